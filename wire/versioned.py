@@ -1,0 +1,68 @@
+"""From a declaration and a version to the construct of that version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wire import primitives
+from wire.composites import Array, NullableStruct, StructOfVersion, TaggedFields
+from wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteString, RecordBytes, Sized, String
+from wire.schema import parse_versions
+
+if TYPE_CHECKING:
+    from construct import Construct
+
+    from wire.schema import Field, Struct
+
+_FIXED: dict[str, Construct[Any, Any]] = {
+    "int8": primitives.INT8,
+    "int16": primitives.INT16,
+    "uint16": primitives.UINT16,
+    "int32": primitives.INT32,
+    "uint32": primitives.UINT32,
+    "int64": primitives.INT64,
+    "float64": primitives.FLOAT64,
+    "boolean": primitives.BOOLEAN,
+    "uuid": primitives.UUID,
+}
+
+_SIZED: dict[str, type[Sized]] = {"string": String, "bytes": ByteString, "records": RecordBytes}
+
+
+def construct_of(struct_class: type[Struct], version: int, flexible: bool) -> StructOfVersion:
+    """One version of a struct; `flexible` says whether the message is, at that version."""
+    members: list[tuple[Field, Construct[Any, Any]]] = []
+    absent: list[Field] = []
+    known: dict[int, tuple[Field, Construct[Any, Any]]] = {}
+    for field in struct_class.declared:
+        if version not in parse_versions(field.versions):
+            absent.append(field)
+        elif field.tag >= 0:
+            known[field.tag] = (field, _field_construct(field, version, flexible))
+        else:
+            members.append((field, _field_construct(field, version, flexible)))
+    tagged = TaggedFields(dict(sorted(known.items()))) if flexible else None
+    return StructOfVersion(struct_class, version, members, absent, tagged)
+
+
+def _field_construct(field: Field, version: int, flexible: bool) -> Construct[Any, Any]:
+    nullable = version in parse_versions(field.nullable)
+    if field.kind == "array":
+        element = field.struct_class
+        subcon = (
+            construct_of(element, version, flexible) if element else _primitive(field.element_kind, flexible, False)
+        )
+        return Array(subcon, COMPACT_LENGTH if flexible else LONG_LENGTH, nullable)
+    if field.kind == "struct":
+        assert field.struct_class is not None
+        inner = construct_of(field.struct_class, version, flexible)
+        return NullableStruct(inner) if nullable else inner
+    return _primitive(field.kind, flexible, nullable)
+
+
+def _primitive(kind: str, flexible: bool, nullable: bool) -> Construct[Any, Any]:
+    fixed = _FIXED.get(kind)
+    if fixed is not None:
+        return fixed
+    length = COMPACT_LENGTH if flexible else SHORT_LENGTH if kind == "string" else LONG_LENGTH
+    return _SIZED[kind](length, nullable)
