@@ -10,20 +10,20 @@ import io
 from typing import TYPE_CHECKING, Any, cast
 
 import construct
-from construct import Construct, IntegerError, RangeError, StreamError
+from construct import IntegerError, RangeError, StreamError
 from construct.core import stream_read, stream_size, stream_tell, stream_write
 
 from wire.errors import ErrorCode, KafkaError
-from wire.primitives import INT8, UNSIGNED_VARINT, Length
+from wire.primitives import INT8, UNSIGNED_VARINT, AnyConstruct, Length
 
 if TYPE_CHECKING:
     from wire.schema import Field, Struct
 
 
-class Array(Construct[Any, Any]):
+class Array(AnyConstruct):
     """A count and that many elements, perhaps null. The count may not exceed what the bytes left can hold."""
 
-    def __init__(self, subcon: Construct[Any, Any], length: Length, nullable: bool) -> None:
+    def __init__(self, subcon: AnyConstruct, length: Length, nullable: bool) -> None:
         super().__init__()
         self.subcon = subcon
         self.length = length
@@ -53,7 +53,7 @@ class Array(Construct[Any, Any]):
         return obj
 
 
-class NullableStruct(Construct[Any, Any]):
+class NullableStruct(AnyConstruct):
     """A byte, -1 for null, then the struct (KIP-893)."""
 
     min_size = 1
@@ -72,7 +72,7 @@ class NullableStruct(Construct[Any, Any]):
         return obj
 
 
-class TaggedFields(Construct[Any, Any]):
+class TaggedFields(AnyConstruct):
     """The section at the end of a flexible struct: a count, then tag, size and bytes of each field, tags ascending.
 
     Parses onto the object of the struct, which the context holds as `_owner`; builds from it.
@@ -80,7 +80,7 @@ class TaggedFields(Construct[Any, Any]):
 
     min_size = 1
 
-    def __init__(self, known: dict[int, tuple[Field, Construct[Any, Any]]]) -> None:
+    def __init__(self, known: dict[int, tuple[Field, AnyConstruct]]) -> None:
         super().__init__()
         self.known = known
         self.flagbuildnone = True
@@ -130,7 +130,7 @@ class StructOfVersion(construct.Struct):
         self,
         struct_class: type[Struct],
         version: int,
-        members: list[tuple[Field, Construct[Any, Any]]],
+        members: list[tuple[Field, AnyConstruct]],
         absent: list[Field],
         tagged: TaggedFields | None,
     ) -> None:

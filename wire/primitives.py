@@ -7,12 +7,19 @@ flexible ones (KIP-482); -1 or 0 is null.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from construct import Bytes, Construct, FormatField, IntegerError, StreamError, StringError
 from construct.core import stream_read, stream_write
 
 from wire.types import chunk_bytes
+
+if TYPE_CHECKING:  # construct is generic for the type checker only
+    AnyConstruct = Construct[Any, Any]
+    AnyFormatField = FormatField[Any, Any]
+else:
+    AnyConstruct = Construct
+    AnyFormatField = FormatField
 
 MAX_UNSIGNED_VARINT = 2**32 - 1
 
@@ -27,7 +34,7 @@ def encode_unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-class Fixed(FormatField[Any, Any]):
+class Fixed(AnyFormatField):
     """A number of fixed size, big endian; neighbours are fused into one struct.Struct when compiled."""
 
     def __init__(self, letter: str) -> None:
@@ -48,15 +55,15 @@ class FixedBytes(Bytes):
 INT8 = Fixed("b")
 INT16 = Fixed("h")
 UINT16 = Fixed("H")
-INT32 = Fixed("i")
-UINT32 = Fixed("I")
+INT32 = Fixed("l")
+UINT32 = Fixed("L")
 INT64 = Fixed("q")
 FLOAT64 = Fixed("d")
 BOOLEAN = Fixed("?")
 UUID = FixedBytes(16)
 
 
-class UnsignedVarint(Construct[int, int]):
+class UnsignedVarint(AnyConstruct):
     """At most five bytes, at most 32 bits."""
 
     min_size = 1
@@ -86,16 +93,16 @@ class UnsignedVarint(Construct[int, int]):
 UNSIGNED_VARINT = UnsignedVarint()
 
 
-class Length(Construct[int, int]):
+class Length(AnyConstruct):
     """The length of a string, of bytes or of an array: -1 is null. `cell` is the old versions' number; "" is compact."""
 
     def __init__(self, cell: str) -> None:
         super().__init__()
         self.cell = cell
         self.compact = cell == ""
-        self.number: Construct[Any, Any] = UNSIGNED_VARINT if self.compact else {"h": INT16, "i": INT32}[cell]
-        self.min_size = {"": 1, "h": 2, "i": 4}[cell]
-        self.most = {"": 2**31 - 1, "h": 2**15 - 1, "i": 2**31 - 1}[cell]
+        self.number: AnyConstruct = UNSIGNED_VARINT if self.compact else {"h": INT16, "l": INT32}[cell]
+        self.min_size = {"": 1, "h": 2, "l": 4}[cell]
+        self.most = {"": 2**31 - 1, "h": 2**15 - 1, "l": 2**31 - 1}[cell]
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = int(self.number._parse(stream, context, path)) - self.compact
@@ -111,11 +118,11 @@ class Length(Construct[int, int]):
 
 
 SHORT_LENGTH = Length("h")
-LONG_LENGTH = Length("i")
+LONG_LENGTH = Length("l")
 COMPACT_LENGTH = Length("")
 
 
-class Sized(Construct[Any, Any]):
+class Sized(AnyConstruct):
     """A length and that many bytes, perhaps null."""
 
     def __init__(self, length: Length, nullable: bool) -> None:

@@ -56,7 +56,7 @@ def parse_versions(text: str) -> range:
 class Field:
     """One declared field: what it is, and in which versions."""
 
-    __slots__ = ("default", "element", "entity", "ignorable", "kind", "name", "nullable", "tag", "versions")
+    __slots__ = ("compact", "default", "element", "entity", "ignorable", "kind", "name", "nullable", "tag", "versions")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Field:
         ignorable: bool,
         entity: str,
         element: Callable[..., Any] | None = None,
+        compact: bool = True,
     ) -> None:
         self.name = ""
         self.kind = kind
@@ -77,6 +78,7 @@ class Field:
         self.default = default
         self.ignorable = ignorable
         self.entity = entity  # what the value names, Kafka's entityType: topicName, groupId, brokerId ...
+        self.compact = compact  # False: the old length form even in flexible versions
         self.element = element  # of an array: the field function or the Struct of its elements; of a struct: its class
 
     def __repr__(self) -> str:
@@ -171,9 +173,16 @@ def string(
     default: str | None = "",
     ignorable: bool = False,
     entity: str = "",
+    flexible: str = "",
 ) -> str:
-    """UTF-8 with a length: int16, or an unsigned varint of length + 1 in flexible versions."""
-    return cast("str", Field("string", versions, nullable, tag, default, ignorable, entity))
+    """UTF-8 with a length: int16, or an unsigned varint of length + 1 in flexible versions.
+
+    `flexible="none"` keeps the int16 in every version: the client id of a request header, which a broker must be able
+    to read before it knows the version.
+    """
+    return cast(
+        "str", Field("string", versions, nullable, tag, default, ignorable, entity, compact=flexible != "none")
+    )
 
 
 def byte_string(

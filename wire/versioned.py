@@ -10,11 +10,10 @@ from wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteStrin
 from wire.schema import parse_versions
 
 if TYPE_CHECKING:
-    from construct import Construct
-
+    from wire.primitives import AnyConstruct
     from wire.schema import Field, Struct
 
-_FIXED: dict[str, Construct[Any, Any]] = {
+_FIXED: dict[str, AnyConstruct] = {
     "int8": primitives.INT8,
     "int16": primitives.INT16,
     "uint16": primitives.UINT16,
@@ -31,9 +30,9 @@ _SIZED: dict[str, type[Sized]] = {"string": String, "bytes": ByteString, "record
 
 def construct_of(struct_class: type[Struct], version: int, flexible: bool) -> StructOfVersion:
     """One version of a struct; `flexible` says whether the message is, at that version."""
-    members: list[tuple[Field, Construct[Any, Any]]] = []
+    members: list[tuple[Field, AnyConstruct]] = []
     absent: list[Field] = []
-    known: dict[int, tuple[Field, Construct[Any, Any]]] = {}
+    known: dict[int, tuple[Field, AnyConstruct]] = {}
     for field in struct_class.declared:
         if version not in parse_versions(field.versions):
             absent.append(field)
@@ -45,7 +44,7 @@ def construct_of(struct_class: type[Struct], version: int, flexible: bool) -> St
     return StructOfVersion(struct_class, version, members, absent, tagged)
 
 
-def _field_construct(field: Field, version: int, flexible: bool) -> Construct[Any, Any]:
+def _field_construct(field: Field, version: int, flexible: bool) -> AnyConstruct:
     nullable = version in parse_versions(field.nullable)
     if field.kind == "array":
         element = field.struct_class
@@ -57,10 +56,10 @@ def _field_construct(field: Field, version: int, flexible: bool) -> Construct[An
         assert field.struct_class is not None
         inner = construct_of(field.struct_class, version, flexible)
         return NullableStruct(inner) if nullable else inner
-    return _primitive(field.kind, flexible, nullable)
+    return _primitive(field.kind, flexible and field.compact, nullable)
 
 
-def _primitive(kind: str, flexible: bool, nullable: bool) -> Construct[Any, Any]:
+def _primitive(kind: str, flexible: bool, nullable: bool) -> AnyConstruct:
     fixed = _FIXED.get(kind)
     if fixed is not None:
         return fixed

@@ -17,7 +17,7 @@ class RequestHeader(Message):
     request_api_key: int = int16("0+")
     request_api_version: int = int16("0+")
     correlation_id: int = int32("0+")
-    client_id: str | None = string("1+", nullable="1+")
+    client_id: str | None = string("1+", nullable="1+", flexible="none")
 
 
 @message("header", versions="0-1", flexible="1+")
