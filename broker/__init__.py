@@ -1,0 +1,1 @@
+"""The broker: listeners, connections, dispatch, API handlers, waits, background tasks."""

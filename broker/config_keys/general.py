@@ -1,0 +1,340 @@
+"""What a broker is, and what holds for all of it: ids, roles, topics by default, policies, metrics."""
+
+from __future__ import annotations
+
+from wire.configdef import (
+    CLUSTER_WIDE,
+    HIGH,
+    LOW,
+    MEDIUM,
+    PER_BROKER,
+    boolean,
+    class_name,
+    integer,
+    list_of,
+    long,
+    password,
+    required,
+    string,
+)
+
+ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = integer(
+    "add.partitions.to.txn.retry.backoff.max.ms",
+    100,
+    "[0,...]",
+    HIGH,
+    "Longest wait before a partition is again added to a transaction whose predecessor is still completing.",
+)
+ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = integer(
+    "add.partitions.to.txn.retry.backoff.ms",
+    20,
+    "[1,...]",
+    HIGH,
+    "First wait before a partition is again added to a transaction whose predecessor is still completing.",
+)
+ALTER_CONFIG_POLICY_CLASS_NAME = class_name(
+    "alter.config.policy.class.name", None, LOW, "Java class that judges changes of configs."
+)
+AUTHORIZER_CLASS_NAME = string(
+    "authorizer.class.name", "", "non-null string", LOW, "Java class that decides what a principal may do."
+)
+AUTO_CREATE_TOPICS_ENABLE = boolean(
+    "auto.create.topics.enable",
+    True,
+    HIGH,
+    "Whether asking for the metadata of a topic that does not exist creates it.",
+    used=True,
+)
+AUTO_LEADER_REBALANCE_ENABLE = boolean(
+    "auto.leader.rebalance.enable", True, HIGH, "Whether leadership goes back to preferred replicas from time to time."
+)
+BACKGROUND_THREADS = integer(
+    "background.threads", 10, "[1,...]", HIGH, "Threads for background work.", dynamic=CLUSTER_WIDE
+)
+BROKER_HEARTBEAT_INTERVAL_MS = integer(
+    "broker.heartbeat.interval.ms", 2000, "", MEDIUM, "Time between two heartbeats of a broker to the controller."
+)
+BROKER_ID = integer("broker.id", -1, "", HIGH, "Old name of node.id; -1 leaves it to node.id.", used=True)
+BROKER_RACK = string(
+    "broker.rack", None, "", MEDIUM, "Rack of this broker, told to clients and used for placing replicas.", used=True
+)
+BROKER_SESSION_TIMEOUT_MS = integer(
+    "broker.session.timeout.ms", 9000, "", MEDIUM, "Time without heartbeat after which the controller fences a broker."
+)
+CLIENT_QUOTA_CALLBACK_CLASS = class_name(
+    "client.quota.callback.class", None, LOW, "Java class that computes client quotas."
+)
+COMPRESSION_GZIP_LEVEL = integer(
+    "compression.gzip.level",
+    -1,
+    "[1,...,9] or -1",
+    MEDIUM,
+    "Level of gzip where the broker compresses; -1 is gzip's own default.",
+    dynamic=CLUSTER_WIDE,
+)
+COMPRESSION_LZ4_LEVEL = integer(
+    "compression.lz4.level", 9, "[1,...,17]", MEDIUM, "Level of lz4 where the broker compresses.", dynamic=CLUSTER_WIDE
+)
+COMPRESSION_TYPE = string(
+    "compression.type",
+    "producer",
+    "[uncompressed, zstd, lz4, snappy, gzip, producer]",
+    HIGH,
+    "Codec in which topics keep batches; producer keeps what the producer sent.",
+    dynamic=CLUSTER_WIDE,
+)
+COMPRESSION_ZSTD_LEVEL = integer(
+    "compression.zstd.level",
+    3,
+    "[-131072,...,22]",
+    MEDIUM,
+    "Level of zstd where the broker compresses.",
+    dynamic=CLUSTER_WIDE,
+)
+CONFIG_PROVIDERS = list_of(
+    "config.providers",
+    (),
+    "",
+    LOW,
+    "Names of providers that resolve indirections in config values.",
+    dynamic=CLUSTER_WIDE,
+)
+CONTROLLED_SHUTDOWN_ENABLE = boolean(
+    "controlled.shutdown.enable", True, MEDIUM, "Whether a stopping broker first hands over its leaderships."
+)
+CREATE_TOPIC_POLICY_CLASS_NAME = class_name(
+    "create.topic.policy.class.name", None, LOW, "Java class that judges new topics."
+)
+DEFAULT_REPLICATION_FACTOR = integer(
+    "default.replication.factor",
+    1,
+    "",
+    MEDIUM,
+    "Replicas of topics created without a number, automatic ones included.",
+    used=True,
+)
+DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
+    "delegation.token.expiry.check.interval.ms",
+    3_600_000,
+    "[1,...]",
+    LOW,
+    "Time between two sweeps for expired delegation tokens.",
+)
+DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
+    "delegation.token.expiry.time.ms",
+    86_400_000,
+    "[1,...]",
+    MEDIUM,
+    "Time after which a delegation token must be renewed.",
+)
+DELEGATION_TOKEN_MAX_LIFETIME_MS = long(
+    "delegation.token.max.lifetime.ms", 604_800_000, "[1,...]", MEDIUM, "Longest life of a delegation token."
+)
+DELEGATION_TOKEN_SECRET_KEY = password(
+    "delegation.token.secret.key", MEDIUM, "Secret with which delegation tokens are signed."
+)
+DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
+    "delete.records.purgatory.purge.interval.requests",
+    1,
+    "",
+    MEDIUM,
+    "Kafka's housekeeping of waiting DeleteRecords requests, by number of requests.",
+)
+DELETE_TOPIC_ENABLE = boolean("delete.topic.enable", True, HIGH, "Whether DeleteTopics is allowed.", used=True)
+EARLY_START_LISTENERS = list_of(
+    "early.start.listeners", None, "", HIGH, "Listeners opened before the broker has caught up with the metadata."
+)
+ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE = boolean(
+    "errors.deadletterqueue.auto.create.topics.enable",
+    False,
+    MEDIUM,
+    "Whether topics for undeliverable records of share groups are created when missing.",
+    dynamic=CLUSTER_WIDE,
+)
+ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX = string(
+    "errors.deadletterqueue.topic.name.prefix",
+    "dlq.",
+    "",
+    MEDIUM,
+    "Prefix that names of topics for undeliverable records must have.",
+    dynamic=CLUSTER_WIDE,
+)
+FETCH_MAX_BYTES = integer(
+    "fetch.max.bytes",
+    57_671_680,
+    "[1024,...]",
+    MEDIUM,
+    "Most bytes one fetch response carries, whatever the client asks for.",
+    used=True,
+)
+FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
+    "fetch.purgatory.purge.interval.requests",
+    1000,
+    "",
+    MEDIUM,
+    "Kafka's housekeeping of waiting Fetch requests, by number of requests.",
+)
+FOLLOWER_FETCH_LAST_TIERED_OFFSET_ENABLE = boolean(
+    "follower.fetch.last.tiered.offset.enable",
+    False,
+    MEDIUM,
+    "Whether a new follower starts at the last offset in remote storage.",
+    dynamic=CLUSTER_WIDE,
+)
+INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = integer(
+    "initial.broker.registration.timeout.ms",
+    60000,
+    "",
+    MEDIUM,
+    "Time a starting broker waits for its registration before it gives up.",
+)
+KAFKA_METRICS_POLLING_INTERVAL_SECS = integer(
+    "kafka.metrics.polling.interval.secs", 10, "[1,...]", LOW, "Polling interval of kafka.metrics.reporters."
+)
+KAFKA_METRICS_REPORTERS = list_of("kafka.metrics.reporters", (), "", LOW, "Java classes that report Yammer metrics.")
+LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = long(
+    "leader.imbalance.check.interval.seconds",
+    300,
+    "[1,...]",
+    HIGH,
+    "Time between two checks for leaders that are not the preferred replica.",
+)
+MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = integer(
+    "max.incremental.fetch.session.cache.slots",
+    1000,
+    "[0,...]",
+    MEDIUM,
+    "Most incremental fetch sessions kept at a time.",
+    used=True,
+)
+MAX_REQUEST_PARTITION_SIZE_LIMIT = integer(
+    "max.request.partition.size.limit",
+    2000,
+    "[1,...]",
+    MEDIUM,
+    "Most partitions in one DescribeTopicPartitions response.",
+    used=True,
+)
+METRIC_REPORTERS = list_of(
+    "metric.reporters",
+    ("org.apache.kafka.common.metrics.JmxReporter",),
+    "",
+    LOW,
+    "Java classes that report metrics.",
+    dynamic=CLUSTER_WIDE,
+)
+METRICS_NUM_SAMPLES = integer("metrics.num.samples", 2, "[1,...]", LOW, "Samples kept for a metric.")
+METRICS_RECORDING_LEVEL = string("metrics.recording.level", "INFO", "", LOW, "Level of detail of metrics.")
+METRICS_SAMPLE_WINDOW_MS = long(
+    "metrics.sample.window.ms", 30000, "[1,...]", LOW, "Time one sample of a metric covers."
+)
+MIN_INSYNC_REPLICAS = integer(
+    "min.insync.replicas", 1, "[1,...]", HIGH, "In-sync replicas that acks=all needs.", dynamic=CLUSTER_WIDE, used=True
+)
+NODE_ID = required(
+    integer("node.id", 1, "[0,...]", HIGH, "Id of this node; every node of a cluster has its own.", used=True)
+)
+NUM_IO_THREADS = integer(
+    "num.io.threads",
+    8,
+    "[1,...]",
+    HIGH,
+    "Threads that handle requests; Barnabas handles them in one loop.",
+    dynamic=CLUSTER_WIDE,
+)
+NUM_PARTITIONS = integer(
+    "num.partitions",
+    1,
+    "[1,...]",
+    MEDIUM,
+    "Partitions of topics created without a number, automatic ones included.",
+    used=True,
+)
+PRINCIPAL_BUILDER_CLASS = class_name(
+    "principal.builder.class",
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    MEDIUM,
+    "Java class that turns an authenticated connection into a principal.",
+    dynamic=PER_BROKER,
+)
+PROCESS_ROLES = required(
+    list_of(
+        "process.roles",
+        ("broker", "controller"),
+        "[broker, controller]",
+        HIGH,
+        "Roles of this process. With controller, Barnabas keeps the metadata itself, in its own process.",
+        used=True,
+    )
+)
+PRODUCER_ID_EXPIRATION_MS = integer(
+    "producer.id.expiration.ms",
+    86_400_000,
+    "[1,...]",
+    LOW,
+    "Time after which the sequence state of a producer that sends nothing is forgotten.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
+    "producer.purgatory.purge.interval.requests",
+    1000,
+    "",
+    MEDIUM,
+    "Kafka's housekeeping of waiting Produce requests, by number of requests.",
+)
+REQUEST_TIMEOUT_MS = integer(
+    "request.timeout.ms", 30000, "", HIGH, "Time a broker waits for the answer to a request of its own."
+)
+SECURITY_INTER_BROKER_PROTOCOL = string(
+    "security.inter.broker.protocol",
+    "PLAINTEXT",
+    "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]",
+    MEDIUM,
+    "Security protocol between brokers.",
+)
+SECURITY_PROVIDERS = string("security.providers", None, "", LOW, "Java classes that provide security algorithms.")
+TELEMETRY_MAX_BYTES = integer(
+    "telemetry.max.bytes", 1_048_576, "[1,...]", LOW, "Largest metrics message a client may push."
+)
+UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
+    "unclean.leader.election.enable",
+    False,
+    HIGH,
+    "Whether a replica outside the ISR may lead, at the price of lost records.",
+    dynamic=CLUSTER_WIDE,
+)
+ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(
+    "alter.log.dirs.replication.quota.window.num",
+    11,
+    "[1,...]",
+    LOW,
+    "Samples kept for the quota of moves between log directories.",
+)
+ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
+    "alter.log.dirs.replication.quota.window.size.seconds",
+    1,
+    "[1,...]",
+    LOW,
+    "Time one sample covers, for the quota of moves between log directories.",
+)
+CONTROLLER_QUOTA_WINDOW_NUM = integer(
+    "controller.quota.window.num", 11, "[1,...]", LOW, "Samples kept for quotas of changes to the metadata."
+)
+CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
+    "controller.quota.window.size.seconds",
+    1,
+    "[1,...]",
+    LOW,
+    "Time one sample covers, for quotas of changes to the metadata.",
+)
+QUOTA_WINDOW_NUM = integer("quota.window.num", 11, "[1,...]", LOW, "Samples kept for client quotas.")
+QUOTA_WINDOW_SIZE_SECONDS = integer(
+    "quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for client quotas."
+)
+REPLICATION_QUOTA_WINDOW_NUM = integer(
+    "replication.quota.window.num", 11, "[1,...]", LOW, "Samples kept for replication quotas."
+)
+REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
+    "replication.quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for replication quotas."
+)

@@ -1,0 +1,139 @@
+"""Listeners, sockets and connections."""
+
+from __future__ import annotations
+
+from wire.configdef import (
+    CLUSTER_WIDE,
+    HIGH,
+    INT_MAX,
+    LOW,
+    MEDIUM,
+    PER_BROKER,
+    integer,
+    list_of,
+    long,
+    string,
+)
+
+ADVERTISED_LISTENERS = list_of(
+    "advertised.listeners",
+    None,
+    "",
+    HIGH,
+    "Addresses told to clients. When unset, a client is told the address that it dialled.",
+    used=True,
+)
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
+    "connection.failed.authentication.delay.ms",
+    100,
+    "[0,...]",
+    LOW,
+    "Delay before a connection that failed to authenticate is closed.",
+)
+CONNECTIONS_MAX_IDLE_MS = long(
+    "connections.max.idle.ms",
+    600_000,
+    "",
+    MEDIUM,
+    "Time after which a connection without traffic is closed.",
+    used=True,
+)
+CONNECTIONS_MAX_REAUTH_MS = long(
+    "connections.max.reauth.ms",
+    0,
+    "",
+    MEDIUM,
+    "Time after which an authenticated connection must authenticate again; 0 is never.",
+)
+INTER_BROKER_LISTENER_NAME = string(
+    "inter.broker.listener.name", None, "", MEDIUM, "Name of the listener that brokers use among themselves.", used=True
+)
+LISTENER_SECURITY_PROTOCOL_MAP = string(
+    "listener.security.protocol.map",
+    "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    "",
+    LOW,
+    "Security protocol of each listener name.",
+    dynamic=PER_BROKER,
+    used=True,
+)
+LISTENERS = list_of(
+    "listeners",
+    ("PLAINTEXT://:9092",),
+    "",
+    HIGH,
+    "Addresses to listen on, as NAME://host:port; port 0 takes a free one.",
+    dynamic=PER_BROKER,
+    used=True,
+)
+MAX_CONNECTION_CREATION_RATE = integer(
+    "max.connection.creation.rate", INT_MAX, "[0,...]", MEDIUM, "Most new connections a second.", dynamic=CLUSTER_WIDE
+)
+MAX_CONNECTIONS = integer(
+    "max.connections", INT_MAX, "[0,...]", MEDIUM, "Most connections at a time.", dynamic=CLUSTER_WIDE, used=True
+)
+MAX_CONNECTIONS_PER_IP = integer(
+    "max.connections.per.ip",
+    INT_MAX,
+    "[0,...]",
+    MEDIUM,
+    "Most connections at a time from one address.",
+    dynamic=CLUSTER_WIDE,
+)
+MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
+    "max.connections.per.ip.overrides",
+    "",
+    "",
+    MEDIUM,
+    "Most connections at a time from given addresses, as host:number pairs.",
+    dynamic=CLUSTER_WIDE,
+)
+NUM_NETWORK_THREADS = integer(
+    "num.network.threads",
+    3,
+    "[1,...]",
+    HIGH,
+    "Threads that read and write sockets; Barnabas uses one loop.",
+    dynamic=CLUSTER_WIDE,
+)
+QUEUED_MAX_REQUEST_BYTES = long(
+    "queued.max.request.bytes", -1, "", MEDIUM, "Most bytes of requests waiting to be handled; -1 is no limit."
+)
+QUEUED_MAX_REQUESTS = integer("queued.max.requests", 500, "[1,...]", HIGH, "Most requests waiting to be handled.")
+SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(
+    "socket.connection.setup.timeout.max.ms",
+    30000,
+    "",
+    MEDIUM,
+    "Longest time to wait for a connection to be made, after repeated failures.",
+)
+SOCKET_CONNECTION_SETUP_TIMEOUT_MS = long(
+    "socket.connection.setup.timeout.ms", 10000, "", MEDIUM, "Time to wait for a connection to be made."
+)
+SOCKET_LISTEN_BACKLOG_SIZE = integer(
+    "socket.listen.backlog.size",
+    50,
+    "[1,...]",
+    MEDIUM,
+    "Connections the system keeps waiting before they are accepted.",
+    used=True,
+)
+SOCKET_RECEIVE_BUFFER_BYTES = integer(
+    "socket.receive.buffer.bytes",
+    102_400,
+    "",
+    HIGH,
+    "SO_RCVBUF of client connections; -1 leaves it to the system.",
+    used=True,
+)
+SOCKET_REQUEST_MAX_BYTES = integer(
+    "socket.request.max.bytes", 104_857_600, "[1,...]", HIGH, "Largest request frame.", used=True
+)
+SOCKET_SEND_BUFFER_BYTES = integer(
+    "socket.send.buffer.bytes",
+    102_400,
+    "",
+    HIGH,
+    "SO_SNDBUF of client connections; -1 leaves it to the system.",
+    used=True,
+)

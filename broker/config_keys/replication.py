@@ -1,0 +1,49 @@
+"""Replication between brokers."""
+
+from __future__ import annotations
+
+from wire.configdef import (
+    CLUSTER_WIDE,
+    HIGH,
+    MEDIUM,
+    integer,
+    long,
+    string,
+)
+
+NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
+    "num.replica.alter.log.dirs.threads", None, "", HIGH, "Threads that move replicas between log directories."
+)
+NUM_REPLICA_FETCHERS = integer(
+    "num.replica.fetchers", 1, "[1,...]", HIGH, "Threads that fetch from each other broker.", dynamic=CLUSTER_WIDE
+)
+REPLICA_FETCH_BACKOFF_MS = integer(
+    "replica.fetch.backoff.ms", 1000, "[0,...]", MEDIUM, "Wait after a failed fetch of a follower."
+)
+REPLICA_FETCH_MAX_BYTES = integer(
+    "replica.fetch.max.bytes", 1_048_576, "[0,...]", MEDIUM, "Bytes a follower fetches of one partition at a time."
+)
+REPLICA_FETCH_MIN_BYTES = integer("replica.fetch.min.bytes", 1, "", HIGH, "Fewest bytes a follower's fetch waits for.")
+REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
+    "replica.fetch.response.max.bytes", 10_485_760, "[0,...]", MEDIUM, "Most bytes of one response to a follower."
+)
+REPLICA_FETCH_WAIT_MAX_MS = integer("replica.fetch.wait.max.ms", 500, "", HIGH, "Longest wait of a follower's fetch.")
+REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
+    "replica.high.watermark.checkpoint.interval.ms",
+    5000,
+    "",
+    HIGH,
+    "Time between two checkpoints of the high watermarks.",
+)
+REPLICA_LAG_TIME_MAX_MS = long(
+    "replica.lag.time.max.ms", 30000, "", HIGH, "Time after which a follower that has not caught up leaves the ISR."
+)
+REPLICA_SELECTOR_CLASS = string(
+    "replica.selector.class", None, "", MEDIUM, "Java class that picks the replica a consumer reads from."
+)
+REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = integer(
+    "replica.socket.receive.buffer.bytes", 65536, "", HIGH, "SO_RCVBUF of a follower's connections."
+)
+REPLICA_SOCKET_TIMEOUT_MS = integer(
+    "replica.socket.timeout.ms", 30000, "", HIGH, "Socket timeout of a follower's connections."
+)
