@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 
 BOOLEAN: Final = "BOOLEAN"
@@ -44,7 +45,7 @@ class ConfigError(Exception):
     """A config that cannot be used, told in one sentence."""
 
 
-class ConfigKey(Generic[T]):
+class ConfigKey(Generic[T_co]):
     """One declared key; the type parameter is the type of its value.
 
     `required` keys have no default of Kafka's (`default` is None). `synonyms` of a topic key are the
@@ -58,7 +59,7 @@ class ConfigKey(Generic[T]):
         self,
         type_: str,
         name: str,
-        default: T,
+        default: T_co,
         valid: str,
         importance: str,
         dynamic: str,
@@ -86,12 +87,12 @@ class ConfigKey(Generic[T]):
         """Whether values must never be shown."""
         return self.type == PASSWORD
 
-    def parse(self, text: str) -> T:
+    def parse(self, text: str) -> T_co:
         """Turn the text of a file, a request or a command line into the value; ConfigError when it is not one."""
         value = parse_value(self.name, self.type, text)
         if self.valid:
             check_valid(self.name, self.valid, value)
-        return cast("T", value)
+        return cast("T_co", value)
 
     def format(self, value: ConfigValue) -> str | None:
         """Write a value as Kafka does, so that `parse` gives it back; None stays None (the key is unset)."""

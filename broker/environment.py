@@ -1,0 +1,54 @@
+"""Settings in environment variables, named as in the apache/kafka image.
+
+`KAFKA_NUM_PARTITIONS` is `num.partitions`: a single `_` stands for a dot, `__` for `_`, `___` for `-`.
+`BARNABAS_*` names keys under `barnabas.` in the same way. Variables that steer Kafka's JVM are recognised,
+so that a compose file written for Kafka works as it is, and are named as ignored. Source: Kafka 4.4
+`KafkaDockerWrapper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+JVM_VARIABLES: Final = frozenset(
+    {
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_CMD_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_OPTS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_VERSION",
+    }
+)
+"""Variables of Kafka's scripts, which are no config keys."""
+
+NOT_SETTINGS: Final = frozenset({"BARNABAS_BOOTSTRAP_SERVERS", "BARNABAS_EXAMPLES"})
+"""Variables of ours that speak to others than the broker."""
+
+
+def settings_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Give the settings by config key, and the variables that are recognised and ignored."""
+    settings: dict[str, str] = {}
+    ignored: list[str] = []
+    for variable, value in sorted(environment.items()):
+        if variable in JVM_VARIABLES:
+            ignored.append(variable)
+        elif variable.startswith("KAFKA_") and len(variable) > len("KAFKA_"):
+            settings[key_of(variable.removeprefix("KAFKA_"))] = value
+        elif variable.startswith("BARNABAS_") and variable not in NOT_SETTINGS:
+            settings[key_of(variable)] = value
+    return settings, ignored
+
+
+def key_of(variable: str) -> str:
+    """The config key that a variable's name without its prefix stands for."""
+    return variable.lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")

@@ -1,0 +1,96 @@
+"""Listeners: what `listeners`, `advertised.listeners` and `listener.security.protocol.map` say.
+
+Only PLAINTEXT listeners are opened so far; a listener that asks for TLS or SASL is refused, since opening it
+without would be worse. The controller's listeners of a combined node (process.roles=broker,controller) are
+accepted and not opened: the controller lives in this process. Source: Kafka 4.4 `KafkaConfig.listeners`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wire.configdef import ConfigError
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Endpoint(NamedTuple):
+    """A named address; an empty host means every interface, port 0 any free port."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_endpoints(key: str, items: tuple[str, ...]) -> list[Endpoint]:
+    """Parse `NAME://host:port` items; ConfigError names the one that is not, or a name or port given twice."""
+    endpoints = [_parse_endpoint(key, item) for item in items]
+    names = [endpoint.name for endpoint in endpoints]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"Each listener must have a different name, {key}: {','.join(items)}")
+    return endpoints
+
+
+def check_ports(endpoints: list[Endpoint]) -> None:
+    """Two listeners may share a port only on different addresses."""
+    taken: set[tuple[str, int]] = set()
+    for endpoint in endpoints:
+        if endpoint.port and (endpoint.host, endpoint.port) in taken:
+            raise ConfigError(f"Each listener must have a different port, listeners: {endpoint} repeats one")
+        taken.add((endpoint.host, endpoint.port))
+
+
+def _parse_endpoint(key: str, item: str) -> Endpoint:
+    name, separator, address = item.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not (name and separator and colon and port.isdecimal() and int(port) < 65536):
+        raise ConfigError(f"Error creating broker listeners from '{item}' ({key}): it must be NAME://host:port")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    return Endpoint(name.upper(), host, int(port))
+
+
+def parse_protocol_map(text: str) -> dict[str, str]:
+    """Parse `NAME:PROTOCOL` pairs into protocols by listener name."""
+    protocols: dict[str, str] = {}
+    for pair in filter(None, (item.strip() for item in text.split(","))):
+        name, colon, protocol = pair.partition(":")
+        if not (name and colon) or protocol.upper() not in SECURITY_PROTOCOLS:
+            raise ConfigError(
+                f"listener.security.protocol.map has '{pair}', which is not NAME:PROTOCOL with one of "
+                f"{', '.join(SECURITY_PROTOCOLS)}"
+            )
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def check_protocols(endpoints: list[Endpoint], protocols: dict[str, str]) -> None:
+    """Refuse a listener whose protocol is unknown or not spoken yet."""
+    for endpoint in endpoints:
+        protocol = protocols.get(endpoint.name)
+        if protocol is None:
+            raise ConfigError(f"No security protocol defined for listener {endpoint.name}")
+        if protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"Listener {endpoint.name} asks for {protocol}, but Barnabas speaks only PLAINTEXT so far"
+            )
+
+
+def check_advertised(advertised: list[Endpoint], listeners: list[Endpoint]) -> None:
+    """Advertised listeners are listeners, and name an address that a client can dial."""
+    names = {endpoint.name for endpoint in listeners}
+    for endpoint in advertised:
+        if endpoint.name not in names:
+            raise ConfigError(
+                f"advertised.listeners listener names must be equal to or a subset of the ones defined in listeners: "
+                f"{endpoint.name} is not in listeners"
+            )
+        if endpoint.host in {"0.0.0.0", "::"}:
+            raise ConfigError(
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. "
+                "Use a routable IP address."
+            )

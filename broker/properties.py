@@ -1,0 +1,81 @@
+"""Java's `.properties` format, as `server.properties` is written in it.
+
+Keys end at the first unescaped `=`, `:` or blank; a backslash at the end of a line continues it; `\\uXXXX`,
+`\\t`, `\\n`, `\\r` and `\\f` are escapes, any other escaped character stands for itself; `#` and `!` start
+comment lines. A later line wins over an earlier one. Source: `java.util.Properties.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wire.configdef import ConfigError
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read a whole file's text; ConfigError on a malformed `\\u` escape, Java's only syntax error."""
+    settings: dict[str, str] = {}
+    for line in _logical_lines(text):
+        key, value = _split(line)
+        settings[_unescape(key)] = _unescape(value)
+    return settings
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without leading blanks, comments left out, continuations joined."""
+    pending: str | None = None
+    for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = natural.lstrip(_BLANKS)
+        if pending is None and (not line or line[0] in "#!"):
+            continue
+        joined = (pending or "") + line
+        if _ends_in_odd_backslashes(line):
+            pending = joined[:-1]
+        else:
+            pending = None
+            yield joined
+    if pending:
+        yield pending
+
+
+def _ends_in_odd_backslashes(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split(line: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANKS:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_BLANKS)
+    if rest[:1] in {"=", ":"}:
+        rest = rest[1:].lstrip(_BLANKS)
+    return line[:end], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    pos = 0
+    while pos < len(text):
+        char = text[pos]
+        pos += 1
+        if char == "\\" and pos < len(text):
+            char = text[pos]
+            pos += 1
+            if char == "u":
+                char = _unicode_escape(text[pos : pos + 4])
+                pos += 4
+            else:
+                char = _ESCAPES.get(char, char)
+        parts.append(char)
+    return "".join(parts)
+
+
+def _unicode_escape(digits: str) -> str:
+    if len(digits) != 4 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+        raise ConfigError(f"Malformed \\uxxxx encoding: \\u{digits}")
+    return chr(int(digits, 16))
