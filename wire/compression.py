@@ -32,7 +32,7 @@ _STEP = 1 << 20
 _INT32 = struct.Struct(">i")
 
 
-class CorruptRecord(KafkaError):
+class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
     """CORRUPT_MESSAGE: bytes that are no record batch, or whose compressed records are broken or too large."""
 
     def __init__(self, message: str) -> None:
@@ -65,7 +65,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_size: int = MAX_DECOMPRESSED_SIZE) -> bytes:
-    """The records of a batch. Raises CorruptRecord for broken bytes, an unknown codec, or more than `max_size` bytes."""
+    """The records of a batch. Raises CorruptRecord: broken, of an unknown codec, or more than `max_size` bytes."""
     if codec == Codec.NONE:
         return _checked(bytes(data), max_size)
     if codec == Codec.GZIP:

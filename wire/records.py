@@ -151,6 +151,20 @@ class BatchView:
         "start",
     )
 
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
     def __init__(self, buffer: Buffer, start: int = 0) -> None:
         if start + HEADER_SIZE > len(buffer):
             raise CorruptRecord(f"A record batch of {len(buffer) - start} bytes is shorter than its header")
@@ -296,7 +310,7 @@ def iter_records(batch: BatchView, max_size: int = MAX_DECOMPRESSED_SIZE) -> Ite
         raise CorruptRecord("The records end early") from None
 
 
-def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: C901, PLR0912 (the hot loop, inlined)
+def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: C901 (the hot loop, inlined)
     """Every bound is checked once a record, by the position at its end; a read past the data raises IndexError."""
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
