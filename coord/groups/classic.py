@@ -1,0 +1,263 @@
+"""A classic group: its members, its generation, and who leads (rule G1; KIP-62, KIP-345, KIP-394).
+
+The group knows what is true of it; `Membership` decides what to do about it and holds the timers. Invariants:
+`leader` is a member whenever there are members; `protocols` counts how many members support each protocol;
+`static_members` maps each instance id to the one member id that owns it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from coord.groups.member import NO_ASSIGNMENT, ClassicMember
+from coord.groups.states import PREDECESSORS, GroupState
+from coord.groups.subscription import CONSUMER, subscribed_topics
+from coord.machine import check_transition
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from coord.machine import Moment, Ticket
+
+
+class ClassicGroup:
+    """One group whose members assign partitions among themselves."""
+
+    def __init__(self, group_id: str, at: Moment | None = None) -> None:
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD
+        self.state_since_ms = at.now_ms if at is not None else -1
+        """Wall clock of the last transition; -1 when an old record does not tell."""
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self.static_members: dict[str, str] = {}
+        self.protocols: Counter[str] = Counter()
+        self.pending_joins: set[str] = set()
+        """Member ids given out with MEMBER_ID_REQUIRED that have not come back yet."""
+        self.pending_syncs: dict[str, None] = {}
+        """Members of this generation whose SyncGroup is still to come, in the order they joined."""
+        self.subscribed: frozenset[str] | None = None
+        """The topics the members read, where the protocol tells."""
+        self.initial_delay_left_ms = 0
+        """How much longer the first rebalance may be put off when members keep coming."""
+        self.member_came_during_delay = False
+
+    # ---- members
+
+    def add(self, member: ClassicMember, ticket: Ticket | None) -> None:
+        """Add a member that waits for its JoinGroup (or, at load, for nothing). The first member leads."""
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static_members, "an instance id has one owner"
+            self.static_members[member.instance_id] = member.member_id
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self._count(member, 1)
+        member.join_ticket = ticket
+        self.pending_joins.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member or pending member; when it led, the longest-standing of the others leads."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count(member, -1)
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_joins.discard(member_id)
+        self.pending_syncs.pop(member_id, None)
+
+    def update(
+        self,
+        member: ClassicMember,
+        protocols: Sequence[tuple[str, bytes]],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
+        """A member joins again, with what it says this time."""
+        self._count(member, -1)
+        member.protocols = list(protocols)
+        self._count(member, 1)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+
+    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
+        """Give a static member a new member id; all else, its leadership and assignment included, stays."""
+        member = self.members[old_id]
+        assert member.instance_id is not None
+        self.members = {new_id if key == old_id else key: value for key, value in self.members.items()}
+        member.member_id = new_id
+        self.static_members[member.instance_id] = new_id
+        self.pending_syncs.pop(old_id, None)
+        if self.leader == old_id:
+            self.leader = new_id
+        return member
+
+    def validate(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member a request speaks for. KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        if instance_id is not None:
+            owner = self.static_members.get(instance_id)
+            if owner is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if owner != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    def awaiting_join(self) -> Iterator[ClassicMember]:
+        """Members whose JoinGroup is parked, longest-standing first."""
+        return (member for member in self.members.values() if member.join_ticket is not None)
+
+    @property
+    def all_have_joined(self) -> bool:
+        """Every member waits for the next generation, and no given-out member id is still to come."""
+        return not self.pending_joins and all(member.join_ticket is not None for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The largest rebalance timeout of the members."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # ---- protocol
+
+    def supports(self, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
+        """Whether a member with these protocols fits: same type, and one protocol that every member has."""
+        names = [name for name, _ in protocols]
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type and names)
+        everyone = len(self.members)
+        return self.protocol_type == protocol_type and any(self.protocols[name] == everyone for name in names)
+
+    def select_protocol(self) -> str:
+        """The protocol of the next generation: among those that all support, the one that most members prefer."""
+        everyone = len(self.members)
+        candidates = {name for name, supporters in self.protocols.items() if supporters == everyone}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether members read `topic`; when a consumer group does not tell, it is taken to."""
+        if self.subscribed is not None:
+            return topic in self.subscribed
+        return self.protocol_type == CONSUMER
+
+    # ---- generations
+
+    def elect_joined_leader(self) -> bool:
+        """Let a member that has joined lead, keeping the leader if it has. False when none has, or there is none."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].join_ticket is not None:
+            return True
+        joined = next(self.awaiting_join(), None)
+        if joined is None:
+            return False
+        self.leader = joined.member_id
+        return True
+
+    def next_generation(self, at: Moment) -> None:
+        """Close the join phase: a new generation with these members, or an empty group."""
+        self.generation += 1
+        self.protocol = self.select_protocol() if self.members else None
+        self.subscribed = subscribed_topics(self)
+        self.become(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, at)
+        self.pending_syncs.clear()
+
+    def become(self, state: GroupState, at: Moment) -> None:
+        """The only way from state to state; AssertionError when the table does not have the step."""
+        check_transition(PREDECESSORS, self.state, state)
+        self.previous_state = self.state
+        self.state = state
+        self.state_since_ms = at.now_ms
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether PreparingRebalance may follow."""
+        return self.state in PREDECESSORS[GroupState.PREPARING_REBALANCE]
+
+    # ---- what the log holds of it
+
+    def to_record(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
+        """The durable form, with these assignments by member id."""
+        protocol = self.protocol
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=protocol,
+            leader=self.leader,
+            current_state_timestamp=self.state_since_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(protocol or ""),
+                    assignment=assignments.get(member.member_id, NO_ASSIGNMENT),
+                )
+                for member in self.members.values()
+            ],
+        )
+
+    def apply(self, value: GroupMetadataValue, at: Moment) -> None:
+        """A record of this live group is in the log: the generation that waited for it is Stable now.
+
+        Nothing else changes: a live group is never behind its records, and a record of an earlier generation than the
+        group's (another rebalance has begun) is history.
+        """
+        if self.state is not GroupState.COMPLETING_REBALANCE or value.generation != self.generation:
+            return
+        for kept in value.members:
+            member = self.members.get(kept.member_id)
+            if member is not None:
+                member.assignment = bytes(kept.assignment)
+        self.become(GroupState.STABLE, at)
+
+    @classmethod
+    def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        """The group as the log has it: Stable with its members, or Empty."""
+        group = cls(group_id)
+        group.state = GroupState.STABLE if value.members else GroupState.EMPTY
+        group.state_since_ms = value.current_state_timestamp
+        group.generation = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol = value.protocol
+        group.leader = value.leader
+        for kept in value.members:
+            rebalance_timeout_ms = kept.rebalance_timeout if kept.rebalance_timeout >= 0 else kept.session_timeout
+            member = ClassicMember(
+                kept.member_id,
+                kept.group_instance_id,
+                client_id=kept.client_id,
+                client_host=kept.client_host,
+                rebalance_timeout_ms=rebalance_timeout_ms,
+                session_timeout_ms=kept.session_timeout,
+                protocols=[(value.protocol or "", bytes(kept.subscription))],
+            )
+            member.assignment = bytes(kept.assignment)
+            group.add(member, None)
+        if group.leader not in group.members:
+            group.leader = next(iter(group.members), None)
+        group.subscribed = subscribed_topics(group)
+        return group
+
+    def _count(self, member: ClassicMember, step: int) -> None:
+        for name in member.protocol_names():
+            self.protocols[name] += step
+            if not self.protocols[name]:
+                del self.protocols[name]
+
+    def __repr__(self) -> str:
+        return f"<ClassicGroup {self.group_id!r} {self.state} generation {self.generation} {len(self.members)} members>"

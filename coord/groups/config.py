@@ -1,0 +1,36 @@
+"""What a group coordinator needs to know of the broker's configuration."""
+
+from __future__ import annotations
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""How long a member that joins for the first time may wait for its answer (Kafka's fixed five minutes)."""
+
+
+class GroupConfig:
+    """Kafka's `group.*` and `offset.*` keys; the values are Kafka's defaults."""
+
+    __slots__ = (
+        "initial_rebalance_delay_ms",
+        "max_session_timeout_ms",
+        "max_size",
+        "min_session_timeout_ms",
+        "new_member_join_timeout_ms",
+        "offset_metadata_max_bytes",
+    )
+
+    def __init__(
+        self,
+        *,
+        min_session_timeout_ms: int = 6_000,
+        max_session_timeout_ms: int = 1_800_000,
+        initial_rebalance_delay_ms: int = 3_000,
+        max_size: int = 2**31 - 1,
+        offset_metadata_max_bytes: int = 4096,
+        new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
+    ) -> None:
+        self.min_session_timeout_ms = min_session_timeout_ms
+        self.max_session_timeout_ms = max_session_timeout_ms
+        self.initial_rebalance_delay_ms = initial_rebalance_delay_ms
+        self.max_size = max_size
+        self.offset_metadata_max_bytes = offset_metadata_max_bytes
+        self.new_member_join_timeout_ms = new_member_join_timeout_ms

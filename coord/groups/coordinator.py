@@ -1,0 +1,340 @@
+"""The coordinator of the groups of one partition of `__consumer_offsets` (rules G1, G2; KIP-447, KIP-496, KIP-848).
+
+A pure state machine, see `coord.machine`. Durable state is what `replay` builds: the offsets, and of each group its
+last written generation. A live group runs ahead of its records while it rebalances; whenever it is Stable or Empty,
+loading the log gives the same group. `fetch_offsets`, `describe` and `list_groups` only look; everything else gives a
+`Result`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups import offsets, records
+from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
+from coord.groups.classic import ClassicGroup
+from coord.groups.describe import describe_group, listed_group
+from coord.groups.membership import Membership
+from coord.groups.offsets import OffsetStore
+from coord.groups.rebalance import Rebalance, TimerKey
+from coord.groups.states import GroupState
+from coord.groups.subscription import CONSUMER
+from coord.machine import Moment, Result, Timers
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.coordinator_records import OffsetCommitKey
+from wire.messages.groups import DeletableGroupResult, HeartbeatResponse, LeaveGroupResponse
+from wire.messages.offsets import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchResponseGroup,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from coord.groups.config import GroupConfig
+    from coord.groups.context import ClientContext
+    from coord.machine import Ticket
+    from wire.messages.groups import (
+        DescribeGroupsResponseDescribedGroup,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        ListedGroup,
+        SyncGroupRequest,
+    )
+    from wire.messages.offsets import (
+        OffsetCommitRequest,
+        OffsetDeleteRequest,
+        OffsetDeleteRequestTopic,
+        OffsetFetchRequestGroup,
+    )
+
+GROUP_NOT_FOUND_SINCE = 9
+"""OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
+
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told when the coordinator's own append fails (Kafka's appendGroupMetadataErrorToResponseError)."""
+
+
+class GroupCoordinator:
+    """All groups whose id falls on one partition of `__consumer_offsets`."""
+
+    def __init__(self, config: GroupConfig, new_id: Callable[[], str]) -> None:
+        """`new_id` gives a fresh random text each time: member ids end in it."""
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetStore()
+        self._config = config
+        self._timers = Timers()
+        self._rebalance = Rebalance(self._timers, config)
+        self._membership = Membership(self.groups, self._timers, self._rebalance, config, new_id)
+        self._is_loading = True
+
+    # ---- load, replay, unload
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the log is still being replayed: nothing else may be asked then (COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self._is_loading
+
+    def replay(self, key: bytes, value: bytes | None, at: Moment) -> None:
+        """One record is in the log: take over what it says. Records of newer group types are left alone."""
+        about = records.read_key(key)
+        if about is None:
+            return
+        if isinstance(about, OffsetCommitKey):
+            if value is None:
+                self.offsets.remove(about.group, about.topic, about.partition)
+            else:
+                if about.group not in self.groups:
+                    self.groups[about.group] = ClassicGroup(about.group, at)
+                self.offsets.put(about.group, about.topic, about.partition, records.read_offset(value))
+        elif value is None:
+            self._remove(about.group, at)
+        elif self._is_loading:
+            self.groups[about.group] = ClassicGroup.from_record(about.group, records.read_group(value))
+        else:
+            group = self.groups.get(about.group)
+            if group is not None:
+                group.apply(records.read_group(value), at)
+
+    def loaded(self, at: Moment) -> Result:
+        """The whole log has been replayed: sessions start now, and a group over `group.max.size` rebalances."""
+        self._is_loading = False
+        result = Result()
+        for group in self.groups.values():
+            for member in group.members.values():
+                self._rebalance.renew_session(group, member, at)
+            if len(group.members) > self._config.max_size:
+                self._rebalance.prepare(group, at, result)
+        return result
+
+    def unload(self, at: Moment) -> Result:
+        """The partition has gone elsewhere: everybody who waits is told NOT_COORDINATOR; every group is Dead."""
+        result = Result()
+        error = ErrorCode.NOT_COORDINATOR
+        for group in self.groups.values():
+            for member in group.members.values():
+                self._rebalance.answer_join(member, join_error(member.member_id, error), result)
+                self._rebalance.answer_sync(member, sync_error(error), result)
+            self._rebalance.forget(group)
+            group.become(GroupState.DEAD, at)
+        self.groups.clear()
+        return result
+
+    def _remove(self, group_id: str, at: Moment) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is not None:
+            self._rebalance.forget(group)
+            group.become(GroupState.DEAD, at)
+
+    def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
+        """The records of `result` could not be appended: what to do and answer instead of it."""
+        return result.failed(_APPEND_ERRORS.get(error, error), at)
+
+    # ---- membership
+
+    def join(self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment) -> Result:
+        """JoinGroup: answered now, or once the join phase ends."""
+        result = Result()
+        try:
+            answer = self._membership.join(request, ticket, context, at, result)
+        except KafkaError as refused:
+            unknown = refused.code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
+            answer = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
+        if answer is not None:
+            result.reply(ticket, answer, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
+        return result
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment) -> Result:
+        """SyncGroup: answered now, or once the leader's assignment is in the log."""
+        result = Result()
+        try:
+            _check_group_id(request.group_id)
+            answer = self._membership.sync(request, ticket, at, result)
+        except KafkaError as refused:
+            answer = sync_error(refused.code)
+        if answer is not None:
+            result.reply(ticket, answer)
+        return result
+
+    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, at: Moment) -> Result:
+        """Heartbeat: always answered now."""
+        result = Result()
+        try:
+            _check_group_id(request.group_id)
+            answer = self._membership.heartbeat(request, at)
+        except KafkaError as refused:
+            answer = HeartbeatResponse(error_code=int(refused.code))
+        result.reply(ticket, answer)
+        return result
+
+    def leave(self, request: LeaveGroupRequest, ticket: Ticket, at: Moment) -> Result:
+        """LeaveGroup; the one member of v0-2 comes as the only entry of `members`."""
+        result = Result()
+        try:
+            _check_group_id(request.group_id)
+            answer = self._membership.leave(request, at, result)
+        except KafkaError as refused:
+            answer = LeaveGroupResponse(error_code=int(refused.code))
+        result.reply(ticket, answer)
+        return result
+
+    # ---- offsets
+
+    def commit_offsets(
+        self, request: OffsetCommitRequest, ticket: Ticket, context: ClientContext, at: Moment
+    ) -> Result:
+        """OffsetCommit; the topics are known to exist and carry name and id."""
+        result = Result()
+        try:
+            self._check_commit(request, context, at)
+        except KafkaError as refused:
+            result.reply(ticket, offsets.commit_error(request, refused.code))
+            return result
+        result.records, answer = offsets.commit(request, self._config.offset_metadata_max_bytes, at)
+        result.reply(ticket, answer, lambda error: offsets.commit_error(request, error))
+        return result
+
+    def _check_commit(self, request: OffsetCommitRequest, context: ClientContext, at: Moment) -> None:
+        """Whether the group takes this commit; a commit of a member renews its session."""
+        generation = request.generation_id_or_member_epoch
+        group = self.groups.get(request.group_id)
+        if group is None:
+            if generation < 0:
+                return  # from no member: a simple group, created by the record
+            knows = context.api_version >= GROUP_NOT_FOUND_SINCE
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION)
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        member = group.validate(request.member_id, request.group_instance_id)
+        if generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._rebalance.renew_session(group, member, at)
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        """OffsetFetch of one group; `topics` None asks for all. A group that is not there has no offsets: no error."""
+        group_id = request.group_id
+        if request.topics is None:
+            found = offsets.fetch_all(self.offsets, group_id)
+        else:
+            found = offsets.fetch(self.offsets, group_id, request.topics)
+        return OffsetFetchResponseGroup(group_id=group_id, topics=found)
+
+    def delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket) -> Result:
+        """OffsetDelete: of topics that the group's members do not read."""
+        result = Result()
+        answer = OffsetDeleteResponse()
+        try:
+            _check_group_id(request.group_id)
+            group = self._existing(request.group_id)
+            if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+            answer.topics = [self._delete_topic_offsets(group, topic, result) for topic in request.topics]
+        except KafkaError as refused:
+            answer.error_code = int(refused.code)
+        result.reply(ticket, answer, lambda error: OffsetDeleteResponse(error_code=int(error)))
+        return result
+
+    def _delete_topic_offsets(
+        self, group: ClassicGroup, topic: OffsetDeleteRequestTopic, result: Result
+    ) -> OffsetDeleteResponseTopic:
+        subscribed = group.is_subscribed_to(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        answer = OffsetDeleteResponseTopic(name=topic.name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if not subscribed and self.offsets.get(group.group_id, topic.name, index) is not None:
+                result.records.append(records.offset_tombstone(group.group_id, topic.name, index))
+            answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
+        return answer
+
+    def topic_deleted(self, topic: str) -> Result:
+        """A topic is gone from the cluster: its offsets go too."""
+        result = Result()
+        result.records = self.offsets.topic_tombstones(topic)
+        return result
+
+    # ---- administration
+
+    def describe(self, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
+        """DescribeGroups of one group."""
+        return describe_group(self.groups.get(group_id), group_id, api_version)
+
+    def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
+        """ListGroups: those in one of `states` and of one of `types`, or all; capitals do not matter."""
+        wanted_states = {state.strip().lower() for state in states}
+        if types and "classic" not in {kind.strip().lower() for kind in types}:
+            return []
+        return [
+            listed_group(group)
+            for group in self.groups.values()
+            if not wanted_states or group.state.value.lower() in wanted_states
+        ]
+
+    def delete_group(self, group_id: str, ticket: Ticket) -> Result:
+        """DeleteGroups of one group; the reply is a `DeletableGroupResult`."""
+        result = Result()
+        answer = DeletableGroupResult(group_id=group_id)
+        try:
+            group = self._existing(group_id)
+            if group.state is not GroupState.EMPTY:
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
+            result.records = [*self.offsets.tombstones(group_id), records.group_tombstone(group_id)]
+        except KafkaError as refused:
+            answer.error_code = int(refused.code)
+            answer.error_message = refused.message
+        result.reply(ticket, answer, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))
+        return result
+
+    def _existing(self, group_id: str) -> ClassicGroup:
+        group = self.groups.get(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # ---- time
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do (monotonic seconds), or None."""
+        return self._timers.next_deadline()
+
+    def tick(self, at: Moment) -> Result:
+        """Everything that is due at `at`, in order."""
+        result = Result()
+        while (key := self._timers.pop_due(at.now)) is not None:
+            assert isinstance(key, TimerKey)
+            group = self.groups.get(key.group_id)
+            if group is not None:
+                self._due(key, group, at, result)
+        return result
+
+    def _due(self, key: TimerKey, group: ClassicGroup, at: Moment, result: Result) -> None:
+        if key.kind == "session":
+            self._rebalance.session_over(group, key.member_id, at, result)
+        elif key.kind == "initial":
+            self._rebalance.initial_delay_over(group, at, result)
+        elif key.kind == "join":
+            self._rebalance.complete_join(group, at, result)
+        else:
+            self._rebalance.sync_timed_out(group, at, result)
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)

@@ -1,0 +1,55 @@
+"""What DescribeGroups and ListGroups show of a classic group (KIP-518, KIP-848, KIP-1043)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups.states import GroupState
+from wire.errors import ErrorCode
+from wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
+
+if TYPE_CHECKING:
+    from coord.groups.classic import ClassicGroup
+
+NOT_FOUND_SINCE = 6
+"""DescribeGroups versions from here on tell GROUP_ID_NOT_FOUND; before, such a group is Dead and no error."""
+
+CLASSIC = "classic"
+
+
+def describe_group(group: ClassicGroup | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
+    """One group. Protocol and metadata are only shown of a Stable one: before, they are not settled."""
+    if group is None:
+        gone = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
+        if api_version >= NOT_FOUND_SINCE:
+            gone.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
+            gone.error_message = f"Group {group_id} not found."
+        return gone
+    protocol = group.protocol if group.state is GroupState.STABLE else None
+    return DescribeGroupsResponseDescribedGroup(
+        group_id=group_id,
+        group_state=str(group.state),
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(protocol) if protocol is not None else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def listed_group(group: ClassicGroup) -> ListedGroup:
+    """One row of ListGroups."""
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=str(group.state),
+        group_type=CLASSIC,
+    )

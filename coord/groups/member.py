@@ -1,0 +1,91 @@
+"""One member of a classic group, and what it waits for.
+
+Invariant: a member is awaiting join (or sync) exactly while `join_ticket` (or `sync_ticket`) is set; the ticket is
+answered once, then taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from coord.machine import Ticket
+    from wire.messages.groups import JoinGroupRequestProtocol
+
+NO_ASSIGNMENT = b""
+
+
+class ClassicMember:
+    """A consumer (or Connect worker, or anything else that joins) as the group knows it."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join_ticket",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "sync_ticket",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        *,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Sequence[tuple[str, bytes]],
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = list(protocols)
+        """(name, metadata) in the member's order of preference."""
+        self.assignment = NO_ASSIGNMENT
+        self.is_new = False
+        """Has joined for the first time and not got its answer: it cannot send heartbeats yet."""
+        self.join_ticket: Ticket | None = None
+        self.sync_ticket: Ticket | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the member has a group.instance.id (KIP-345)."""
+        return self.instance_id is not None
+
+    @property
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether silence is excused: the member waits for us. A new member's wait has a limit of its own."""
+        return not self.is_new and (self.join_ticket is not None or self.sync_ticket is not None)
+
+    def metadata(self, protocol: str) -> bytes:
+        """The metadata the member sent for `protocol`; empty when it does not support it."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def protocol_names(self) -> list[str]:
+        """The names of the supported protocols, best first, each once."""
+        return list(dict.fromkeys(name for name, _ in self.protocols))
+
+    def matches(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
+        """Whether `protocols` is what the member sent before, in names, metadata and order."""
+        return self.protocols == list(protocols)
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The first protocol of the member's list that is a candidate."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+
+def protocol_list(protocols: Sequence[JoinGroupRequestProtocol]) -> list[tuple[str, bytes]]:
+    """The protocols of a JoinGroup request as (name, metadata)."""
+    return [(protocol.name, bytes(protocol.metadata)) for protocol in protocols]

@@ -1,0 +1,328 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: who may, and what follows (rule G1).
+
+What each state answers is told in `states.py`; how a rebalance goes on is in `rebalance.py`. Static members: KIP-345;
+member ids given out before the first join: KIP-394; leaving in batches: KIP-345.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups import records
+from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, static_rejoined, sync_error, synced
+from coord.groups.classic import ClassicGroup
+from coord.groups.member import ClassicMember, protocol_list
+from coord.groups.rebalance import Rebalance, TimerKey
+from coord.groups.states import GroupState
+from coord.machine import Moment, Result, Timers
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coord.groups.config import GroupConfig
+    from coord.groups.context import ClientContext
+    from coord.machine import Ticket
+    from wire.messages.groups import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        JoinGroupResponse,
+        LeaveGroupRequest,
+        MemberIdentity,
+        SyncGroupRequest,
+        SyncGroupResponse,
+    )
+
+MEMBER_ID_REQUIRED_SINCE = 4
+"""JoinGroup versions from here on must come back with the member id they are given (KIP-394)."""
+SKIP_ASSIGNMENT_SINCE = 9
+
+_JOINED_STATES = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+
+
+class Membership:
+    """The members' side of all classic groups of one coordinator."""
+
+    def __init__(
+        self,
+        groups: dict[str, ClassicGroup],
+        timers: Timers,
+        rebalance: Rebalance,
+        config: GroupConfig,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._timers = timers
+        self._rebalance = rebalance
+        self._config = config
+        self._new_id = new_id
+
+    # ---- JoinGroup
+
+    def join(
+        self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment, result: Result
+    ) -> JoinGroupResponse | None:
+        """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
+        self._check_join(request)
+        protocols = protocol_list(request.protocols)
+        group = self._groups.get(request.group_id)
+        is_new_group = group is None
+        if group is None:
+            if request.member_id != UNKNOWN_MEMBER_ID:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            group = ClassicGroup(request.group_id, at)
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not self._has_room(group, request.member_id):
+            self._rebalance.drop(group, request.member_id)
+            return join_error(UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.supports(request.protocol_type, protocols):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if is_new_group:
+            self._groups[group.group_id] = group
+            result.records.append(records.group_metadata(group.group_id, group.to_record({})))
+        if request.member_id == UNKNOWN_MEMBER_ID:
+            return self._join_new(group, request, ticket, context, at, result)
+        return self._join_existing(group, request, ticket, context, at, result)
+
+    def _check_join(self, request: JoinGroupRequest) -> None:
+        config = self._config
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        """Whether `group.max.size` lets this member in.
+
+        While members join again, those that are already there count: the last ones of a group that is too large (the
+        limit was lowered) are the ones to go.
+        """
+        member = group.members.get(member_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            is_there = member is not None and member.join_ticket is not None
+            return is_there or sum(1 for _ in group.awaiting_join()) < self._config.max_size
+        if group.state in _JOINED_STATES:
+            return member is not None or len(group.members) < self._config.max_size
+        return True
+
+    def _join_new(
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        result: Result,
+    ) -> JoinGroupResponse | None:
+        instance_id = request.group_instance_id
+        prefix = instance_id if instance_id is not None else context.client_id
+        member_id = f"{prefix}-{self._new_id()}"
+        if instance_id is not None and instance_id in group.static_members:
+            return self._replace_static(group, request, member_id, ticket, context, at, result)
+        if instance_id is None and context.api_version >= MEMBER_ID_REQUIRED_SINCE:
+            group.pending_joins.add(member_id)
+            key = TimerKey("session", group.group_id, member_id)
+            self._timers.set(key, at.now + request.session_timeout_ms / 1000)
+            return join_error(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        self._add(group, request, member_id, ticket, context, at, result)
+        return None
+
+    def _join_existing(
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        result: Result,
+    ) -> JoinGroupResponse | None:
+        if request.member_id in group.pending_joins and request.group_instance_id is None:
+            self._add(group, request, request.member_id, ticket, context, at, result)
+            return None
+        member = group.validate(request.member_id, request.group_instance_id)
+        has_changed = not member.matches(protocol_list(request.protocols))
+        # In Stable the leader joins again to say that what it assigns (partitions of a topic, say) has changed.
+        leads_stable = group.state is GroupState.STABLE and member.member_id == group.leader
+        if group.state in _JOINED_STATES and not has_changed and not leads_stable:
+            # Its answer was lost, or it wants to be sure: this is still the current generation.
+            return joined(group, member.member_id)
+        if group.state is GroupState.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._update(group, member, request, ticket, result)
+        self._rebalance.prepare_or_complete(group, at, result)
+        return None
+
+    def _add(
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        member_id: str,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        result: Result,
+    ) -> None:
+        member = ClassicMember(
+            member_id,
+            request.group_instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=protocol_list(request.protocols),
+        )
+        member.is_new = True
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+            group.member_came_during_delay = True
+        group.add(member, ticket)
+        # A new member cannot send heartbeats, and one that gave up and retries would be in the group twice: so its
+        # parked JoinGroup has a time limit of its own.
+        key = TimerKey("session", group.group_id, member_id)
+        self._timers.set(key, at.now + self._config.new_member_join_timeout_ms / 1000)
+        self._rebalance.prepare_or_complete(group, at, result)
+
+    def _update(
+        self, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, ticket: Ticket, result: Result
+    ) -> None:
+        timeout_ms = _rebalance_timeout_ms(request)
+        group.update(member, protocol_list(request.protocols), timeout_ms, request.session_timeout_ms)
+        self._rebalance.park_join(member, ticket, result)
+
+    def _replace_static(
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        member_id: str,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        result: Result,
+    ) -> JoinGroupResponse | None:
+        """A static member is back (its process started again): it takes its old place under a new member id."""
+        old_id = group.static_members[request.group_instance_id or ""]
+        leader_before = group.leader or ""
+        old = group.members[old_id]
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        self._rebalance.answer_join(old, join_error(old_id, fenced), result)
+        self._rebalance.answer_sync(old, sync_error(fenced), result)
+        self._timers.cancel(TimerKey("session", group.group_id, old_id))
+        member = group.replace_static(old_id, member_id)
+        self._rebalance.renew_session(group, member, at)
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._update(group, member, request, ticket, result)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # The leader may be assigning to the old member id at this moment.
+            self._rebalance.prepare(group, at, result)
+        elif group.state is not GroupState.STABLE or group.select_protocol() != group.protocol:
+            self._rebalance.prepare_or_complete(group, at, result)
+        else:
+            member.join_ticket = None
+            knows_skip = context.api_version >= SKIP_ASSIGNMENT_SINCE
+            answer = static_rejoined(group, member, leader_before=leader_before, knows_skip=knows_skip)
+            result.reply(ticket, answer, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
+            assignments = {key: kept.assignment for key, kept in group.members.items()}
+            result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
+
+            def undo(later: Moment) -> Result:
+                group.update(member, *before)
+                self._timers.cancel(TimerKey("session", group.group_id, member_id))
+                self._rebalance.renew_session(group, group.replace_static(member_id, old_id), later)
+                return Result()
+
+            result.on_failure(undo)
+        return None
+
+    # ---- SyncGroup
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment, result: Result) -> SyncGroupResponse | None:
+        """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
+        group = self._group(request.group_id)
+        if group.state is GroupState.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member = group.validate(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._rebalance.synced(group, member)
+        if group.state is GroupState.STABLE:
+            return synced(group, member.assignment)
+        self._rebalance.park_sync(member, ticket, result)
+        if member.member_id == group.leader:
+            assignments = {given.member_id: bytes(given.assignment) for given in request.assignments}
+            self._rebalance.store_assignment(group, assignments, at, result)
+        return None
+
+    # ---- Heartbeat
+
+    def heartbeat(self, request: HeartbeatRequest, at: Moment) -> HeartbeatResponse:
+        """Renew the session, and tell of a rebalance. KafkaError for those refused."""
+        group = self._group(request.group_id)
+        member = group.validate(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        self._rebalance.renew_session(group, member, at)
+        rebalancing = group.state is GroupState.PREPARING_REBALANCE
+        return HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS if rebalancing else ErrorCode.NONE))
+
+    # ---- LeaveGroup
+
+    def leave(self, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
+        """Remove the members named. KafkaError where the whole request is refused."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+            return LeaveGroupResponse(members=[_left(identity, error) for identity in request.members])
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        answers = [_left(identity, self._leave_one(group, identity, result)) for identity in request.members]
+        if any(answer.error_code == 0 for answer in answers):
+            if group.state in _JOINED_STATES:
+                self._rebalance.prepare_or_complete(group, at, result)
+            else:
+                self._rebalance.complete_join_if_all_are_there(group, at, result)
+        return LeaveGroupResponse(members=answers)
+
+    def _leave_one(self, group: ClassicGroup, identity: MemberIdentity, result: Result) -> ErrorCode:
+        member_id = identity.member_id
+        if member_id in group.pending_joins:
+            self._rebalance.drop(group, member_id)
+            return ErrorCode.NONE
+        if member_id == UNKNOWN_MEMBER_ID:
+            # An administrator removes a static member by its instance id alone.
+            member_id = group.static_members.get(identity.group_instance_id or "", UNKNOWN_MEMBER_ID)
+        try:
+            member = group.validate(member_id, identity.group_instance_id)
+        except KafkaError as refused:
+            return refused.code
+        self._rebalance.dismiss(group, member, result)
+        return ErrorCode.NONE
+
+    def _group(self, group_id: str) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return group
+
+
+def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
+    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
+
+
+def _differs(asked: str | None, actual: str | None) -> bool:
+    return asked is not None and actual is not None and asked != actual
+
+
+def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
+    )

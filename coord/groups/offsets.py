@@ -1,0 +1,229 @@
+"""The committed offsets of the groups of one coordinator (rule G2; KIP-211, KIP-496, KIP-848).
+
+Invariant: what is here is exactly what the records in the log say; only `put` and `remove`, called by replay, change
+it. An offset is remembered with the id of its topic, so that a topic created again under an old name does not get the
+offsets of its predecessor. Expiry by `offsets.retention.minutes` will walk over the store; its timestamps are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from coord.groups import records
+from wire.errors import ErrorCode
+from wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from wire.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from wire.types import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from coord.machine import CoordinatorRecord, Moment
+    from wire.messages.offsets import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+        OffsetFetchRequestTopics,
+    )
+
+NO_OFFSET = -1
+DEFAULT_RETENTION = -1
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group is in one partition."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expire_timestamp_ms: int = -1
+    """Set only by OffsetCommit v2-4 with a retention time of its own."""
+    topic_id: Uuid = ZERO_UUID
+
+
+class OffsetStore:
+    """Offsets by group, topic and partition."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+
+    def get(self, group_id: str, topic: str, partition: int, topic_id: Uuid = ZERO_UUID) -> CommittedOffset | None:
+        """The offset, unless there is none or it belongs to another topic of that name."""
+        found = self._groups.get(group_id, {}).get(topic, {}).get(partition)
+        if found is None or (topic_id not in (ZERO_UUID, found.topic_id) and found.topic_id != ZERO_UUID):
+            return None
+        return found
+
+    def of_group(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
+        """All offsets of a group by topic and partition; not to be changed."""
+        return self._groups.get(group_id, {})
+
+    def has_any(self, group_id: str) -> bool:
+        """Whether the group has committed anything."""
+        return group_id in self._groups
+
+    def put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
+        """An offset is in the log."""
+        partitions = self._groups.setdefault(group_id, {}).setdefault(topic, {})
+        partitions[partition] = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            value.topic_id,
+        )
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """A tombstone of an offset is in the log."""
+        topics = self._groups.get(group_id)
+        partitions = topics.get(topic) if topics is not None else None
+        if topics is None or partitions is None:
+            return
+        partitions.pop(partition, None)
+        if not partitions:
+            del topics[topic]
+        if not topics:
+            del self._groups[group_id]
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """Records that remove every offset of a group."""
+        return [
+            records.offset_tombstone(group_id, topic, partition)
+            for topic, partitions in self.of_group(group_id).items()
+            for partition in partitions
+        ]
+
+    def topic_tombstones(self, topic: str) -> list[CoordinatorRecord]:
+        """Records that remove every group's offsets of a topic."""
+        return [
+            records.offset_tombstone(group_id, topic, partition)
+            for group_id, topics in self._groups.items()
+            for partition in topics.get(topic, ())
+        ]
+
+    def __iter__(self) -> Iterator[tuple[str, str, int, CommittedOffset]]:
+        for group_id, topics in self._groups.items():
+            for topic, partitions in topics.items():
+                for partition, committed in partitions.items():
+                    yield group_id, topic, partition, committed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetStore) and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# ---- OffsetCommit
+
+
+def commit(
+    request: OffsetCommitRequest, metadata_max_bytes: int, at: Moment
+) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
+    """The records of a commit that the group lets pass, and its answer (partition by partition)."""
+    retention_ms = request.retention_time_ms
+    expire_ms = NO_OFFSET if retention_ms == DEFAULT_RETENTION else at.now_ms + retention_ms
+    made: list[CoordinatorRecord] = []
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            error = ErrorCode.NONE
+            if _utf16_length(partition.committed_metadata or "") > metadata_max_bytes:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                made.append(_commit_record(request.group_id, topic, partition, at.now_ms, expire_ms))
+            answers.append(
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(error))
+            )
+        response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+    return made, response
+
+
+def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(error))
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _commit_record(
+    group_id: str,
+    topic: OffsetCommitRequestTopic,
+    partition: OffsetCommitRequestPartition,
+    now_ms: int,
+    expire_ms: int,
+) -> CoordinatorRecord:
+    value = OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=now_ms,
+        expire_timestamp=expire_ms,
+        topic_id=topic.topic_id,
+    )
+    key = OffsetCommitKey(group=group_id, topic=topic.name, partition=partition.partition_index)
+    return records.offset_commit(key, value)
+
+
+def _utf16_length(text: str) -> int:
+    """Java's `String.length()`, which Kafka holds against `offset.metadata.max.bytes`."""
+    return len(text) + sum(1 for character in text if character > "\uffff")
+
+
+# ---- OffsetFetch
+
+
+def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
+    """The offsets asked for; -1 where there is none."""
+    return [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                _fetched(partition, store.get(group_id, topic.name, partition, topic.topic_id))
+                for partition in topic.partition_indexes
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def fetch_all(store: OffsetStore, group_id: str) -> list[OffsetFetchResponseTopics]:
+    """Every offset of the group; the topic ids are those the offsets were committed with."""
+    return [
+        OffsetFetchResponseTopics(
+            name=topic,
+            topic_id=next((found.topic_id for found in partitions.values() if found.topic_id != ZERO_UUID), ZERO_UUID),
+            partitions=[_fetched(partition, committed) for partition, committed in partitions.items()],
+        )
+        for topic, partitions in store.of_group(group_id).items()
+    ]
+
+
+def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    if committed is None:
+        return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=NO_OFFSET, metadata="")
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )

@@ -1,0 +1,85 @@
+"""Records of `__consumer_offsets` in Kafka's bytes: a 2-byte schema version, then the message.
+
+The version of a key says what kind of record it is (Kafka's `CoordinatorRecordType`): 0 and 1 an offset, 2 a classic
+group; 3 and up belong to the newer group types. The versions of values are those that Kafka 4.4 writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.machine import CoordinatorRecord
+from wire.messages.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+if TYPE_CHECKING:
+    from wire.schema import Message
+
+OFFSET_COMMIT = 1
+GROUP_METADATA = 2
+
+GROUP_METADATA_VALUE_VERSION = 3
+OFFSET_COMMIT_VALUE_VERSION = 4
+OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestamp
+
+_KEY_VERSION = 0  # key schemas have one version; what stands in front of them is the record type
+
+
+def _prefixed(prefix: int, message: Message, version: int) -> bytes:
+    return prefix.to_bytes(2, "big") + message.encode(version)
+
+
+def offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> CoordinatorRecord:
+    """The record of one committed offset."""
+    with_expiry = value.expire_timestamp >= 0
+    version = OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY if with_expiry else OFFSET_COMMIT_VALUE_VERSION
+    return CoordinatorRecord(_prefixed(OFFSET_COMMIT, key, _KEY_VERSION), _prefixed(version, value, version))
+
+
+def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
+    """The record that removes one committed offset."""
+    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    return CoordinatorRecord(_prefixed(OFFSET_COMMIT, key, _KEY_VERSION), None)
+
+
+def group_metadata(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
+    """The record of a classic group's generation, members and assignments."""
+    version = GROUP_METADATA_VALUE_VERSION
+    key = _prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION)
+    return CoordinatorRecord(key, _prefixed(version, value, version))
+
+
+def group_tombstone(group: str) -> CoordinatorRecord:
+    """The record that removes a classic group."""
+    return CoordinatorRecord(_prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION), None)
+
+
+def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
+    """What the record is about; None for the kinds of record that are not ours (newer group types).
+
+    Raises ProtocolError for bytes that are no key.
+    """
+    record_type = int.from_bytes(key[:2], "big")
+    if record_type == OFFSET_COMMIT:
+        return OffsetCommitKey.decode(key[2:], _KEY_VERSION)
+    if record_type == GROUP_METADATA:
+        return GroupMetadataKey.decode(key[2:], _KEY_VERSION)
+    if record_type == 0:
+        legacy = LegacyOffsetCommitKey.decode(key[2:], 0)
+        return OffsetCommitKey(group=legacy.group, topic=legacy.topic, partition=legacy.partition)
+    return None
+
+
+def read_offset(value: bytes) -> OffsetCommitValue:
+    """A committed offset, of any version. ProtocolError when it is none."""
+    return OffsetCommitValue.decode(value[2:], int.from_bytes(value[:2], "big"))
+
+
+def read_group(value: bytes) -> GroupMetadataValue:
+    """A classic group, of any version. ProtocolError when it is none."""
+    return GroupMetadataValue.decode(value[2:], int.from_bytes(value[:2], "big"))
