@@ -1,42 +1,129 @@
-"""The codec of one message version: bytes to object and back."""
+"""The codec of one message version: two functions compiled from its construct, each on its first use.
+
+A broker only parses requests and builds responses, and a client the other way round, so that half is never compiled.
+The functions hold no reference to the frame after they return (construct's own `parse` leaves cycles that do).
+"""
 
 from __future__ import annotations
 
-import io
-from struct import error as StructError
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from construct import ConstructError
-
+from wire.emit import BuildGen, ParseGen
 from wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from construct import Construct
 
+    from wire.schema import Field, Message
     from wire.types import Chunk
 
-M = TypeVar("M")
+M = TypeVar("M", bound="Message")
+M_co = TypeVar("M_co", bound="Message", covariant=True)
+M_contra = TypeVar("M_contra", bound="Message", contravariant=True)
+
+
+class Parse(Protocol[M_co]):
+    """Reads the message that starts at `pos`; returns it and the position after it. ProtocolError when there is none."""
+
+    def __call__(self, buf: bytes | bytearray | memoryview, pos: int = 0, /) -> tuple[M_co, int]: ...
+
+
+class Build(Protocol[M_contra]):
+    """Writes a message in pieces; errors as `Message.encode`."""
+
+    def __call__(self, message: M_contra, /) -> list[Chunk]: ...
 
 
 class Codec(Generic[M]):
-    """Parses and builds one version of a message."""
+    """Parses and builds one version of a message: `codec.parse(buf, pos)`, `codec.build(message)`."""
+
+    __slots__ = ("build", "interpreted", "message_class", "parse", "version")
+
+    parse: Parse[M]
+    build: Build[M]
 
     def __init__(self, message_class: type[M], version: int, interpreted: Construct[Any, Any]) -> None:
         self.message_class = message_class
         self.version = version
         self.interpreted = interpreted
+        self.parse = self._first_parse
+        self.build = self._first_build
 
-    def parse(self, buf: bytes | bytearray | memoryview, pos: int = 0) -> tuple[M, int]:
-        """The message that starts at `pos`, and the position after it. ProtocolError when there is none."""
-        stream = io.BytesIO(bytes(buf[pos:]))
-        try:
-            return self.interpreted.parse_stream(stream), pos + stream.tell()
-        except ConstructError as error:
-            raise ProtocolError(f"{self.message_class.__name__} v{self.version}: {error}") from None
+    def __repr__(self) -> str:
+        return f"<Codec {self.message_class.__name__} v{self.version}>"
 
-    def build(self, obj: M) -> list[Chunk]:
-        """The message in pieces."""
-        try:
-            return [self.interpreted.build(obj)]
-        except (ConstructError, StructError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self.message_class.__name__} v{self.version}: {error}") from None
+    def _first_parse(self, buf: bytes | bytearray | memoryview, pos: int = 0, /) -> tuple[M, int]:
+        scope = self._parse_code().run()
+        self.parse = scope["parse"]
+        return self.parse(buf, pos)
+
+    def _first_build(self, message: M, /) -> list[Chunk]:
+        scope = self._build_code().run()
+        self.build = scope["build"]
+        return self.build(message)
+
+    def source(self) -> str:
+        """The generated code, for a reader of it."""
+        return self._parse_code().toString() + self._build_code().toString()
+
+    def _parse_code(self) -> ParseGen:
+        views = holds_records(self.message_class.declared)
+        code = ParseGen(views)
+        code.scope["malformed"] = self._malformed
+        code.scope["errors"] = (IndexError, struct_error, UnicodeDecodeError, ProtocolError)
+        kind = "memoryview" if views else "bytes"
+        with code.function("parse(buf, pos=0)"):
+            with code.block(f"if type(buf) is not {kind}:"):
+                code.line(f"buf = {kind}(buf)")
+            code.line("end = len(buf)")
+            with code.block("try:"):
+                code.read(self.interpreted, "message")
+                code.flush()
+            with code.block("except errors as error:"):
+                code.line("raise malformed(error) from None")
+            with code.block("if pos > end:"):
+                code.line("raise malformed(None)")
+            code.line("return message, pos")
+        return code
+
+    def _build_code(self) -> BuildGen:
+        with_records = holds_records(self.message_class.declared)
+        code = BuildGen()
+        code.scope["unfit"] = self._unfit
+        code.scope["errors"] = (struct_error, TypeError, AttributeError, UnicodeEncodeError, OverflowError)
+        with code.function("build(message)"):
+            code.line("out = []")
+            code.line("w = out.append")
+            if with_records:
+                code.line("chunks = []")
+            with code.block("try:"):
+                code.write(self.interpreted, "message")
+                code.flush()
+                code.line("last = b''.join(out)")
+            with code.block("except errors as error:"):
+                code.line("raise unfit(error) from None")
+            if with_records:
+                with code.block("if last or not chunks:"):
+                    code.line("chunks.append(last)")
+                code.line("return chunks")
+            else:
+                code.line("return [last]")
+        return code
+
+    def _malformed(self, error: Exception | None) -> ProtocolError:
+        why = str(error) if isinstance(error, ProtocolError | UnicodeDecodeError) else "the message is cut short"
+        return ProtocolError(f"{self.message_class.__name__} v{self.version}: {why}")
+
+    def _unfit(self, error: Exception) -> ValueError:
+        return ValueError(f"{self.message_class.__name__} v{self.version} cannot be encoded: {error}")
+
+
+def holds_records(declared: tuple[Field, ...]) -> bool:
+    """Whether a message has records anywhere: it is then read from a memoryview, and built in several pieces."""
+    for field in declared:
+        if field.kind == "records":
+            return True
+        if field.struct_class is not None and holds_records(field.struct_class.declared):
+            return True
+    return False

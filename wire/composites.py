@@ -1,35 +1,29 @@
-"""Arrays, structs and tagged fields as constructs.
-
-A struct parses to an object of its declared class and builds from one. What a version lacks gets Kafka's default when
-parsed; when built, it must be at its default or be ignorable. KIP-482 (tagged fields), KIP-893 (nullable structs).
-"""
+"""Arrays and nullable structs as constructs. KIP-482 (compact counts), KIP-893 (nullable structs)."""
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import construct
-from construct import IntegerError, RangeError, StreamError
-from construct.core import stream_read, stream_size, stream_tell, stream_write
+from construct import RangeError, StreamError
+from construct.core import stream_size, stream_tell
 
-from wire.errors import ErrorCode, KafkaError
-from wire.primitives import INT8, UNSIGNED_VARINT, AnyConstruct, Length
+from wire.primitives import INT8, AnyConstruct, Fixed, FixedBytes, Length, field_name, reading, writing
+from wire.runtime import SMALL, small_structs
 
 if TYPE_CHECKING:
-    from wire.schema import Field, Struct
+    from wire.emit import BuildGen, ParseGen
 
 
 class Array(AnyConstruct):
     """A count and that many elements, perhaps null. The count may not exceed what the bytes left can hold."""
 
-    def __init__(self, subcon: AnyConstruct, length: Length, nullable: bool) -> None:
+    def __init__(self, subcon: Any, length: Length, nullable: bool) -> None:
         super().__init__()
         self.subcon = subcon
         self.length = length
         self.nullable = nullable
         self.min_size = length.min_size
-        self.element_size = max(1, subcon.min_size)  # type: ignore[attr-defined]
+        self.element_size = max(1, subcon.min_size)
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         count = self.length._parse(stream, context, path)
@@ -52,13 +46,83 @@ class Array(AnyConstruct):
             self.subcon._build(element, stream, context, path)
         return obj
 
+    def _emitparse(self, code: Any) -> str:
+        reader = reading(code)
+        target = reader.target
+        count = reader.length(self.length.compact, self.length.cell)
+        if self.length.compact:
+            reader.line(f"{count} -= 1")
+        with reader.block(f"if {count} >= 0:"):
+            with reader.block(f"if {count} * {self.element_size} > end - pos:"):
+                reader.line(f"too_many({count}, {field_name(target)})")
+            self._emit_elements(reader, target, count)
+        with reader.block("else:"):
+            reader.line(f"{target} = None" if self.nullable else f"null({field_name(target)})")
+        return target
+
+    def _emit_elements(self, reader: ParseGen, target: str, count: str) -> None:
+        if isinstance(self.subcon, Fixed):
+            letter = self.subcon.cell
+            ready = reader.bind(tuple([one.unpack_from for one in small_structs(letter)]), f"unpack_{len(letter)}")
+            with reader.block(f"if {count} < {SMALL}:"):
+                reader.line(f"{target} = [*{ready}[{count}](buf, pos)]")
+            with reader.block("else:"):
+                reader.line(f"{target} = [*Struct(f'>{{{count}}}{letter}').unpack_from(buf, pos)]")
+            reader.line(f"pos += {count} * {self.element_size}")
+        elif isinstance(self.subcon, FixedBytes):
+            size = self.element_size
+            reader.line(f"stop = pos + {count} * {size}")
+            value = f"buf[at:at + {size}]"
+            value = f"bytes({value})" if reader.views else value
+            reader.line(f"{target} = [{value} for at in range(pos, stop, {size})]")
+            reader.line("pos = stop")
+        else:
+            items, element = reader.name("items"), reader.name("m")
+            reader.line(f"{items} = {target} = []")
+            with reader.block(f"for _ in range({count}):"):
+                reader.read(self.subcon, element)
+                reader.flush()
+                reader.line(f"{items}.append({element})")
+
+    def _emitbuild(self, code: Any) -> str:
+        writer = writing(code)
+        source = writer.source
+        items, count = writer.name("items"), writer.name("n")
+        writer.line(f"{items} = {source}")
+        plus = " + 1" if self.length.compact else ""
+        with writer.block(f"if {items} is None:"):
+            if self.nullable:
+                writer.line(f"{count} = {0 if plus else -1}")
+                writer.line(f"{items} = ()")
+            else:
+                writer.line(f"null_to_build({field_name(source)})")
+        with writer.block("else:"):
+            writer.line(f"{count} = len({items}){plus}")
+        writer.length(count, self.length.compact, self.length.cell)
+        self._emit_build_elements(writer, items)
+        return source
+
+    def _emit_build_elements(self, writer: BuildGen, items: str) -> None:
+        if isinstance(self.subcon, Fixed):
+            letter = self.subcon.cell
+            ready = writer.bind(tuple([one.pack for one in small_structs(letter)]), f"pack_{len(letter)}")
+            with writer.block(f"if len({items}) < {SMALL}:"):
+                writer.line(f"w({ready}[len({items})](*{items}))")
+            with writer.block("else:"):
+                writer.line(f"w(Struct(f'>{{len({items})}}{letter}').pack(*{items}))")
+            return
+        element = writer.name("m")
+        with writer.block(f"for {element} in {items}:"):
+            writer.write(self.subcon, element)
+            writer.flush()
+
 
 class NullableStruct(AnyConstruct):
-    """A byte, -1 for null, then the struct (KIP-893)."""
+    """A byte, less than 0 for null, then the struct (KIP-893)."""
 
     min_size = 1
 
-    def __init__(self, subcon: StructOfVersion) -> None:
+    def __init__(self, subcon: Any) -> None:
         super().__init__()
         self.subcon = subcon
 
@@ -71,101 +135,28 @@ class NullableStruct(AnyConstruct):
             self.subcon._build(obj, stream, context, path)
         return obj
 
+    def _emitparse(self, code: Any) -> str:
+        reader = reading(code)
+        target = reader.target
+        present = reader.name("n")
+        reader.cell("b", present)
+        reader.flush()
+        with reader.block(f"if {present} < 0:"):
+            reader.line(f"{target} = None")
+        with reader.block("else:"):
+            reader.read(self.subcon, target)
+            reader.flush()
+        return target
 
-class TaggedFields(AnyConstruct):
-    """The section at the end of a flexible struct: a count, then tag, size and bytes of each field, tags ascending.
-
-    Parses onto the object of the struct, which the context holds as `_owner`; builds from it.
-    """
-
-    min_size = 1
-
-    def __init__(self, known: dict[int, tuple[Field, AnyConstruct]]) -> None:
-        super().__init__()
-        self.known = known
-        self.flagbuildnone = True
-
-    def parse_onto(self, owner: Struct, stream: Any, context: Any, path: str) -> None:
-        """Sets what the section holds on `owner`."""
-        unknown = []
-        for _ in range(UNSIGNED_VARINT._parse(stream, context, path)):
-            tag = UNSIGNED_VARINT._parse(stream, context, path)
-            data = stream_read(stream, UNSIGNED_VARINT._parse(stream, context, path), path)
-            if tag not in self.known:
-                unknown.append((tag, data))
-                continue
-            field, subcon = self.known[tag]
-            inner = io.BytesIO(data)
-            setattr(owner, field.name, subcon._parse(inner, context, path))
-            if inner.tell() != len(data):
-                raise StreamError(f"the tagged field {field.name} is shorter than its size", path=path)
-        if unknown:
-            owner.unknown_tagged_fields = tuple(unknown)
-
-    def _parse(self, stream: Any, context: Any, path: str) -> None:
-        self.parse_onto(context["_owner"], stream, context, path)
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> None:
-        section = list(obj.unknown_tagged_fields)
-        if not self.known.keys().isdisjoint([tag for tag, _ in section]):
-            raise IntegerError("an unknown tagged field has the tag of a known one", path=path)
-        for tag, (field, subcon) in self.known.items():
-            value = getattr(obj, field.name)
-            if value != field.make_default():
-                inner = io.BytesIO()
-                subcon._build(value, inner, context, path)
-                section.append((tag, inner.getvalue()))
-        section.sort(key=lambda entry: entry[0])
-        UNSIGNED_VARINT._build(len(section), stream, context, path)
-        for tag, data in section:
-            UNSIGNED_VARINT._build(tag, stream, context, path)
-            UNSIGNED_VARINT._build(len(data), stream, context, path)
-            stream_write(stream, data, len(data), path)
-
-
-class StructOfVersion(construct.Struct):
-    """One version of a declared struct: the fields it has, in order, then the tagged fields where it is flexible."""
-
-    def __init__(
-        self,
-        struct_class: type[Struct],
-        version: int,
-        members: list[tuple[Field, AnyConstruct]],
-        absent: list[Field],
-        tagged: TaggedFields | None,
-    ) -> None:
-        subcons = [field.name / subcon for field, subcon in members]
-        super().__init__(*subcons, *([tagged] if tagged else []))
-        self.struct_class = struct_class
-        self.version = version
-        self.members = members
-        self.absent = absent
-        self.tagged = tagged
-        self.min_size = sum([cast("Any", subcon).min_size for _, subcon in members]) + (tagged is not None)
-
-    def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        made = self.struct_class()
-        for field, subcon in self.members:
-            setattr(made, field.name, subcon._parse(stream, context, f"{path} -> {field.name}"))
-        if self.tagged:
-            self.tagged.parse_onto(made, stream, context, path)
-        return made
-
-    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        for field in self.absent:
-            if not field.ignorable and getattr(obj, field.name) != field.make_default():
-                raise unsupported_field(self.struct_class, field.name, self.version)
-        for field, subcon in self.members:
-            subcon._build(getattr(obj, field.name), stream, context, f"{path} -> {field.name}")
-        if self.tagged:
-            self.tagged._build(obj, stream, context, path)
-        elif obj.unknown_tagged_fields:
-            raise unsupported_field(self.struct_class, "unknown_tagged_fields", self.version)
-        return obj
-
-
-def unsupported_field(struct_class: type[Struct], name: str, version: int) -> KafkaError:
-    """The error of a field that is set although the version cannot carry it."""
-    return KafkaError(
-        ErrorCode.UNSUPPORTED_VERSION, f"{struct_class.__name__}.{name} is set, but version {version} does not have it"
-    )
+    def _emitbuild(self, code: Any) -> str:
+        writer = writing(code)
+        source = writer.source
+        writer.flush()
+        with writer.block(f"if {source} is None:"):
+            writer.cell("b", "-1")
+            writer.flush()
+        with writer.block("else:"):
+            writer.cell("b", "1")
+            writer.write(self.subcon, source)
+            writer.flush()
+        return source

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from construct import Bytes, Construct, FormatField, IntegerError, StreamError, StringError
 from construct.core import stream_read, stream_write
 
+from wire.emit import BuildGen, ParseGen
+from wire.runtime import MAX_STRING, MAX_UNSIGNED_VARINT, encode_unsigned_varint
 from wire.types import chunk_bytes
 
 if TYPE_CHECKING:  # construct is generic for the type checker only
@@ -21,17 +23,23 @@ else:
     AnyConstruct = Construct
     AnyFormatField = FormatField
 
-MAX_UNSIGNED_VARINT = 2**32 - 1
+def reading(code: Any) -> ParseGen:
+    """Our own generator; with construct's plain one the code stays interpreted (construct's way to say so)."""
+    if not isinstance(code, ParseGen):
+        raise NotImplementedError
+    return code
 
 
-def encode_unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, lowest first, the high bit on all bytes but the last."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def writing(code: Any) -> BuildGen:
+    """As `reading`."""
+    if not isinstance(code, BuildGen):
+        raise NotImplementedError
+    return code
+
+
+def field_name(expression: str) -> str:
+    """The field in an expression such as `m3.topic_id`, as a literal for an error message."""
+    return repr(expression.rpartition(".")[2])
 
 
 class Fixed(AnyFormatField):
@@ -42,6 +50,16 @@ class Fixed(AnyFormatField):
         self.cell = letter
         self.min_size = self.length
 
+    def _emitparse(self, code: Any) -> str:
+        reader = reading(code)
+        reader.cell(self.cell, reader.target)
+        return reader.target
+
+    def _emitbuild(self, code: Any) -> str:
+        writer = writing(code)
+        writer.cell(self.cell, writer.source)
+        return writer.source
+
 
 class FixedBytes(Bytes):
     """Raw bytes of fixed size: a uuid."""
@@ -50,6 +68,18 @@ class FixedBytes(Bytes):
         super().__init__(length)
         self.cell = f"{length}s"
         self.min_size = length
+
+    def _emitparse(self, code: Any) -> str:
+        reader = reading(code)
+        reader.cell(self.cell, reader.target)
+        return reader.target
+
+    def _emitbuild(self, code: Any) -> str:
+        writer = writing(code)
+        with writer.block(f"if len({writer.source}) != {self.length}:"):  # struct would pad or cut it in silence
+            writer.line(f"bad_uuid({field_name(writer.source)})")
+        writer.cell(self.cell, writer.source)
+        return writer.source
 
 
 INT8 = Fixed("b")
@@ -94,7 +124,7 @@ UNSIGNED_VARINT = UnsignedVarint()
 
 
 class Length(AnyConstruct):
-    """The length of a string, of bytes or of an array: -1 is null. `cell` is the old versions' number; "" is compact."""
+    """The length of a string, of bytes or of an array; less than 0 is null, and -1 is written. `cell` is the old versions' number; "" is compact."""
 
     def __init__(self, cell: str) -> None:
         super().__init__()
@@ -105,10 +135,7 @@ class Length(AnyConstruct):
         self.most = {"": 2**31 - 1, "h": 2**15 - 1, "l": 2**31 - 1}[cell]
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
-        value = int(self.number._parse(stream, context, path)) - self.compact
-        if value < -1:
-            raise StreamError(f"the length {value}", path=path)
-        return value
+        return int(self.number._parse(stream, context, path)) - self.compact
 
     def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:
         if obj > self.most:
@@ -125,6 +152,10 @@ COMPACT_LENGTH = Length("")
 class Sized(AnyConstruct):
     """A length and that many bytes, perhaps null."""
 
+    most = 2**31 - 1
+    long_read = "unsigned_varint"
+    long_write = "long_length"
+
     def __init__(self, length: Length, nullable: bool) -> None:
         super().__init__()
         self.length = length
@@ -137,6 +168,8 @@ class Sized(AnyConstruct):
             if not self.nullable:
                 raise StreamError("null where the version does not allow it", path=path)
             return None
+        if count > self.most:
+            raise StringError(f"{count} bytes: the most is {self.most}", path=path)
         return self.from_wire(stream_read(stream, count, path), path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -146,9 +179,53 @@ class Sized(AnyConstruct):
             self.length._build(-1, stream, context, path)
             return obj
         data = self.to_wire(obj, path)
+        if len(data) > self.most:
+            raise StringError(f"{len(data)} bytes: the most is {self.most}", path=path)
         self.length._build(len(data), stream, context, path)
         stream_write(stream, data, len(data), path)
         return obj
+
+    def _emitparse(self, code: Any) -> str:
+        reader = reading(code)
+        target, compact = reader.target, self.length.compact
+        size = reader.length(compact, self.length.cell, self.long_read)
+        with reader.block(f"if {size}:" if compact else f"if {size} >= 0:"):
+            reader.line(f"stop = pos + {size}{' - 1' if compact else ''}")
+            reader.line(f"{target} = {self.slice(reader.views)}")
+            reader.line("pos = stop")
+        with reader.block("else:"):
+            reader.line(f"{target} = None" if self.nullable else f"null({field_name(target)})")
+        return target
+
+    def _emitbuild(self, code: Any) -> str:
+        writer = writing(code)
+        source, plus = writer.source, " + 1" if self.length.compact else ""
+        data, size = writer.name("s"), writer.name("n")
+        writer.line(f"{data} = {source}")
+        with writer.block(f"if {data} is None:"):
+            if self.nullable:
+                writer.line(f"{size} = {0 if plus else -1}")
+                writer.line(f"{data} = b''")
+            else:
+                writer.line(f"null_to_build({field_name(source)})")
+        with writer.block("else:"):
+            if self.encoding:
+                writer.line(f"{data} = {data}{self.encoding}")
+            writer.line(f"{size} = {self.size}({data}){plus}")
+        writer.length(size, self.length.compact, self.length.cell, self.long_write)
+        self.emit_contents(writer, data, size)
+        return source
+
+    encoding = ""
+    size = "len"
+
+    def emit_contents(self, writer: BuildGen, data: str, size: str) -> None:
+        """Emits the writing of what comes after the length."""
+        writer.line(f"w({data})")
+
+    def slice(self, views: bool) -> str:
+        """The value of `buf[pos:stop]` as an expression; `views`: buf is a memoryview."""
+        raise NotImplementedError
 
     def from_wire(self, data: bytes, path: str) -> Any:
         """The value of the bytes."""
@@ -160,7 +237,15 @@ class Sized(AnyConstruct):
 
 
 class String(Sized):
-    """UTF-8."""
+    """UTF-8, at most 32767 bytes."""
+
+    most = MAX_STRING
+    long_read = "string_length"
+    long_write = "long_string_length"
+    encoding = ".encode()"
+
+    def slice(self, views: bool) -> str:
+        return "str(buf[pos:stop], 'utf-8')" if views else "buf[pos:stop].decode()"
 
     def from_wire(self, data: bytes, path: str) -> str:
         try:
@@ -180,6 +265,9 @@ class String(Sized):
 class ByteString(Sized):
     """Bytes, copied out of the frame."""
 
+    def slice(self, views: bool) -> str:
+        return "bytes(buf[pos:stop])" if views else "buf[pos:stop]"
+
     def from_wire(self, data: bytes, path: str) -> bytes:
         return data
 
@@ -191,6 +279,16 @@ class ByteString(Sized):
 
 class RecordBytes(Sized):
     """Record batches: a view of the frame; on the way out one piece or several, some of them slices of files."""
+
+    size = "records_size"
+
+    def slice(self, views: bool) -> str:
+        assert views
+        return "buf[pos:stop]"
+
+    def emit_contents(self, writer: BuildGen, data: str, size: str) -> None:
+        with writer.block(f"if {size} > {int(self.length.compact)}:"):
+            writer.line(f"add_records(chunks, out, {data})")
 
     def from_wire(self, data: bytes, path: str) -> memoryview:
         return memoryview(data)

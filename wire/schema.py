@@ -101,6 +101,12 @@ class Field:
         """True where the default is mutable, so that each message needs its own."""
         return self.default is FRESH
 
+    def is_default(self, value: object) -> bool:
+        """Whether a value is Kafka's default, so that a version without the field loses nothing."""
+        if self.kind == "array" and self.default is FRESH:
+            return value is not None and not value
+        return bool(value == self.make_default())
+
     def make_default(self) -> object:
         """Kafka's default value; a list or a struct is a fresh one."""
         if self.default is not FRESH:

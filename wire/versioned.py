@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wire import primitives
-from wire.composites import Array, NullableStruct, StructOfVersion, TaggedFields
+from wire.composites import Array, NullableStruct
 from wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteString, RecordBytes, Sized, String
 from wire.schema import parse_versions
+from wire.structs import StructOfVersion, TaggedFields
 
 if TYPE_CHECKING:
     from wire.primitives import AnyConstruct

@@ -32,7 +32,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Struct):
     topic_id: Uuid = uuid("0+")
     partitions: list[int] = array(int32, "0+")
-    assignment_epochs: list[int] | None = array(int32, "0+", nullable="0+", tag=0, default=None)
+    assignment_epochs: list[int] | None = array(int32, "0+", nullable="0+", tag=0)
 
 
 @message("value", key=8, versions="0", flexible="0+")
@@ -72,7 +72,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     subscribed_topic_regex: str | None = string("0+", nullable="0+")
     rebalance_timeout_ms: int = int32("0+", default=-1)
     server_assignor: str | None = string("0+", nullable="0+")
-    classic_member_metadata: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, "0+", nullable="0+", tag=0, default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, "0+", nullable="0+", tag=0)
 
 
 @message("key", key=3, versions="0")
@@ -317,7 +317,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
 class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
     subtopology_id: str = string("0+")
     partitions: list[int] = array(int32, "0+")
-    assignment_epochs: list[int] | None = array(int32, "0+", nullable="0+", tag=0, default=None)
+    assignment_epochs: list[int] | None = array(int32, "0+", nullable="0+", tag=0)
 
 
 @message("value", key=22, versions="0", flexible="0+")
@@ -380,7 +380,7 @@ class StreamsGroupMetadataValue(Message):
     epoch: int = int32("0+")
     metadata_hash: int = int64("0+")
     validated_topology_epoch: int = int32("0+", tag=0, default=-1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = array(LastAssignmentConfig, "0+", nullable="0+", tag=1, default=None)
+    last_assignment_configs: list[LastAssignmentConfig] | None = array(LastAssignmentConfig, "0+", nullable="0+", tag=1)
     stored_description_topology_epoch: int = int32("0+", tag=2, default=-1)
     failed_description_topology_epoch: int = int32("0+", tag=3, default=-1)
 

@@ -1,0 +1,174 @@
+"""The code generators behind compiled codecs: construct's CodeGen, writing statements in place of expressions.
+
+A construct emits through construct's own hooks, `_emitparse(code)` and `_emitbuild(code)`. With one of these generators
+it writes statements that assign to `code.target`, or that write out the value `code.source`; with construct's plain
+CodeGen (`construct.compile()`) it raises NotImplementedError, and construct falls back to the interpreted code.
+
+Values of fixed size are not read at once: `cell` collects them until `flush` reads or writes the whole run with one
+struct.Struct. The length byte of a string or an array, and the count of tagged fields, are cells of the run before them.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from construct.core import CodeGen
+
+from wire import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class StatementGen(CodeGen):
+    """What reading and writing have in common: functions, blocks, names, and the objects that the code refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scope: dict[str, Any] = {
+            name: value for name, value in vars(runtime).items() if callable(value) and not name.startswith("_")
+        }
+        self.scope["new"] = object.__new__
+        self.cells: list[tuple[str, str]] = []
+        self._lines: list[str] = []
+        self._depth = 1
+        self._bound: dict[int, str] = {}
+
+    def line(self, text: str) -> None:
+        """One statement."""
+        self._lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """An indented block: `with code.block("if x:")`. Nothing may be pending at its edges."""
+        self.line(head)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    @contextmanager
+    def function(self, head: str) -> Iterator[None]:
+        """A function of its own; its body is what is emitted inside."""
+        outer = self._lines, self._depth, self.cells
+        self._lines, self._depth, self.cells = [f"def {head}:"], 1, []
+        yield
+        self.append("\n".join(self._lines))
+        self._lines, self._depth, self.cells = outer
+
+    def name(self, prefix: str) -> str:
+        """A fresh local name."""
+        return f"{prefix}{self.allocateId()}"
+
+    def bind(self, value: object, prefix: str) -> str:
+        """The global name under which the code reaches an object."""
+        name = self._bound.get(id(value))
+        if name is None:
+            name = self._bound[id(value)] = self.name(prefix)
+            self.scope[name] = value
+        return name
+
+    def literal(self, value: object) -> str:
+        """An immutable value as source text."""
+        return repr(value) if value is None or type(value) in (bool, int, str) else self.bind(value, "value")
+
+    def bind_struct(self, letters: str, method: str) -> str:
+        """The name of a method of struct.Struct for a run of cells."""
+        name = f"{method}_{letters.replace('?', 'T')}"
+        if name not in self.scope:
+            self.scope[name] = getattr(struct.Struct(">" + letters), method)
+        return name
+
+    def run(self) -> dict[str, Any]:
+        """Executes the source; the functions are in the scope that comes back."""
+        exec(compile(self.toString(), "<wire codec>", "exec"), self.scope)  # noqa: S102
+        return self.scope
+
+
+class ParseGen(StatementGen):
+    """Generates reading code. Its locals: `buf`, `pos` (moves on) and `end`."""
+
+    def __init__(self, views: bool) -> None:
+        super().__init__()
+        self.views = views  # whether buf is a memoryview (the message holds records), not bytes
+        self.target = ""
+
+    def read(self, subcon: Any, target: str) -> None:
+        """Emits the reading of one value to `target`."""
+        self.target = target
+        subcon._emitparse(self)
+
+    def cell(self, letter: str, target: str) -> None:
+        """Reads a value of fixed size with the next run."""
+        self.cells.append((letter, target))
+
+    def flush(self) -> None:
+        """Emits the pending run."""
+        if not self.cells:
+            return
+        letters = "".join([letter for letter, _ in self.cells])
+        targets = ", ".join([target for _, target in self.cells])
+        self.cells.clear()
+        if letters == "B":
+            self.line(f"{targets} = buf[pos]")
+        else:
+            comma = "" if ", " in targets else ","
+            self.line(f"{targets}{comma} = {self.bind_struct(letters, 'unpack_from')}(buf, pos)")
+        self.line(f"pos += {struct.calcsize('>' + letters)}")
+
+    def length(self, compact: bool, letter: str, long_form: str = "unsigned_varint") -> str:
+        """Emits the reading of a length; returns its local. A compact one is still one too high."""
+        local = self.name("n")
+        self.cell("B" if compact else letter, local)
+        self.flush()
+        if compact:
+            with self.block(f"if {local} > 127:"):
+                self.line(f"{local}, pos = {long_form}(buf, pos - 1)")
+        return local
+
+
+class BuildGen(StatementGen):
+    """Generates writing code. Its locals: `out` (a list of bytes), `w` (its append) and, with records, `chunks`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.source = ""
+
+    def write(self, subcon: Any, source: str) -> None:
+        """Emits the writing of one value, the expression `source`."""
+        self.source = source
+        subcon._emitbuild(self)
+
+    def cell(self, letter: str, source: str) -> None:
+        """Writes a value of fixed size with the next run."""
+        self.cells.append((letter, source))
+
+    def flush(self) -> None:
+        """Emits the pending run."""
+        self.flush_keeping()
+        self.cells.clear()
+
+    def flush_keeping(self) -> None:
+        """Emits the pending run and keeps it pending, for the other branch of a condition."""
+        if not self.cells:
+            return
+        letters = "".join([letter for letter, _ in self.cells])
+        sources = [source for _, source in self.cells]
+        if all(source.lstrip("-").isdigit() for source in sources):
+            self.line(f"w({struct.pack('>' + letters, *map(int, sources))!r})")
+        else:
+            self.line(f"w({self.bind_struct(letters, 'pack')}({', '.join(sources)}))")
+
+    def length(self, local: str, compact: bool, letter: str, long_form: str = "long_length") -> None:
+        """Emits the writing of a length with the pending run. A compact one is already one higher."""
+        if not compact:
+            self.cell(letter, local)
+            self.flush()
+            return
+        with self.block(f"if {local} > 127:"):
+            self.flush_keeping()
+            self.line(f"w({long_form}({local}))")
+        with self.block("else:"):
+            self.cell("B", local)
+            self.flush()
