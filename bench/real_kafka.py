@@ -1,0 +1,111 @@
+"""Apache Kafka 4.4.0 as a server of the bench and of the tests: KRaft, one node, Kafka's own defaults.
+
+Formatting a data directory and running the broker are two Java processes. Only what a single node cannot do without
+is set (replication factors of the internal topics, the listeners); everything else is Kafka's default.
+Run as a program (`python -m bench.real_kafka`) it serves on a port until it is interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.servers import ROOT, Server, free_port
+from compat.jars import classpath
+
+VERSION = "4.4.0"
+HEAP = ["-Xms1g", "-Xmx1g", "-XX:+UseG1GC"]
+SINGLE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+LOG4J = """
+<Configuration status="WARN">
+  <Appenders><Console name="out"><PatternLayout pattern="[%d] %p %m (%c)%n"/></Console></Appenders>
+  <Loggers><Root level="INFO"><AppenderRef ref="out"/></Root></Loggers>
+</Configuration>
+"""
+API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+class KafkaServer(Server):
+    """Real Kafka on a loopback port; `heap` are the JVM's memory options."""
+
+    name = "kafka"
+
+    def __init__(
+        self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0, heap: list[str] | None = None
+    ) -> None:
+        super().__init__(data_dir, config=config, port=port)
+        self.heap = HEAP if heap is None else heap
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        properties = self.data_dir / "server.properties"
+        if not properties.exists():
+            self._format(properties)
+        java = self._java([*self.heap, f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.xml'}"])
+        return [*java, "kafka.Kafka", str(properties)], dict(os.environ)
+
+    def _java(self, options: list[str]) -> list[str]:
+        return ["java", *options, "-cp", classpath(ROOT / "compat" / "kafka" / "pom.xml")]
+
+    def _format(self, properties: Path) -> None:
+        self.port = self.port or free_port()
+        controller_port = free_port()
+        settings = SINGLE_NODE | {
+            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{controller_port}",
+            "controller.quorum.voters": f"1@{self.host}:{controller_port}",
+            "log.dirs": str(self.data_dir / "logs"),
+        }
+        settings |= self.config
+        (self.data_dir / "log4j2.xml").write_text(LOG4J)
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        tool = [*self._java(["-Xmx128m"]), "kafka.tools.StorageTool"]
+        cluster_id = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[
+            -1
+        ]
+        format_command = [*tool, "format", "-t", cluster_id, "-c", str(properties)]
+        done = subprocess.run(format_command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            properties.unlink()
+            raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
+
+    def _is_ready(self) -> bool:
+        """Kafka opens its port when it is about to serve; an answer to ApiVersions says that it does."""
+        try:
+            with socket.create_connection((self.host, self.port), timeout=2) as probe:
+                probe.sendall(API_VERSIONS_V0)
+                return len(probe.recv(8)) > 0
+        except OSError:
+            return False
+
+
+def main() -> int:
+    """Serve until SIGINT or SIGTERM."""
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka-") as folder,
+        KafkaServer(Path(folder) / "kafka", port=port) as server,
+    ):
+        print(server.bootstrap, flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    return 0
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Broker processes for the bench and the tests: `BarnabasServer` here, `bench.real_kafka.KafkaServer`, one small interface.
+
+A server owns exactly one process, started by it and ended by its pid. `start` returns once clients are accepted:
+Barnabas says so by its ready file, Kafka by answering ApiVersions on its port. A server may be killed and started again
+on the same port and data directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server(ABC):
+    """One broker process. `port` is fixed after the first start, so that clients survive a restart."""
+
+    name = "server"
+
+    def __init__(self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0) -> None:
+        self.data_dir = Path(data_dir)
+        self.config = dict(config or {})
+        self.host = "127.0.0.1"
+        self.port = port
+        self.process: subprocess.Popen[bytes] | None = None
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.log_path = self.data_dir.with_name(self.data_dir.name + ".log")
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        assert self.process is not None, "not started"
+        return self.process.pid
+
+    def start(self) -> Server:
+        """Start the process and return when it accepts clients."""
+        self.spawn()
+        self.wait_ready()
+        return self
+
+    def spawn(self) -> None:
+        """Start the process without waiting."""
+        assert self.process is None or self.process.poll() is not None, "already running"
+        command, environment = self._command()
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT
+            )
+
+    @abstractmethod
+    def _command(self) -> tuple[list[str], dict[str, str]]: ...
+
+    @abstractmethod
+    def _is_ready(self) -> bool: ...
+
+    def wait_ready(self) -> None:
+        """Wait until clients are accepted; raises with the log's tail when the process ends or takes too long."""
+        assert self.process is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._is_ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+            if time.monotonic() > deadline:
+                self.kill9()
+                raise RuntimeError(f"{self.name} was not ready in {START_TIMEOUT_S} s:\n{self.log()[-4000:]}")
+            time.sleep(0.003)
+
+    def stop(self) -> int | None:
+        """SIGTERM, wait, and SIGKILL when it takes too long. Returns the exit code."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill9()
+        return self.process.returncode
+
+    def kill9(self) -> None:
+        """SIGKILL: the crash of a process."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> Server:
+        """Start again on the same port and data directory, after `stop` or `kill9`."""
+        return self.start()
+
+    def log(self) -> str:
+        """All that the process wrote on stdout and stderr."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def cpu_s(self) -> float:
+        """CPU seconds the process has used, user and system."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def rss_bytes(self) -> int:
+        """Resident memory."""
+        return int(psutil.Process(self.pid).memory_info().rss)
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class BarnabasServer(Server):
+    """`barnabas serve` of this checkout, by the interpreter in use."""
+
+    name = "barnabas"
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
+        self._ready_file.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "barnabas", "serve", "--listen", f"{self.host}:{self.port}"]
+        command += ["--data-dir", str(self.data_dir), "--ready-file", str(self._ready_file)]
+        for key, value in self.config.items():
+            command += ["--set", f"{key}={value}"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+        return command, environment
+
+    def _is_ready(self) -> bool:
+        try:
+            text = self._ready_file.read_text().strip()
+        except FileNotFoundError:
+            return False
+        found = re.fullmatch(r"(.+):(\d+)", text)
+        if found is None:
+            return False
+        self.port = int(found[2])
+        return True
