@@ -1,0 +1,158 @@
+"""What a leader checks in the batches of an append, in one pass over their headers.
+
+Length, magic, size, CRC32C, offsets against the record count, producer fields, control bit, timestamps, and on
+compacted topics that every record has a key. Records are not decompressed, except for the last check and for a limit
+on timestamps in the past, since the header only knows the greatest one. Sources: Kafka's `UnifiedLog.analyzeAndValidateRecords`,
+`LogValidator`, `ProduceRequest.validateRecords`; rules L10, L11.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from storage.batch_header import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MIN_BATCH_LENGTH,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+)
+from wire.crc import crc32c
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wire.records import Record
+
+Origin = Literal["client", "coordinator", "replication"]
+"""Who appends: clients are checked in full, coordinators may write control batches, replication is trusted."""
+
+UNLIMITED_MS = 2**63 - 1
+NO_TIMESTAMP = -1
+
+
+class BatchLimits(Protocol):
+    """The part of a log's configuration that batches are checked against."""
+
+    max_message_bytes: int
+    message_timestamp_type: str
+    message_timestamp_before_max_ms: int
+    message_timestamp_after_max_ms: int
+    cleanup_policy: frozenset[str]
+
+
+def split_batches(records: memoryview) -> list[BatchHeader]:
+    """The headers of the batches that fill `records` exactly; CORRUPT_MESSAGE when they do not."""
+    end = len(records)
+    position = 0
+    headers = []
+    while position < end:
+        if end - position < HEADER_SIZE:
+            _refuse_short(records, position)
+        header = BatchHeader(records, position, position)
+        if header.magic != 2:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"A record batch has magic {header.magic}; only magic 2 is accepted"
+            )
+        if header.size < HEADER_SIZE or header.size > end - position:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"A record batch says it has {header.size} bytes; {end - position} are there"
+            )
+        headers.append(header)
+        position += header.size
+    if not headers:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "There is no record batch to append")
+    return headers
+
+
+def _refuse_short(records: memoryview, position: int) -> None:
+    left = len(records) - position
+    if left > MAGIC_POSITION and records[position + MAGIC_POSITION] < 2:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
+    raise KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"{left} bytes are too few for a record batch of at least {LOG_OVERHEAD + MIN_BATCH_LENGTH}",
+    )
+
+
+def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_ms: int) -> list[BatchHeader]:
+    """The headers of the batches in `records`, all of them fit to be appended; KafkaError says what is wrong otherwise."""
+    headers = split_batches(records)
+    if origin == "client":
+        if len(headers) != 1:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"A produce request may hold one record batch a partition, not {len(headers)}"
+            )
+        _check_client_batch(headers[0])
+    for header in headers:
+        if header.size > limits.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
+            )
+        at = header.position
+        if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
+        if header.count != header.last_offset - header.base_offset + 1 or header.count <= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"The record batch counts {header.count} records, but its last offset delta is {header.last_offset - header.base_offset}",
+            )
+        if origin != "replication":
+            _check_content(records, header, limits, now_ms)
+    return headers
+
+
+def _check_client_batch(header: BatchHeader) -> None:
+    if header.base_offset != 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"The base offset of a produced record batch must be 0, not {header.base_offset}"
+        )
+    if header.attributes & CONTROL_BIT:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"Sequence {header.base_sequence} of producer {header.producer_id} is negative"
+        )
+    if header.attributes & CODEC_MASK > 4:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {header.attributes & CODEC_MASK} is unknown"
+        )
+
+
+def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits, now_ms: int) -> None:
+    """Timestamps (L11) and keys (L10)."""
+    if limits.message_timestamp_type == "CreateTime":
+        if header.attributes & TIMESTAMP_TYPE_BIT:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
+        latest = now_ms + limits.message_timestamp_after_max_ms
+        if header.max_timestamp > latest:
+            raise _timestamp_error(
+                header.max_timestamp, f"later than {latest}, message.timestamp.after.max.ms from now"
+            )
+        if limits.message_timestamp_before_max_ms != UNLIMITED_MS:
+            _check_earliest(records, header, now_ms - limits.message_timestamp_before_max_ms)
+    if "compact" in limits.cleanup_policy and not header.attributes & CONTROL_BIT:
+        for record in _records_of(records, header):
+            if record.key is None:
+                raise KafkaError(ErrorCode.INVALID_RECORD, "A compacted topic cannot accept a message without a key")
+
+
+def _check_earliest(records: memoryview, header: BatchHeader, earliest: int) -> None:
+    for record in _records_of(records, header):
+        if record.timestamp != NO_TIMESTAMP and record.timestamp < earliest:
+            raise _timestamp_error(record.timestamp, f"earlier than {earliest}, message.timestamp.before.max.ms ago")
+
+
+def _timestamp_error(timestamp: int, why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_TIMESTAMP, f"Timestamp {timestamp} is {why}")
+
+
+def _records_of(records: memoryview, header: BatchHeader) -> list[Record]:
+    from wire.records import iter_batches, iter_records  # noqa: PLC0415 - only the slow path needs the codecs
+
+    batch = next(iter_batches(records[header.position : header.position + header.size]))
+    return list(iter_records(batch))

@@ -1,0 +1,144 @@
+"""Kafka's small text files: checkpoints of offsets and epochs, `partition.metadata`, `meta.properties`.
+
+All are replaced whole: written to `<name>.tmp`, synced, renamed, and the directory synced, so that a reader after a
+crash sees the old or the new content. Sources: Kafka's `CheckpointFile`, `PartitionMetadataFile`, `PropertiesUtils`.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Mapping
+
+from storage.files import Files
+
+_VERSION = "0"
+
+
+class CorruptCheckpoint(Exception):
+    """A checkpoint file that is not in Kafka's format."""
+
+
+def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
+    """Put `data` in the place of the file's content, whole or not at all."""
+    temporary = path + ".tmp"
+    file = files.open(temporary)
+    files.truncate(file, 0)
+    files.write_at(file, data, 0)
+    if sync:
+        files.sync(file)
+    file.close()
+    files.rename(temporary, path)
+    if sync:
+        files.sync_dir(os.path.dirname(path))
+
+
+class CheckpointFile:
+    """A file of a version line, a count line and that many entry lines."""
+
+    __slots__ = ("_files", "path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+
+    def write_lines(self, lines: list[str], *, sync: bool = True) -> None:
+        """Replace the entries."""
+        text = "\n".join([_VERSION, str(len(lines)), *lines, ""])
+        replace_file(self._files, self.path, text.encode(), sync=sync)
+
+    def read_lines(self) -> list[str]:
+        """The entries; none when the file is missing or empty. CorruptCheckpoint for anything else."""
+        try:
+            lines = self._files.read_file(self.path).decode().split("\n")
+        except FileNotFoundError:
+            return []
+        except UnicodeDecodeError as error:
+            raise CorruptCheckpoint(f"{self.path} is not text") from error
+        if lines == [""]:
+            return []
+        entries = [line for line in lines[2:] if line]
+        if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(entries)):
+            raise CorruptCheckpoint(
+                f"{self.path} is not a checkpoint of version {_VERSION} with as many entries as it says"
+            )
+        return entries
+
+    def write_pairs(self, pairs: Iterable[tuple[int, int]], *, sync: bool = True) -> None:
+        """Replace the entries by pairs of integers."""
+        self.write_lines([f"{first} {second}" for first, second in pairs], sync=sync)
+
+    def read_pairs(self) -> list[tuple[int, int]]:
+        """The entries as pairs of integers."""
+        pairs = []
+        for line in self.read_lines():
+            try:
+                first, second = line.split()
+                pairs.append((int(first), int(second)))
+            except ValueError as error:
+                raise CorruptCheckpoint(f"{self.path}: {line!r} is not a pair of numbers") from error
+        return pairs
+
+
+class OffsetCheckpoint:
+    """A checkpoint of one offset a partition: `topic partition offset` a line."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._file = CheckpointFile(files, path)
+
+    def read(self) -> dict[tuple[str, int], int]:
+        """(topic, partition) -> offset."""
+        offsets = {}
+        for line in self._file.read_lines():
+            try:
+                topic, partition, offset = line.split()
+                offsets[topic, int(partition)] = int(offset)
+            except ValueError as error:
+                raise CorruptCheckpoint(
+                    f"{self._file.path}: {line!r} is not a topic, a partition and an offset"
+                ) from error
+        return offsets
+
+    def write(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Replace all of them; durable on return."""
+        self._file.write_lines([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
+
+
+def read_properties(files: Files, path: str) -> dict[str, str]:
+    """`key=value` lines of a file; comments and blank lines are passed over. Empty when the file is missing."""
+    try:
+        text = files.read_file(path).decode()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith(("#", "!")))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> None:
+    """Replace a properties file; durable on return."""
+    replace_file(files, path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode())
+
+
+def write_partition_metadata(files: Files, path: str, topic_id: bytes) -> None:
+    """Write `partition.metadata`: which topic id a directory belongs to (R22)."""
+    replace_file(files, path, f"version: 0\ntopic_id: {topic_id_text(topic_id)}".encode())
+
+
+def read_partition_metadata(files: Files, path: str) -> bytes | None:
+    """The topic id of a directory; None when the file is missing."""
+    try:
+        text = files.read_file(path).decode()
+    except FileNotFoundError:
+        return None
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    try:
+        return base64.urlsafe_b64decode(fields["topic_id"] + "==")
+    except (KeyError, ValueError) as error:
+        raise CorruptCheckpoint(f"{path} names no topic id") from error
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """Kafka's way to write a uuid: url-safe base64 without padding, 22 characters."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

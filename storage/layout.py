@@ -1,0 +1,73 @@
+"""Names of files and directories as Kafka lays them out in a log directory.
+
+`<topic>-<partition>/` holds `<base offset, 20 digits>.log .index .timeindex .txnindex .snapshot`, and the files
+named below. Source of the names: Kafka's `LogFileUtils` and `LocalLog`.
+"""
+
+from __future__ import annotations
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+DELETE_DIR_SUFFIX = "-delete"
+FUTURE_DIR_SUFFIX = "-future"
+STRAY_DIR_SUFFIX = "-stray"
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+LOCK = ".lock"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+
+_MAX_NAME = 255
+_OFFSET_DIGITS = 20
+
+
+def segment_name(base_offset: int, suffix: str) -> str:
+    """The name of one of a segment's files: the base offset in 20 digits, so that names sort as offsets do."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset in a segment file's or snapshot's name; None for any other name."""
+    digits = name[:_OFFSET_DIGITS]
+    if (
+        len(digits) == _OFFSET_DIGITS
+        and digits.isascii()
+        and digits.isdigit()
+        and name[_OFFSET_DIGITS : _OFFSET_DIGITS + 1] == "."
+    ):
+        return int(digits)
+    return None
+
+
+def partition_dir_name(topic: str, partition: int) -> str:
+    """The directory of a partition."""
+    return f"{topic}-{partition}"
+
+
+def deleted_dir_name(topic: str, partition: int, unique: str) -> str:
+    """What a partition's directory is renamed to on deletion; `unique` is 32 hex digits.
+
+    Long topic names are cut so that the whole stays a valid file name, as in Kafka's `LocalLog.logDirNameWithSuffixCappedLength`.
+    """
+    suffix = f"-{partition}.{unique}{DELETE_DIR_SUFFIX}"
+    return topic[: _MAX_NAME - len(suffix)] + suffix
+
+
+def parse_partition_dir(name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a directory's name; None for directories that hold no live partition."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not (partition.isascii() and partition.isdigit()):
+        return None
+    return topic, int(partition)

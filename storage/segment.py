@@ -1,0 +1,371 @@
+"""One segment of a log: the file of record batches, and its indexes.
+
+Invariants: `size` is the number of valid bytes, everything behind it is garbage to be overwritten; the file and the
+indexes are opened only when needed, so that an idle partition holds no descriptor; index entries are made per batch,
+as Kafka's `LogSegment` does, once more than `index.interval.bytes` have passed since the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from storage import layout
+from storage.batch_header import HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from storage.files import File, Files
+from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from storage.time_index import NO_TIMESTAMP, TimeIndex
+from storage.txn_index import AbortedTransaction, TxnIndex
+
+_SCAN_CHUNK = 8192
+_RECOVERY_CHUNK = 1 << 20
+
+
+class Segment:
+    """The batches from `base_offset` up to the next segment's."""
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_max_timestamp",
+        "_offset_index",
+        "_offset_of_max_timestamp",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "bytes_since_index",
+        "created",
+        "first_timestamp",
+        "has_txn_index",
+        "roll_jitter_ms",
+        "size",
+        "stem",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int, *, size: int = 0, created: float = 0.0) -> None:
+        self._files = files
+        self.stem = f"{directory}/{base_offset:020d}"
+        self.base_offset = base_offset
+        self.size = size
+        self.created = created
+        self.roll_jitter_ms = 0
+        self.first_timestamp: int | None = None
+        self.bytes_since_index = 0
+        self.has_txn_index = False
+        self._file: File | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+
+    @classmethod
+    def create(cls, files: Files, directory: str, base_offset: int, now: float) -> Segment:
+        """Make an empty segment with its log file; leftovers of the same name are cleared."""
+        segment = cls(files, directory, base_offset, created=now)
+        segment._offset_index = OffsetIndex(files, segment.stem + layout.INDEX_SUFFIX, base_offset)
+        segment._time_index = TimeIndex(files, segment.stem + layout.TIME_INDEX_SUFFIX, base_offset)
+        segment._max_timestamp = NO_TIMESTAMP
+        files.truncate(segment.file, 0)
+        return segment
+
+    # --- files, opened when needed
+
+    @property
+    def file(self) -> File:
+        """The log file."""
+        if self._file is None:
+            self._file = self._files.open(self.stem + layout.LOG_SUFFIX)
+        return self._file
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the segment holds a descriptor."""
+        return self._file is not None
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex.load(
+                self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset, self.size
+            )
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index."""
+        if self._time_index is None:
+            self._time_index = TimeIndex.load(self._files, self.stem + layout.TIME_INDEX_SUFFIX, self.base_offset)
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        """The index of aborted transactions."""
+        if self._txn_index is None:
+            path = self.stem + layout.TXN_INDEX_SUFFIX
+            self._txn_index = TxnIndex.load(self._files, path) if self.has_txn_index else TxnIndex(self._files, path)
+        return self._txn_index
+
+    def release(self) -> None:
+        """Let go of descriptor and indexes; they come back when needed. What the index files lack is written first."""
+        self.save_indexes()
+        self._offset_index = None
+        self._time_index = None
+        self._file = None
+
+    # --- appending
+
+    def append(self, data: memoryview, headers: list[BatchHeader], index_interval_bytes: int) -> None:
+        """Write whole batches behind the last, in one write, then index them.
+
+        `headers` carry final offsets; their positions are relative to `data`. On OSError nothing has changed: the
+        caller decides about the bytes behind `size`.
+        """
+        start = self.size
+        file = self._file if self._file is not None else self.file
+        self._files.write_at(file, data, start)
+        self.size = start + len(data)
+        if start == 0:
+            self.first_timestamp = max(header.max_timestamp for header in headers)
+        self._index(headers, start, index_interval_bytes)
+
+    def _index(self, headers: Sequence[BatchHeader], start: int, index_interval_bytes: int) -> None:
+        greatest = self.max_timestamp
+        for header in headers:
+            if header.max_timestamp > greatest:
+                greatest = self._max_timestamp = header.max_timestamp
+                self._offset_of_max_timestamp = header.last_offset
+            if self.bytes_since_index > index_interval_bytes:
+                self.offset_index.append(header.last_offset, start + header.position)
+                self.time_index.maybe_append(greatest, self._offset_of_max_timestamp)
+                self.bytes_since_index = 0
+            self.bytes_since_index += header.size
+
+    def should_roll(
+        self,
+        *,
+        incoming: int,
+        last_offset: int,
+        max_timestamp: int,
+        now: float,
+        segment_bytes: int,
+        segment_ms: int,
+        index_bytes: int,
+    ) -> bool:
+        """Whether a new segment is due before `incoming` bytes up to `last_offset`: size, age, full index, offset range.
+
+        Age is the new batch's timestamp less the first one's of the segment (L12: no wall clock), or, without
+        timestamps, the time since the segment was made.
+        """
+        size = self.size
+        if size == 0:
+            return last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        if size > segment_bytes - incoming or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return True
+        index = self._offset_index
+        if index is not None and (len(index) + 1) * 8 > index_bytes or self._time_index_is_full(index_bytes):
+            return True
+        return self._age_ms(max_timestamp, now) > segment_ms - self.roll_jitter_ms
+
+    def _time_index_is_full(self, index_bytes: int) -> bool:
+        index = self._time_index
+        return index is not None and (len(index) + 2) * 12 > index_bytes
+
+    def _age_ms(self, max_timestamp: int, now: float) -> float:
+        if self.first_timestamp is None:
+            self.first_timestamp = self._read_first_timestamp()
+        if self.first_timestamp >= 0:
+            return max_timestamp - self.first_timestamp
+        return (now - self.created) * 1000
+
+    def _read_first_timestamp(self) -> int:
+        header = next(self.scan(0, 1), None)
+        return header.max_timestamp if header is not None else NO_TIMESTAMP
+
+    def append_aborted(self, entry: AbortedTransaction) -> None:
+        """Note an aborted transaction whose marker is in this segment."""
+        self.txn_index.append(entry)
+        self.has_txn_index = True
+
+    def reset_indexes(self) -> None:
+        """Forget the indexes: recovery builds them anew with `index_recovered`."""
+        self._offset_index = OffsetIndex(self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset)
+        self._time_index = TimeIndex(self._files, self.stem + layout.TIME_INDEX_SUFFIX, self.base_offset)
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = self.base_offset
+        self.bytes_since_index = 0
+        if self.has_txn_index:
+            self.txn_index.reset()
+            self.has_txn_index = False
+
+    def index_recovered(self, header: BatchHeader, index_interval_bytes: int) -> None:
+        """Index one more batch during recovery."""
+        self._index((header,), 0, index_interval_bytes)
+
+    def cut_recovered(self, size: int) -> None:
+        """Recovery has found `size` good bytes: cut the rest, and write the indexes."""
+        if size < self.size:
+            self._files.truncate(self.file, size)
+            self.size = size
+        self.seal()
+
+    def seal(self) -> None:
+        """Note the greatest timestamp in the time index and write the indexes out: at a roll and at a clean close."""
+        self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+        self.time_index.save()
+        self.offset_index.save()
+
+    def save_indexes(self) -> None:
+        """Bring the index files up to what is in memory."""
+        for index in (self._offset_index, self._time_index):
+            if index is not None and index.unsaved:
+                index.save()
+
+    def files_to_sync(self) -> list[File]:
+        """The files whose syncing makes the segment durable; what the index files lack is written first."""
+        self.save_indexes()
+        targets = [self.file]
+        if self._offset_index is not None and self._offset_index.is_on_disk:
+            targets.append(self._files.open(self.stem + layout.INDEX_SUFFIX))
+            targets.append(self._files.open(self.stem + layout.TIME_INDEX_SUFFIX))
+        if self.has_txn_index:
+            targets.append(self._files.open(self.stem + layout.TXN_INDEX_SUFFIX))
+        return targets
+
+    # --- timestamps
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp of the segment in ms, -1 for none; exact once the tail has been read."""
+        if self._max_timestamp is None:
+            self._read_max_timestamp()
+        assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the batch that reached `max_timestamp` first."""
+        if self._max_timestamp is None:
+            self._read_max_timestamp()
+        return self._offset_of_max_timestamp
+
+    def _read_max_timestamp(self) -> None:
+        """The time index knows it up to its last entry; the batches behind that are read."""
+        index = self.time_index
+        timestamp, offset = index.last_timestamp, index.last_offset
+        for header in self.scan(self.offset_index.lookup(offset)):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self._max_timestamp = timestamp
+        self._offset_of_max_timestamp = offset
+
+    # --- reading
+
+    def scan(self, position: int, count: int = 0) -> Iterator[BatchHeader]:
+        """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all)."""
+        size, files, file = self.size, self._files, self.file
+        buffer = b""
+        start = position
+        while position + HEADER_SIZE <= size:
+            at = position - start
+            if at + HEADER_SIZE > len(buffer):
+                start, at = position, 0
+                buffer = files.read_at(file, min(HEADER_SIZE if count == 1 else _SCAN_CHUNK, size - position), position)
+            header = BatchHeader(buffer, at, position)
+            if header.size < HEADER_SIZE or position + header.size > size:
+                return
+            yield header
+            position += header.size
+            if count:
+                count -= 1
+                if count == 0:
+                    return
+
+    def locate(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, size, base offset) of the first batch whose last offset is at or past `offset`; None if there is none."""
+        position = self.offset_index.lookup(offset)
+        size, files, file = self.size, self._files, self.file
+        unpack = HEADER.unpack_from
+        buffer = b""
+        start = position
+        while position + HEADER_SIZE <= size:
+            at = position - start
+            if at + HEADER_SIZE > len(buffer):
+                start, at = position, 0
+                buffer = files.read_at(file, min(_SCAN_CHUNK, size - position), position)
+            base_offset, length, _, _, _, _, delta, _, _, _, _, _, _ = unpack(buffer, at)
+            if length <= 0:
+                return None
+            if base_offset + delta >= offset:
+                return position, length + LOG_OVERHEAD, base_offset
+            position += length + LOG_OVERHEAD
+        return None
+
+    def batches(self, position: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Header and bytes of each whole batch from `position` on, read in large pieces; stops before a cut one."""
+        size, files, file = self.size, self._files, self.file
+        buffer = memoryview(b"")
+        start = position
+        while position + HEADER_SIZE <= size:
+            at = position - start
+            if at + HEADER_SIZE > len(buffer):
+                start, at = position, 0
+                buffer = memoryview(files.read_at(file, min(_RECOVERY_CHUNK, size - position), position))
+            header = BatchHeader(buffer, at, position)
+            if header.size < HEADER_SIZE or position + header.size > size:
+                return
+            if at + header.size > len(buffer):
+                start, at = position, 0
+                wanted = min(max(_RECOVERY_CHUNK, header.size), size - position)
+                buffer = memoryview(files.read_at(file, wanted, position))
+            yield header, buffer[at : at + header.size]
+            position += header.size
+
+    def next_offset(self) -> int:
+        """The offset behind the segment's last batch, found from the last index entry on."""
+        last = None
+        for last in self.scan(self.offset_index.last_position):
+            pass
+        return self.base_offset if last is None else last.last_offset + 1
+
+    # --- cutting
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut off every batch that holds offsets at or past `offset`; the number of bytes cut."""
+        found = self.locate(offset)
+        position = self.size if found is None else found[0]
+        cut = self.size - position
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        if self.has_txn_index or self._txn_index is not None:
+            self.txn_index.truncate_to(offset)
+        self._files.truncate(self.file, position)
+        self.size = position
+        self.bytes_since_index = position - self.offset_index.last_position
+        self._max_timestamp = None
+        self.first_timestamp = None if position else self.first_timestamp
+        if position == 0:
+            self._max_timestamp = NO_TIMESTAMP
+            self._offset_of_max_timestamp = self.base_offset
+            self.offset_index.reset()
+            self.time_index.reset()
+        return cut
+
+    def read(self, header: BatchHeader) -> bytes:
+        """The bytes of one batch."""
+        return self._files.read_at(self.file, header.size, header.position)
+
+    def forget(self) -> None:
+        """Let go of everything without writing: the directory has been renamed or is gone."""
+        self._offset_index = self._time_index = self._txn_index = None
+        self._file = None
+
+    def paths(self) -> list[str]:
+        """The names of all its files, present or not."""
+        return [self.stem + suffix for suffix in layout.SEGMENT_SUFFIXES]
+
+    def delete(self) -> None:
+        """Remove the files; slices under way keep the log file's bytes until they are sent."""
+        self.forget()
+        for path in self.paths():
+            self._files.unlink(path)

@@ -1,0 +1,65 @@
+"""Finding offsets by timestamp: the time index, then the offset index, then the batches, then the records in one batch.
+
+Source: Kafka's `UnifiedLog.fetchOffsetByTimestamp` and `LogSegment.findOffsetByTimestamp`. Not a hot path: the one
+batch that holds the answer is read and, if need be, decompressed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.batch_header import BatchHeader
+
+if TYPE_CHECKING:
+    from storage.log import Log
+    from storage.segment import Segment
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """A record's offset, its timestamp in ms (-1 when not asked for), and its batch's leader epoch (-1 when unknown)."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def offset_for_timestamp(log: Log, timestamp: int) -> OffsetAndTimestamp | None:
+    """The first record at or past `timestamp` that is not below the log's start; None when there is none."""
+    for segment in log.segments.from_offset(log.log_start_offset):
+        if segment.size and segment.max_timestamp >= timestamp:
+            found = _in_segment(segment, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def max_timestamp_offset(log: Log) -> OffsetAndTimestamp | None:
+    """The first record with the greatest timestamp of the log; None when no record has a timestamp."""
+    best: Segment | None = None
+    for segment in log.segments.from_offset(log.log_start_offset):
+        if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
+            best = segment
+    if best is None or best.max_timestamp < 0:
+        return None
+    return _in_segment(best, best.max_timestamp, log.log_start_offset)
+
+
+def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> OffsetAndTimestamp | None:
+    indexed = segment.time_index.lookup(timestamp)
+    position = segment.offset_index.lookup(max(indexed, start_offset))
+    for header in segment.scan(position):
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+            found = _in_batch(segment, header, timestamp, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def _in_batch(segment: Segment, header: BatchHeader, timestamp: int, start_offset: int) -> OffsetAndTimestamp | None:
+    from wire.records import iter_batches, iter_records  # noqa: PLC0415 - the codecs are not needed to serve
+
+    batch = next(iter_batches(memoryview(segment.read(header))))
+    for record in iter_records(batch):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return OffsetAndTimestamp(record.offset, record.timestamp, header.leader_epoch)
+    return None

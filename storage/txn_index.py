@@ -1,0 +1,78 @@
+"""The aborted transactions that end in a segment: `.txnindex`. KIP-98.
+
+Format (Kafka's `AbortedTxn`): entries of 34 bytes, big endian: version (int16, 0), producer id, first offset, last
+offset, last stable offset (int64 each), in order of last offset. The file exists only when there is an entry.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from storage.files import Files
+
+ENTRY_SIZE = 34
+_ENTRY = Struct(">hqqqq")
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction: its producer, its offsets, and the last stable offset when its marker was written."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex:
+    """One segment's index of aborted transactions; all of it in memory, since it is nearly always empty."""
+
+    __slots__ = ("_files", "entries", "path")
+
+    def __init__(self, files: Files, path: str, entries: list[AbortedTransaction] | None = None) -> None:
+        self._files = files
+        self.path = path
+        self.entries: list[AbortedTransaction] = entries if entries is not None else []
+
+    @classmethod
+    def load(cls, files: Files, path: str) -> TxnIndex:
+        """Read the file; entries behind damage are dropped (recovery rebuilds them)."""
+        data = files.read_file(path)
+        entries = []
+        for version, *fields in _ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]):
+            if version != 0 or (entries and entries[-1].last_offset >= fields[2]):
+                break
+            entries.append(AbortedTransaction(*fields))
+        return cls(files, path, entries)
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """Add an aborted transaction behind all others and write it out."""
+        file = self._files.open(self.path)
+        self._files.write_at(file, _ENTRY.pack(0, *entry), len(self.entries) * ENTRY_SIZE)
+        self.entries.append(entry)
+
+    def collect(self, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
+        """Add those that touch [start, end) to `found`; True when no later segment can hold more of them."""
+        for entry in self.entries:
+            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= end_offset:
+                return True
+        return False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions that end at or past `offset`."""
+        kept = [entry for entry in self.entries if entry.last_offset < offset]
+        if len(kept) != len(self.entries):
+            self.entries = kept
+            self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
+
+    def reset(self) -> None:
+        """Drop all entries and the file."""
+        self.entries = []
+        self._files.unlink(self.path)
+
+    def sync(self) -> None:
+        """Make the entries durable."""
+        if self.entries:
+            self._files.sync(self._files.open(self.path))
