@@ -32,7 +32,7 @@ class JarsUnavailableError(RuntimeError):
 
 def artifact_id(pom: Path) -> str:
     """The pom's own artifactId, which names the directory of its jars."""
-    text = re.sub(r"<(parent|dependencies|dependencyManagement|build)>.*?</\1>", "", pom.read_text(), flags=re.S)
+    text = re.sub(r"<(parent|dependencies|dependencyManagement|build)>.*?</\1>", "", pom.read_text(), flags=re.DOTALL)
     found = re.search(r"<artifactId>\s*([\w.-]+)\s*</artifactId>", text)
     if found is None:
         raise ValueError(f"{pom} has no artifactId")

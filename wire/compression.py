@@ -128,7 +128,7 @@ def _snappy(data: Buffer) -> bytes:
 
 def _unsnappy(data: memoryview, max_size: int) -> bytes:
     if data[:8] != _XERIAL_MAGIC:
-        return _unsnappy_block(data, max_size)
+        return _unsnappy_block(data, max_size, max_size)
     out: list[bytes] = []
     left = max_size
     pos, end = len(_XERIAL_HEADER), len(data)
@@ -144,17 +144,17 @@ def _unsnappy(data: memoryview, max_size: int) -> bytes:
         pos += 4
         if length <= 0 or length > end - pos:
             raise CorruptRecord(f"A snappy block of {length} bytes in {end - pos}")
-        block = _unsnappy_block(data[pos : pos + length], left)
+        block = _unsnappy_block(data[pos : pos + length], left, max_size)
         out.append(block)
         left -= len(block)
         pos += length
     return b"".join(out)
 
 
-def _unsnappy_block(data: memoryview, max_size: int) -> bytes:
+def _unsnappy_block(data: memoryview, left: int, max_size: int) -> bytes:
     import snappy
 
-    if _snappy_size(data) > max_size:
+    if _snappy_size(data) > left:
         raise CorruptRecord(f"The records take more than {max_size} bytes uncompressed")
     try:
         return bytes(snappy.uncompress(bytes(data)))

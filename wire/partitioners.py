@@ -1,0 +1,127 @@
+"""Which partition a producer sends a record to: by key as every Kafka client does, else by turn, by batch or by load.
+
+A partitioner is `choose(key, size) -> partition`: `size` is what the record adds to its batch. Records with a key go
+to `partition_for_key` (Kafka's murmur2), except under RoundRobin, which like Kafka's looks at no key.
+`random_int(n)` gives a number in [0, n): randomness is the caller's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from struct import unpack_from
+from typing import Protocol
+
+_MASK = 0xFFFFFFFF
+_M = 0x5BD1E995
+_SEED = 0x9747B28C
+DEFAULT_BATCH_SIZE = 16384
+"""The producer's batch.size: how many bytes a partition gets before the next one is chosen (KIP-794)."""
+
+RandomInt = Callable[[int], int]
+
+
+class Partitioner(Protocol):
+    """What chooses a partition for each record."""
+
+    def choose(self, key: bytes | None, size: int) -> int: ...
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's 32-bit MurmurHash2 of the bytes, as Java's signed int."""
+    length = len(data)
+    h = _SEED ^ length
+    words = length >> 2
+    for k in unpack_from(f"<{words}I", data):
+        k = k * _M & _MASK
+        h = h * _M & _MASK ^ (k ^ k >> 24) * _M & _MASK
+    tail = data[words << 2 :]
+    if tail:
+        h = (h ^ int.from_bytes(tail, "little")) * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    h ^= h >> 15
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """The partition that the Java client's default partitioner gives to a key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class RoundRobin:
+    """One record after the other to each partition in turn, whatever its key (KIP-369)."""
+
+    def __init__(self, partition_count: int) -> None:
+        self._count = partition_count
+        self._next = 0
+
+    def choose(self, key: bytes | None, size: int) -> int:  # noqa: ARG002 (the common signature)
+        partition = self._next
+        self._next = (partition + 1) % self._count
+        return partition
+
+
+class Murmur2:
+    """Keys by hash; each record without a key to any partition."""
+
+    def __init__(self, partition_count: int, random_int: RandomInt) -> None:
+        self._count = partition_count
+        self._random_int = random_int
+
+    def choose(self, key: bytes | None, size: int) -> int:  # noqa: ARG002 (the common signature)
+        return self._random_int(self._count) if key is None else partition_for_key(key, self._count)
+
+
+class Sticky:
+    """Keys by hash; the others stay on one partition until it got a batch's worth, then move (KIP-480, KIP-794)."""
+
+    def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:
+        self._count = partition_count
+        self._random_int = random_int
+        self._batch_size = batch_size
+        self._partition: int | None = None
+        self._sent = 0
+
+    def choose(self, key: bytes | None, size: int) -> int:
+        if key is not None:
+            return partition_for_key(key, self._count)
+        if self._partition is None or self._sent >= self._batch_size:
+            self._partition = self._next_partition()
+            self._sent = 0
+        self._sent += size
+        return self._partition
+
+    def _next_partition(self) -> int:
+        return self._random_int(self._count)
+
+
+class LoadAware(Sticky):
+    """Sticky, but a partition is chosen the more often the shorter its queue is (KIP-794's BuiltInPartitioner)."""
+
+    def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:
+        super().__init__(partition_count, random_int, batch_size)
+        self._cumulative: list[int] = []
+        self._partitions: list[int] = []
+
+    def update(self, queue_sizes: Sequence[int], partitions: Sequence[int] | None = None) -> None:
+        """Take the lengths of the queues of `partitions` (all, when not given), those whose leader is there.
+
+        A queue of q weighs max(q) + 1 - q. Equal queues of all partitions make the choice uniform.
+        """
+        ids = list(range(self._count) if partitions is None else partitions)
+        if len(ids) != len(queue_sizes):
+            raise ValueError(f"{len(queue_sizes)} queue sizes for {len(ids)} partitions")
+        self._cumulative = []
+        self._partitions = ids
+        if len(ids) == self._count and len(set(queue_sizes)) <= 1:
+            return
+        above_all = max(queue_sizes, default=0) + 1
+        total = 0
+        for queue_size in queue_sizes:
+            total += above_all - queue_size
+            self._cumulative.append(total)
+
+    def _next_partition(self) -> int:
+        if not self._cumulative:
+            return self._random_int(self._count)
+        return self._partitions[bisect_right(self._cumulative, self._random_int(self._cumulative[-1]))]
