@@ -85,7 +85,8 @@ def help_text(usage: str, about: str, options: Sequence[Option], epilogue: str =
         lines.append(head.ljust(width) + text[0].lstrip())
         lines.extend(text[1:])
     if epilogue:
-        lines += ["", *(line for part in epilogue.split("\n") for line in (_wrapped(part, 2, 98) if part else [""]))]
+        for paragraph in epilogue.split("\n\n"):
+            lines += ["", *_wrapped(paragraph, 2, 98)]
     return "\n".join(lines) + "\n"
 
 

@@ -36,8 +36,8 @@ OPTIONS = (
     Option("-h", "", "Show this help; also --help."),
 )
 EPILOGUE = """Any Kafka key can also come from the environment, as in the apache/kafka image: num.partitions is
-KAFKA_NUM_PARTITIONS. The command line goes before the environment, the environment before the file, the file before the \
-defaults.
+KAFKA_NUM_PARTITIONS. The command line goes before the environment, the environment before the file, the file
+before the defaults.
 
 Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong."""
 

@@ -1,0 +1,35 @@
+"""`barnabas api-versions`: what a broker offers, beside what this client can speak."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.cli.output import show_rows
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+
+
+@click.command("api-versions")
+@bootstrap_option
+@timeout_option
+@output_option
+def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
+    """Show the APIs and versions a broker offers."""
+    from broker.client.connection import NodeConnection
+    from wire.api_keys import ApiKey
+
+    def ask(deadline: float) -> NodeConnection:
+        return cluster.any_node(deadline)
+
+    with connect(bootstrap, timeout_s) as cluster:
+        offered = dict(cluster.retry(ask).versions)
+    names = {int(key): key.name for key in ApiKey}
+    rows = [
+        {
+            "key": key,
+            "api": names.get(key, "UNKNOWN").replace("_", " ").title().replace(" ", ""),
+            "min_version": versions.min_version,
+            "max_version": versions.max_version,
+        }
+        for key, versions in sorted(offered.items())
+    ]
+    show_rows(rows, output)

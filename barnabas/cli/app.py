@@ -1,0 +1,113 @@
+"""Every command but `serve`, on click. A command's module is imported only when that command runs.
+
+Exit codes: 0 ok, 1 the operation failed, 2 usage, 3 not found, 4 timeout, 5 not allowed, 130 interrupted.
+Every failure is one sentence on stderr; stdout carries data and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import click
+
+from barnabas import __version__
+from barnabas.cli.light import suggestion
+
+# command -> (module:attribute, one line for the help page)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("", "Run a broker."),
+    "topic": ("barnabas.cli.topic:topic", "List, create, describe and delete topics."),
+    "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
+    "consume": ("barnabas.cli.consume:consume", "Read records."),
+    "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
+    "config": ("barnabas.cli.config:config", "Read and change topic, broker and group configuration."),
+    "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions a broker offers."),
+    "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
+    "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
+    "wire": ("barnabas.cli.wire:wire", "Decode, encode and check protocol messages."),
+}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that is called."""
+
+    def __init__(self, lazy: Mapping[str, tuple[str, str]], **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """Every command, in the order of the table."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return one command; None when there is no such name."""
+        if not self.lazy.get(cmd_name, ("", ""))[0]:
+            return None
+        module, attribute = self.lazy[cmd_name][0].split(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with a nearest name for a command that does not exist."""
+        if args and args[0] not in self.lazy and not args[0].startswith("-"):
+            raise click.UsageError(f"no such command: {args[0]}{suggestion(args[0], list(self.lazy))}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The help page's list of commands, from the table: nothing is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings=CONTEXT,
+    epilog="'barnabas COMMAND -h' explains a command. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
+    "4 timeout, 130 interrupted.",
+)
+@click.version_option(__version__, "--version", message="barnabas %(version)s")
+def app() -> None:
+    """A broker that speaks Kafka's protocol, and the commands to work with one."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; every mistake and failure becomes one sentence on stderr and an exit code."""
+    try:
+        result = app.main(list(arguments) or ["--help"], prog_name="barnabas", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _usage(error)
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # The reader of stdout has gone (`| head`): a fresh descriptor keeps the interpreter quiet at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from barnabas.cli.failure import explain
+
+        known = explain(error)
+        if known is None:
+            raise
+        sentence, code = known
+        click.echo(f"barnabas: {sentence}", err=True)
+        return code
+
+
+def _usage(error: click.ClickException) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "barnabas"
+    text = error.format_message().rstrip(".")
+    click.echo(f"{command}: {text[:1].lower() + text[1:]} ('{command} -h' explains)", err=True)
+    return error.exit_code

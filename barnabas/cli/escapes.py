@@ -1,0 +1,88 @@
+"""Backslashes and % verbs, as kcat and rpk write them.
+
+    %t topic   %p partition   %o offset   %k key   %v or %s value   %h headers   %T or %d timestamp (ms)
+    %K bytes of the key   %S or %V bytes of the value   %% a percent sign
+    \\n \\t \\r \\0 \\\\ \\xNN
+
+A null key or value prints nothing, and its length is -1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from wire.records import Record
+
+Verb = Callable[["tuple[str, int]", "Record"], bytes]
+
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
+_SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
+
+
+def unescape(text: str, option: str) -> bytes:
+    """The bytes that a text with backslash escapes stands for; a usage error that names `option`."""
+
+    def replace(match: re.Match[bytes]) -> bytes:
+        escape: bytes = match[1]
+        if escape[:1] == b"x" and len(escape) == 3:
+            return bytes([int(escape[1:], 16)])
+        if escape not in _SIMPLE:
+            raise click.BadParameter(
+                f"knows no \\{escape.decode(errors='replace')}; there are \\n \\t \\r \\0 \\\\ \\xNN", param_hint=option
+            )
+        return _SIMPLE[escape]
+
+    return _ESCAPE.sub(replace, text.encode())
+
+
+def _number(value: int) -> bytes:
+    return b"%d" % value
+
+
+def _length(value: bytes | None) -> bytes:
+    return _number(-1 if value is None else len(value))
+
+
+def _headers(record: Record) -> bytes:
+    return b",".join(name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in record.headers)
+
+
+VERBS: dict[str, Verb] = {
+    "t": lambda partition, _: partition[0].encode(),
+    "p": lambda partition, _: _number(partition[1]),
+    "o": lambda _, record: _number(record.offset),
+    "k": lambda _, record: record.key or b"",
+    "v": lambda _, record: record.value or b"",
+    "s": lambda _, record: record.value or b"",
+    "h": lambda _, record: _headers(record),
+    "T": lambda _, record: _number(record.timestamp),
+    "d": lambda _, record: _number(record.timestamp),
+    "K": lambda _, record: _length(record.key),
+    "S": lambda _, record: _length(record.value),
+    "V": lambda _, record: _length(record.value),
+    "%": lambda _, __: b"%",
+}
+
+
+def compile_format(text: str, option: str) -> Verb:
+    """A format string as a function; a usage error that names `option` for a verb that does not exist."""
+    parts: list[Verb] = []
+    for index, piece in enumerate(re.split(r"%(.|$)", text, flags=re.DOTALL)):
+        if index % 2:
+            if piece not in VERBS:
+                raise click.BadParameter(
+                    f"knows no %{piece}; there are {' '.join('%' + verb for verb in VERBS)}", param_hint=option
+                )
+            parts.append(VERBS[piece])
+        elif piece:
+            parts.append(_constant(unescape(piece, option)))
+    return lambda partition, record: b"".join([part(partition, record) for part in parts])
+
+
+def _constant(literal: bytes) -> Verb:
+    return lambda _partition, _record: literal

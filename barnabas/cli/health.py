@@ -1,0 +1,38 @@
+"""`barnabas health`: is a broker there, and does it answer? Made for HEALTHCHECK and for scripts."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.cli.failure import NOT_FOUND
+from barnabas.cli.parameters import bootstrap_option, connect
+
+
+@click.command()
+@bootstrap_option
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long the broker may take to answer.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
+def health(bootstrap: str, timeout_s: float, quiet: bool) -> int:
+    """Exit 0 when a broker answers Metadata, 3 when it does not."""
+    from broker.client.errors import ClientError
+    from wire.errors import KafkaError, ProtocolError
+
+    with connect(bootstrap, timeout_s) as cluster:
+        try:
+            answer = cluster.retry(lambda deadline: cluster.metadata([], deadline))
+        except (ClientError, KafkaError, ProtocolError) as error:
+            if not quiet:
+                click.echo(f"not ready: {error}", err=True)
+            return NOT_FOUND
+    if not quiet:
+        nodes = len(answer.brokers)
+        click.echo(f"ready: cluster {answer.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
+    return 0

@@ -1,0 +1,122 @@
+"""Places in a partition as a person writes them, after rpk and kcat, and the offsets that they stand for.
+
+beginning, start, earliest      the first record
+end, latest                     after the last record
+42                              an offset
+-10                             the last ten records
+@1763715600000                  the first record at or after a time: ms (13 digits) or seconds (10 digits),
+@2026-11-21T09:00               a date or time (UTC unless it says otherwise), or
+@-1h                            so long ago (s, m, h, d)
+FROM:TO                         a range; either side may be left out; TO is exclusive
+
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from time import time_ns
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from broker.client.cluster import Cluster
+
+TopicPartition = tuple[str, int]
+
+_WORDS = {"beginning": "start", "start": "start", "earliest": "start", "end": "end", "latest": "end"}
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?|@-?\d+[smhd]|@\d+"
+_PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
+
+
+class Place:
+    """One place: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: str, value: int = 0) -> None:
+        self.kind = kind
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Place({self.kind!r}, {self.value})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and (self.kind, self.value) == (other.kind, other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def parse_place(text: str, option: str) -> Place:
+    """One place; a usage error that names `option` when it is none."""
+    match = _PLACE.fullmatch(text)
+    place = None if match is None else _from_match(match)
+    if place is None:
+        raise click.BadParameter(
+            f"{text!r} is no place in a partition: beginning, end, an offset, -N for the last N, or @TIME",
+            param_hint=option,
+        )
+    return place
+
+
+def parse_range(text: str, option: str) -> tuple[Place, Place | None]:
+    """`FROM`, `FROM:TO`, `:TO` or `FROM:`; without FROM the beginning, without TO no end (None)."""
+    match = _PLACE.match(text)
+    cut = match.end() if match is not None else 0
+    if text[cut : cut + 1] != ":":
+        return parse_place(text, option), None
+    first, last = text[:cut], text[cut + 1 :]
+    start = parse_place(first, option) if first else Place("start")
+    return start, parse_place(last, option) if last else None
+
+
+def _from_match(match: re.Match[str]) -> Place | None:
+    if match["word"]:
+        kind = _WORDS.get(match["word"])
+        return None if kind is None else Place(kind)
+    if match["number"]:
+        number = int(match["number"])
+        return Place("last", -number) if match["number"].startswith("-") else Place("offset", number)
+    time_ms = _time_ms(match["time"][1:])
+    return None if time_ms is None else Place("time", time_ms)
+
+
+def _time_ms(text: str) -> int | None:
+    if text[-1] in _UNITS_MS:
+        number = int(text[:-1])
+        return time_ns() // 1_000_000 - abs(number) * _UNITS_MS[text[-1]]
+    if text.isdigit():
+        return int(text) * 1000 if len(text) <= 10 else int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def resolve_places(cluster: Cluster, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, int]:
+    """The offset of each place, moved to the nearest end of its partition when it lies outside."""
+    from broker.client.offsets import end_offsets, list_offsets, start_offsets
+
+    partitions = list(places)
+    starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
+    times = {partition: place.value for partition, place in places.items() if place.kind == "time"}
+    by_time = list_offsets(cluster, times) if times else {}
+    found: dict[TopicPartition, int] = {}
+    for partition, place in places.items():
+        start, end = starts[partition], ends[partition]
+        at_time = by_time.get(partition, -1)
+        offset = {
+            "start": start,
+            "end": end,
+            "offset": place.value,
+            "last": end - place.value,
+            "time": end if at_time < 0 else at_time,
+        }[place.kind]
+        found[partition] = min(max(offset, start), end)
+    return found

@@ -1,0 +1,209 @@
+"""`barnabas produce`: records from a file or stdin, one a line.
+
+What has been read goes off when its batch is full or when the input pauses, so typing works as well as a big file.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import randrange
+from time import monotonic
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from barnabas.cli.escapes import unescape
+from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
+
+if TYPE_CHECKING:
+    from broker.client.producer import MakePartitioner, Producer
+
+CHUNK_BYTES = 1 << 18
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+PARTITIONERS = ("murmur2", "round-robin", "sticky", "load-aware")
+BATCH_BYTES = 128 * 1024
+
+Header = tuple[str, bytes | None]
+Show = Callable[[int], None]
+
+
+@click.command()
+@click.argument("topic")
+@click.option("-f", "--file", "source", type=click.File("rb"), default="-", metavar="FILE", help="[default: stdin]")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="What stands between key and value of a line, as in 'k:v'.")
+@click.option("-k", "--key", metavar="TEXT", help="The key of every record.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be repeated.")
+@click.option("-Z", "--empty-is-null", is_flag=True, help="An empty key or value is null (a tombstone).")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send everything to this partition.")
+@click.option(
+    "--partitioner",
+    type=click.Choice(PARTITIONERS),
+    default="load-aware",
+    show_default=True,
+    help="murmur2: by key, else at random; round-robin: in turn; sticky: by key, else batch by batch; load-aware: "
+    "sticky, sooner to a partition whose queue is short (KIP-794), Kafka's own default.",
+)
+@click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option("-a", "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option(
+    "--idempotent/--no-idempotent",
+    default=True,
+    show_default=True,
+    help="Retries append nothing twice (with acks=all).",
+)
+@click.option("--batch-size", type=click.IntRange(min=1), default=BATCH_BYTES, metavar="BYTES", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="No summary and no progress bar.")
+@bootstrap_option
+@timeout_option
+def produce(
+    topic: str,
+    source: BinaryIO,
+    key_delimiter: str | None,
+    key: str | None,
+    headers: tuple[str, ...],
+    empty_is_null: bool,
+    partition: int | None,
+    partitioner: str,
+    compression: str,
+    acks: str,
+    idempotent: bool,
+    batch_size: int,
+    quiet: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Send records to TOPIC, one a line of FILE or stdin."""
+    from broker.client.producer import Producer
+
+    if key is not None and key_delimiter is not None:
+        raise click.UsageError("-k and -K both say what the key is; give one of them")
+    parse = LineParser(key_delimiter, key, empty_is_null)
+    fixed_headers = parse_headers(headers)
+    started = monotonic()
+    with connect(bootstrap, timeout_s) as cluster:
+        producer = Producer(
+            cluster,
+            partitioner_maker(partitioner, batch_size),
+            acks=ACKS[acks],
+            codec=CODECS.index(compression),
+            batch_bytes=batch_size,
+            idempotent=idempotent,
+        )
+        with _progress(source, producer, quiet) as show:
+            for lines in read_lines(source):
+                for line in lines:
+                    record_key, value = parse(line)
+                    producer.send(topic, value, record_key, fixed_headers, partition=partition)
+                show(sum(map(len, lines)) + len(lines))
+                if not _is_readable(source):
+                    producer.seal()
+            producer.flush()
+            show(0)
+    if not quiet:
+        _summary(producer, topic, monotonic() - started)
+
+
+class LineParser:
+    """From a line to a key and a value. A line without the delimiter is a usage error that names the line."""
+
+    def __init__(self, key_delimiter: str | None, key: str | None, empty_is_null: bool) -> None:
+        self.delimiter = None if key_delimiter is None else unescape(key_delimiter, "-K")
+        self.key = None if key is None else key.encode()
+        self.empty_is_null = empty_is_null
+        self.number = 0
+
+    def __call__(self, line: bytes) -> tuple[bytes | None, bytes | None]:
+        """Key and value of the next line."""
+        self.number += 1
+        key, value = self.key, line
+        if self.delimiter is not None:
+            key, found, value = line.partition(self.delimiter)
+            if not found:
+                raise click.UsageError(
+                    f"line {self.number} has no {self.delimiter.decode(errors='replace')!r} between key and value (-K)"
+                )
+        if self.empty_is_null:
+            return key or None, value or None
+        return key, value
+
+
+def parse_headers(texts: Sequence[str]) -> list[Header]:
+    """`NAME=VALUE` headers in their order; a usage error for anything else. A name alone has a null value."""
+    headers: list[Header] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise click.BadParameter(f"wants NAME=VALUE, not {text!r}", param_hint="-H")
+        headers.append((name, value.encode() if equals else None))
+    return headers
+
+
+def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
+    """What makes the partitioner of this name for a topic."""
+    from wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
+
+    makers: dict[str, MakePartitioner] = {
+        "murmur2": lambda count: Murmur2(count, randrange),
+        "round-robin": RoundRobin,
+        "sticky": lambda count: Sticky(count, randrange, batch_bytes),
+        "load-aware": lambda count: LoadAware(count, randrange, batch_bytes),
+    }
+    return makers[name]
+
+
+def read_lines(source: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines of each piece that can be read, without their ends (\\n or \\r\\n); the last may lack one."""
+    rest = b""
+    while chunk := os.read(source.fileno(), CHUNK_BYTES):
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest.removesuffix(b"\r")]
+
+
+def _is_readable(source: BinaryIO) -> bool:
+    """True when more input (or its end) is there at once."""
+    return bool(select.select([source], [], [], 0)[0])
+
+
+@contextmanager
+def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Show]:
+    """A bar on a terminal, for input whose size is known; what it yields takes the bytes read."""
+    size = 0 if source.isatty() else os.fstat(source.fileno()).st_size
+    if quiet or not sys.stderr.isatty() or not size:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[records]} records"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=size, records=0)
+
+        def show(read_bytes: int) -> None:
+            progress.update(task, advance=read_bytes, records=producer.acknowledged_records)
+
+        yield show
+
+
+def _summary(producer: Producer, topic: str, seconds: float) -> None:
+    count = producer.acknowledged_records
+    rate = count / seconds if seconds else 0
+    verb = "sent" if producer.acks == 0 else "acknowledged"
+    click.echo(
+        f"{count} record{'s'[: count != 1]} {verb} by {topic} in {seconds:.2f} s "
+        f"({rate:,.0f}/s, {producer.acknowledged_bytes:,} bytes in batches)",
+        err=True,
+    )
