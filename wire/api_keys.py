@@ -1,5 +1,4 @@
-"""The API keys of Kafka 4.4.0. Versions are not here: they stand with the message declarations.
-"""
+"""The API keys of Kafka 4.4.0. Versions are not here: they stand with the message declarations."""
 
 from __future__ import annotations
 

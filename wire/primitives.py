@@ -23,6 +23,7 @@ else:
     AnyConstruct = Construct
     AnyFormatField = FormatField
 
+
 def reading(code: Any) -> ParseGen:
     """Our own generator; with construct's plain one the code stays interpreted (construct's way to say so)."""
     if not isinstance(code, ParseGen):

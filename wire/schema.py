@@ -9,8 +9,8 @@ and whether a version without it may drop it (`ignorable`). From the declaration
 version (`at`) and a compiled codec (`codec`), both on first use; importing a declaration imports neither construct nor
 the compiler. Classes have slots, a keyword constructor with every field optional, equality and a repr.
 
-Invariants: a class is declared once for all versions; attribute names are Kafka's JSON names in snake_case; a default is
-Kafka's default; `unknown_tagged_fields` holds the tagged fields a peer sent that this declaration does not know.
+Invariants: a class is declared once for all versions; attribute names are Kafka's JSON names in snake_case; a default
+is Kafka's default; `unknown_tagged_fields` holds the tagged fields a peer sent that this declaration does not know.
 """
 
 from __future__ import annotations
@@ -164,9 +164,7 @@ def boolean(versions: str, *, tag: int = -1, default: bool = False, ignorable: b
     return cast("bool", Field("boolean", versions, "none", tag, default, ignorable, entity))
 
 
-def uuid(
-    versions: str, *, tag: int = -1, default: Uuid = ZERO_UUID, ignorable: bool = False, entity: str = ""
-) -> Uuid:
+def uuid(versions: str, *, tag: int = -1, default: Uuid = ZERO_UUID, ignorable: bool = False, entity: str = "") -> Uuid:
     """16 raw bytes."""
     return cast("Uuid", Field("uuid", versions, "none", tag, default, ignorable, entity))
 
@@ -186,9 +184,7 @@ def string(
     `flexible="none"` keeps the int16 in every version: the client id of a request header, which a broker must be able
     to read before it knows the version.
     """
-    return cast(
-        "str", Field("string", versions, nullable, tag, default, ignorable, entity, compact=flexible != "none")
-    )
+    return cast("str", Field("string", versions, nullable, tag, default, ignorable, entity, compact=flexible != "none"))
 
 
 def byte_string(
@@ -220,7 +216,7 @@ def array(
     ignorable: bool = False,
     entity: str = "",
 ) -> list[T]:
-    """A count and that many elements: of a Struct, or of a primitive given by its field function (`array(int32, "0+")`)."""
+    """A count and that many elements: of a Struct, or of a primitive, given by its field function."""
     return cast("list[T]", Field("array", versions, nullable, tag, default, ignorable, entity, element))
 
 
@@ -368,9 +364,7 @@ class Message(Struct):
     def _check_version(cls, version: int) -> None:
         if version not in cls.versions:
             known = f"versions are {cls.min_version}-{cls.max_version}" if cls.versions else "it has no version"
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"{cls.__name__} does not have version {version}: {known}"
-            )
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cls.__name__} does not have version {version}: {known}")
 
 
 def _with_slots(cls: type[T]) -> type[T]:

@@ -1,8 +1,8 @@
 """Structs and tagged fields as constructs.
 
 A struct parses to an object of its declared class and builds from one. What a version lacks gets Kafka's default when
-parsed; when built, it must be at its default or be ignorable. Tagged fields at their default are left out; tagged fields
-that the declaration does not know are kept and written again. KIP-482.
+parsed; when built, it must be at its default or be ignorable. Tagged fields at their default are left out; tagged
+fields that the declaration does not know are kept and written again. KIP-482.
 """
 
 from __future__ import annotations

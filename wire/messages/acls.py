@@ -6,16 +6,25 @@ from wire.schema import (
     Message,
     Struct,
     array,
+    int8,
     int16,
     int32,
-    int8,
     message,
     string,
     struct,
 )
 
 
-@message("request", key=29, versions="1-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=29,
+    versions="1-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeAclsRequest(Message):
     resource_type_filter: int = int8("0+")
     resource_name_filter: str | None = string("0+", nullable="0+")
@@ -61,7 +70,16 @@ class AclCreation(Struct):
     permission_type: int = int8("0+")
 
 
-@message("request", key=30, versions="1-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=30,
+    versions="1-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class CreateAclsRequest(Message):
     creations: list[AclCreation] = array(AclCreation, "0+")
 
@@ -89,7 +107,16 @@ class DeleteAclsFilter(Struct):
     permission_type: int = int8("0+")
 
 
-@message("request", key=31, versions="1-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=31,
+    versions="1-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DeleteAclsRequest(Message):
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter, "0+")
 

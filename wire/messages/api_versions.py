@@ -16,7 +16,16 @@ from wire.schema import (
 )
 
 
-@message("request", key=18, versions="0-5", flexible="3+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=18,
+    versions="0-5",
+    flexible="3+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class ApiVersionsRequest(Message):
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)

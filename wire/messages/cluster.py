@@ -10,10 +10,10 @@ from wire.schema import (
     array,
     boolean,
     byte_string,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
@@ -77,7 +77,16 @@ class BrokerHeartbeatResponse(Message):
     should_shut_down: bool = boolean("0+")
 
 
-@message("request", key=64, versions="0", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=64,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class UnregisterBrokerRequest(Message):
     broker_id: int = int32("0+", entity="brokerId")
 
@@ -120,7 +129,16 @@ class ControllerRegistrationResponse(Message):
     error_message: str | None = string("0+", nullable="0+")
 
 
-@message("request", key=94, versions="0", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=94,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class UnregisterControllerRequest(Message):
     controller_id: int = int32("0+")
 
@@ -154,7 +172,16 @@ class FeatureUpdateKey(Struct):
     upgrade_type: int = int8("1+", default=1)
 
 
-@message("request", key=57, versions="0-2", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=57,
+    versions="0-2",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class UpdateFeaturesRequest(Message):
     timeout_ms: int = int32("0+", default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey, "0+")

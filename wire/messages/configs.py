@@ -7,9 +7,9 @@ from wire.schema import (
     Struct,
     array,
     boolean,
+    int8,
     int16,
     int32,
-    int8,
     message,
     string,
     struct,
@@ -23,7 +23,16 @@ class DescribeConfigsResource(Struct):
     configuration_keys: list[str] | None = array(string, "0+", nullable="0+")
 
 
-@message("request", key=32, versions="1-4", flexible="4+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=32,
+    versions="1-4",
+    flexible="4+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeConfigsRequest(Message):
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource, "0+")
     include_synonyms: bool = boolean("1+")
@@ -77,7 +86,16 @@ class AlterConfigsRequestAlterConfigsResource(Struct):
     configs: list[AlterConfigsRequestAlterableConfig] = array(AlterConfigsRequestAlterableConfig, "0+")
 
 
-@message("request", key=33, versions="0-2", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=33,
+    versions="0-2",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class AlterConfigsRequest(Message):
     resources: list[AlterConfigsRequestAlterConfigsResource] = array(AlterConfigsRequestAlterConfigsResource, "0+")
     validate_only: bool = boolean("0+")
@@ -94,7 +112,9 @@ class AlterConfigsResponseAlterConfigsResourceResponse(Struct):
 @message("response", key=33, versions="0-2", flexible="2+")
 class AlterConfigsResponse(Message):
     throttle_time_ms: int = int32("0+")
-    responses: list[AlterConfigsResponseAlterConfigsResourceResponse] = array(AlterConfigsResponseAlterConfigsResourceResponse, "0+")
+    responses: list[AlterConfigsResponseAlterConfigsResourceResponse] = array(
+        AlterConfigsResponseAlterConfigsResourceResponse, "0+"
+    )
 
 
 @struct
@@ -108,12 +128,25 @@ class IncrementalAlterConfigsRequestAlterableConfig(Struct):
 class IncrementalAlterConfigsRequestAlterConfigsResource(Struct):
     resource_type: int = int8("0+")
     resource_name: str = string("0+")
-    configs: list[IncrementalAlterConfigsRequestAlterableConfig] = array(IncrementalAlterConfigsRequestAlterableConfig, "0+")
+    configs: list[IncrementalAlterConfigsRequestAlterableConfig] = array(
+        IncrementalAlterConfigsRequestAlterableConfig, "0+"
+    )
 
 
-@message("request", key=44, versions="0-1", flexible="1+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=44,
+    versions="0-1",
+    flexible="1+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class IncrementalAlterConfigsRequest(Message):
-    resources: list[IncrementalAlterConfigsRequestAlterConfigsResource] = array(IncrementalAlterConfigsRequestAlterConfigsResource, "0+")
+    resources: list[IncrementalAlterConfigsRequestAlterConfigsResource] = array(
+        IncrementalAlterConfigsRequestAlterConfigsResource, "0+"
+    )
     validate_only: bool = boolean("0+")
 
 
@@ -128,7 +161,9 @@ class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Struct):
 @message("response", key=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse(Message):
     throttle_time_ms: int = int32("0+")
-    responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = array(IncrementalAlterConfigsResponseAlterConfigsResourceResponse, "0+")
+    responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = array(
+        IncrementalAlterConfigsResponseAlterConfigsResourceResponse, "0+"
+    )
 
 
 @message("request", key=74, versions="0-1", flexible="0+", listeners=("broker",))

@@ -8,9 +8,9 @@ from wire.schema import (
     Uuid,
     array,
     boolean,
+    int8,
     int16,
     int32,
-    int8,
     message,
     nested,
     string,
@@ -36,7 +36,9 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_names: list[str] | None = array(string, "0+", nullable="0+", default=None, entity="topicName")
     subscribed_topic_regex: str | None = string("1+", nullable="1+", default=None)
     server_assignor: str | None = string("0+", nullable="0+", default=None)
-    topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = array(ConsumerGroupHeartbeatRequestTopicPartitions, "0+", nullable="0+", default=None)
+    topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = array(
+        ConsumerGroupHeartbeatRequestTopicPartitions, "0+", nullable="0+", default=None
+    )
 
 
 @struct
@@ -47,7 +49,9 @@ class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
 
 @struct
 class ConsumerGroupHeartbeatResponseAssignment(Struct):
-    topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = array(ConsumerGroupHeartbeatResponseTopicPartitions, "0+")
+    topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = array(
+        ConsumerGroupHeartbeatResponseTopicPartitions, "0+"
+    )
 
 
 @message("response", key=68, versions="0-1", flexible="0+")
@@ -58,7 +62,9 @@ class ConsumerGroupHeartbeatResponse(Message):
     member_id: str | None = string("0+", nullable="0+", default=None)
     member_epoch: int = int32("0+")
     heartbeat_interval_ms: int = int32("0+")
-    assignment: ConsumerGroupHeartbeatResponseAssignment | None = nested(ConsumerGroupHeartbeatResponseAssignment, "0+", nullable="0+", default=None)
+    assignment: ConsumerGroupHeartbeatResponseAssignment | None = nested(
+        ConsumerGroupHeartbeatResponseAssignment, "0+", nullable="0+", default=None
+    )
 
 
 @message("request", key=69, versions="0-1", flexible="0+", listeners=("broker",))
@@ -76,7 +82,9 @@ class ConsumerGroupDescribeResponseTopicPartitions(Struct):
 
 @struct
 class ConsumerGroupDescribeResponseAssignment(Struct):
-    topic_partitions: list[ConsumerGroupDescribeResponseTopicPartitions] = array(ConsumerGroupDescribeResponseTopicPartitions, "0+")
+    topic_partitions: list[ConsumerGroupDescribeResponseTopicPartitions] = array(
+        ConsumerGroupDescribeResponseTopicPartitions, "0+"
+    )
 
 
 @struct

@@ -23,7 +23,9 @@ class ConsumerProtocolAssignmentTopicPartition(Struct):
 
 @message("data", versions="0-3")
 class ConsumerProtocolAssignment(Message):
-    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = array(ConsumerProtocolAssignmentTopicPartition, "0+")
+    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = array(
+        ConsumerProtocolAssignmentTopicPartition, "0+"
+    )
     user_data: Bytes | None = byte_string("0+", nullable="0+", default=None)
 
 
@@ -37,6 +39,8 @@ class ConsumerProtocolSubscriptionTopicPartition(Struct):
 class ConsumerProtocolSubscription(Message):
     topics: list[str] = array(string, "0+")
     user_data: Bytes | None = byte_string("0+", nullable="0+", default=None)
-    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = array(ConsumerProtocolSubscriptionTopicPartition, "1+", ignorable=True)
+    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = array(
+        ConsumerProtocolSubscriptionTopicPartition, "1+", ignorable=True
+    )
     generation_id: int = int32("2+", default=-1, ignorable=True)
     rack_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)

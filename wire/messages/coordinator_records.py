@@ -9,10 +9,10 @@ from wire.schema import (
     Uuid,
     array,
     byte_string,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     nested,
     string,
@@ -40,8 +40,12 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int = int32("0+")
     previous_member_epoch: int = int32("0+")
     state: int = int8("0+")
-    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = array(ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, "0+")
-    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = array(ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, "0+")
+    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = array(
+        ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, "0+"
+    )
+    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = array(
+        ConsumerGroupCurrentMemberAssignmentValueTopicPartitions, "0+"
+    )
 
 
 @message("key", key=5, versions="0")
@@ -137,7 +141,9 @@ class ConsumerGroupTargetAssignmentMemberValueTopicPartition(Struct):
 
 @message("value", key=7, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValueTopicPartition] = array(ConsumerGroupTargetAssignmentMemberValueTopicPartition, "0+")
+    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValueTopicPartition] = array(
+        ConsumerGroupTargetAssignmentMemberValueTopicPartition, "0+"
+    )
 
 
 @message("key", key=6, versions="0")
@@ -226,7 +232,9 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int = int32("0+")
     previous_member_epoch: int = int32("0+")
     state: int = int8("0+")
-    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = array(ShareGroupCurrentMemberAssignmentValueTopicPartitions, "0+")
+    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = array(
+        ShareGroupCurrentMemberAssignmentValueTopicPartitions, "0+"
+    )
 
 
 @message("key", key=10, versions="0")
@@ -276,7 +284,9 @@ class ShareGroupStatePartitionMetadataValueTopicInfo(Struct):
 class ShareGroupStatePartitionMetadataValue(Message):
     initializing_topics: list[TopicPartitionsInfo] = array(TopicPartitionsInfo, "0+")
     initialized_topics: list[TopicPartitionsInfo] = array(TopicPartitionsInfo, "0+")
-    deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo] = array(ShareGroupStatePartitionMetadataValueTopicInfo, "0+")
+    deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo] = array(
+        ShareGroupStatePartitionMetadataValueTopicInfo, "0+"
+    )
 
 
 @message("key", key=13, versions="0")
@@ -293,7 +303,9 @@ class ShareGroupTargetAssignmentMemberValueTopicPartition(Struct):
 
 @message("value", key=13, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue(Message):
-    topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = array(ShareGroupTargetAssignmentMemberValueTopicPartition, "0+")
+    topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = array(
+        ShareGroupTargetAssignmentMemberValueTopicPartition, "0+"
+    )
 
 
 @message("key", key=12, versions="0")
@@ -325,12 +337,24 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int = int32("0+")
     previous_member_epoch: int = int32("0+")
     state: int = int8("0+")
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+")
+    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
+    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
+    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
+    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
+    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
+    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = array(
+        StreamsGroupCurrentMemberAssignmentValueTaskIds, "0+"
+    )
 
 
 @message("key", key=19, versions="0")
@@ -360,7 +384,9 @@ class StreamsGroupMemberMetadataValue(Message):
     rebalance_timeout_ms: int = int32("0+", default=-1)
     topology_epoch: int = int32("0+")
     process_id: str = string("0+")
-    user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = nested(StreamsGroupMemberMetadataValueEndpoint, "0+", nullable="0+", default=None)
+    user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = nested(
+        StreamsGroupMemberMetadataValueEndpoint, "0+", nullable="0+", default=None
+    )
     client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = array(StreamsGroupMemberMetadataValueKeyValue, "0+")
 
 
@@ -399,9 +425,15 @@ class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct):
 
 @message("value", key=21, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMemberValue(Message):
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(StreamsGroupTargetAssignmentMemberValueTaskIds, "0+")
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(StreamsGroupTargetAssignmentMemberValueTaskIds, "0+")
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(StreamsGroupTargetAssignmentMemberValueTaskIds, "0+")
+    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(
+        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
+    )
+    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(
+        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
+    )
+    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = array(
+        StreamsGroupTargetAssignmentMemberValueTaskIds, "0+"
+    )
 
 
 @message("key", key=20, versions="0")
@@ -448,8 +480,12 @@ class StreamsGroupTopologyValueSubtopology(Struct):
     source_topic_regex: list[str] = array(string, "0+")
     state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = array(StreamsGroupTopologyValueTopicInfo, "0+")
     repartition_sink_topics: list[str] = array(string, "0+")
-    repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = array(StreamsGroupTopologyValueTopicInfo, "0+")
-    copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup] = array(StreamsGroupTopologyValueCopartitionGroup, "0+")
+    repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = array(
+        StreamsGroupTopologyValueTopicInfo, "0+"
+    )
+    copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup] = array(
+        StreamsGroupTopologyValueCopartitionGroup, "0+"
+    )
 
 
 @message("value", key=23, versions="0", flexible="0+")

@@ -8,10 +8,10 @@ from wire.schema import (
     Struct,
     Uuid,
     array,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     nested,
     records,
@@ -53,14 +53,23 @@ class FetchRequestForgottenTopic(Struct):
     partitions: list[int] = array(int32, "7+")
 
 
-@message("request", key=1, versions="4-18", flexible="12+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=1,
+    versions="4-18",
+    flexible="12+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class FetchRequest(Message):
     cluster_id: str | None = string("12+", nullable="12+", tag=0, default=None, ignorable=True)
     replica_id: int = int32("0-14", default=-1, entity="brokerId")
     replica_state: FetchRequestReplicaState = nested(FetchRequestReplicaState, "15+", tag=1)
     max_wait_ms: int = int32("0+")
     min_bytes: int = int32("0+")
-    max_bytes: int = int32("3+", default=0x7fffffff, ignorable=True)
+    max_bytes: int = int32("3+", default=0x7FFFFFFF, ignorable=True)
     isolation_level: int = int8("4+", ignorable=True)
     session_id: int = int32("7+", ignorable=True)
     session_epoch: int = int32("7+", default=-1, ignorable=True)
@@ -103,7 +112,9 @@ class FetchResponsePartitionData(Struct):
     diverging_epoch: FetchResponseEpochEndOffset = nested(FetchResponseEpochEndOffset, "12+", tag=0)
     current_leader: FetchResponseLeaderIdAndEpoch = nested(FetchResponseLeaderIdAndEpoch, "12+", tag=1)
     snapshot_id: FetchResponseSnapshotId = nested(FetchResponseSnapshotId, "12+", tag=2)
-    aborted_transactions: list[AbortedTransaction] | None = array(AbortedTransaction, "4+", nullable="4+", ignorable=True)
+    aborted_transactions: list[AbortedTransaction] | None = array(
+        AbortedTransaction, "4+", nullable="4+", ignorable=True
+    )
     preferred_read_replica: int = int32("11+", default=-1, entity="brokerId")
     records: Records | None = records("0+", nullable="0+")
 

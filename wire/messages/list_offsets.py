@@ -6,10 +6,10 @@ from wire.schema import (
     Message,
     Struct,
     array,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
@@ -88,7 +88,9 @@ class OffsetForLeaderEpochResponseEpochEndOffset(Struct):
 @struct
 class OffsetForLeaderTopicResult(Struct):
     topic: str = string("0+", entity="topicName")
-    partitions: list[OffsetForLeaderEpochResponseEpochEndOffset] = array(OffsetForLeaderEpochResponseEpochEndOffset, "0+")
+    partitions: list[OffsetForLeaderEpochResponseEpochEndOffset] = array(
+        OffsetForLeaderEpochResponseEpochEndOffset, "0+"
+    )
 
 
 @message("response", key=23, versions="2-4", flexible="4+")

@@ -141,4 +141,6 @@ class AssignReplicasToDirsResponseDirectoryData(Struct):
 class AssignReplicasToDirsResponse(Message):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
-    directories: list[AssignReplicasToDirsResponseDirectoryData] = array(AssignReplicasToDirsResponseDirectoryData, "0+")
+    directories: list[AssignReplicasToDirsResponseDirectoryData] = array(
+        AssignReplicasToDirsResponseDirectoryData, "0+"
+    )

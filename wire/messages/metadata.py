@@ -8,9 +8,9 @@ from wire.schema import (
     Uuid,
     array,
     boolean,
+    int8,
     int16,
     int32,
-    int8,
     message,
     nested,
     string,
@@ -73,7 +73,16 @@ class MetadataResponse(Message):
     error_code: int = int16("13+", ignorable=True)
 
 
-@message("request", key=60, versions="0-2", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=60,
+    versions="0-2",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool = boolean("0+")
     endpoint_type: int = int8("1+", default=1)
@@ -116,7 +125,9 @@ class DescribeTopicPartitionsRequestCursor(Struct):
 class DescribeTopicPartitionsRequest(Message):
     topics: list[DescribeTopicPartitionsRequestTopicRequest] = array(DescribeTopicPartitionsRequestTopicRequest, "0+")
     response_partition_limit: int = int32("0+", default=2000)
-    cursor: DescribeTopicPartitionsRequestCursor | None = nested(DescribeTopicPartitionsRequestCursor, "0+", nullable="0+", default=None)
+    cursor: DescribeTopicPartitionsRequestCursor | None = nested(
+        DescribeTopicPartitionsRequestCursor, "0+", nullable="0+", default=None
+    )
 
 
 @struct
@@ -152,4 +163,6 @@ class DescribeTopicPartitionsResponseCursor(Struct):
 class DescribeTopicPartitionsResponse(Message):
     throttle_time_ms: int = int32("0+", ignorable=True)
     topics: list[DescribeTopicPartitionsResponseTopic] = array(DescribeTopicPartitionsResponseTopic, "0+")
-    next_cursor: DescribeTopicPartitionsResponseCursor | None = nested(DescribeTopicPartitionsResponseCursor, "0+", nullable="0+", default=None)
+    next_cursor: DescribeTopicPartitionsResponseCursor | None = nested(
+        DescribeTopicPartitionsResponseCursor, "0+", nullable="0+", default=None
+    )

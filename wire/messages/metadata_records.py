@@ -11,10 +11,10 @@ from wire.schema import (
     boolean,
     byte_string,
     float64,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     nested,
     string,
@@ -33,7 +33,9 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct):
 
 @struct
 class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct):
-    topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = nested(RemoteLogSegmentMetadataRecordTopicIdPartitionEntry, "0+")
+    topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = nested(
+        RemoteLogSegmentMetadataRecordTopicIdPartitionEntry, "0+"
+    )
     id: Uuid = uuid("0+")
 
 
@@ -45,13 +47,17 @@ class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Struct):
 
 @message("record", key=0, versions="0", flexible="0+")
 class RemoteLogSegmentMetadataRecord(Message):
-    remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = nested(RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry, "0+")
+    remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = nested(
+        RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry, "0+"
+    )
     start_offset: int = int64("0+")
     end_offset: int = int64("0+")
     broker_id: int = int32("0+")
     max_timestamp_ms: int = int64("0+")
     event_timestamp_ms: int = int64("0+")
-    segment_leader_epochs: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = array(RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry, "0+")
+    segment_leader_epochs: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = array(
+        RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry, "0+"
+    )
     segment_size_in_bytes: int = int32("0+")
     custom_metadata: Bytes | None = byte_string("0+", nullable="0+", default=None)
     remote_log_segment_state: int = int8("0+")
@@ -72,7 +78,9 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
     broker_id: int = int32("0+")
     max_timestamp_ms: int = int64("0+")
     event_timestamp_ms: int = int64("0+")
-    segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = array(RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry, "0+")
+    segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = array(
+        RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry, "0+"
+    )
     segment_size_in_bytes: int = int32("0+")
     custom_metadata: Bytes | None = byte_string("0+", nullable="0+", default=None)
     remote_log_segment_state: int = int8("0+")
@@ -88,13 +96,17 @@ class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct):
 
 @struct
 class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct):
-    topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = nested(RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry, "0+")
+    topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = nested(
+        RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry, "0+"
+    )
     id: Uuid = uuid("0+")
 
 
 @message("record", key=1, versions="0", flexible="0+")
 class RemoteLogSegmentMetadataUpdateRecord(Message):
-    remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = nested(RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry, "0+")
+    remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = nested(
+        RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry, "0+"
+    )
     broker_id: int = int32("0+")
     event_timestamp_ms: int = int64("0+")
     custom_metadata: Bytes | None = byte_string("0+", nullable="0+", default=None)
@@ -110,7 +122,9 @@ class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct):
 
 @message("record", key=2, versions="0", flexible="0+")
 class RemotePartitionDeleteMetadataRecord(Message):
-    topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = nested(RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry, "0+")
+    topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = nested(
+        RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry, "0+"
+    )
     broker_id: int = int32("0+")
     event_timestamp_ms: int = int64("0+")
     remote_partition_delete_state: int = int8("0+")
@@ -219,7 +233,9 @@ class PartitionChangeRecord(Message):
     adding_replicas: list[int] | None = array(int32, "0+", nullable="0+", tag=4, default=None, entity="brokerId")
     leader_recovery_state: int = int8("0+", tag=5, default=-1)
     directories: list[Uuid] | None = array(uuid, "1+", nullable="1+", tag=8, default=None)
-    eligible_leader_replicas: list[int] | None = array(int32, "2+", nullable="2+", tag=6, default=None, entity="brokerId")
+    eligible_leader_replicas: list[int] | None = array(
+        int32, "2+", nullable="2+", tag=6, default=None, entity="brokerId"
+    )
     last_known_elr: list[int] | None = array(int32, "2+", nullable="2+", tag=7, default=None, entity="brokerId")
 
 
@@ -236,7 +252,9 @@ class PartitionRecord(Message):
     leader_epoch: int = int32("0+", default=-1)
     partition_epoch: int = int32("0+", default=-1)
     directories: list[Uuid] = array(uuid, "1+")
-    eligible_leader_replicas: list[int] | None = array(int32, "2+", nullable="2+", tag=1, default=None, entity="brokerId")
+    eligible_leader_replicas: list[int] | None = array(
+        int32, "2+", nullable="2+", tag=1, default=None, entity="brokerId"
+    )
     last_known_elr: list[int] | None = array(int32, "2+", nullable="2+", tag=2, default=None, entity="brokerId")
 
 

@@ -8,9 +8,9 @@ from wire.schema import (
     array,
     boolean,
     float64,
+    int8,
     int16,
     int32,
-    int8,
     message,
     string,
     struct,
@@ -53,7 +53,9 @@ class DescribeClientQuotasResponse(Message):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    entries: list[DescribeClientQuotasResponseEntryData] | None = array(DescribeClientQuotasResponseEntryData, "0+", nullable="0+")
+    entries: list[DescribeClientQuotasResponseEntryData] | None = array(
+        DescribeClientQuotasResponseEntryData, "0+", nullable="0+"
+    )
 
 
 @struct
@@ -75,7 +77,16 @@ class AlterClientQuotasRequestEntryData(Struct):
     ops: list[OpData] = array(OpData, "0+")
 
 
-@message("request", key=49, versions="0-1", flexible="1+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=49,
+    versions="0-1",
+    flexible="1+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class AlterClientQuotasRequest(Message):
     entries: list[AlterClientQuotasRequestEntryData] = array(AlterClientQuotasRequestEntryData, "0+")
     validate_only: bool = boolean("0+")

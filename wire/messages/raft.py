@@ -102,7 +102,9 @@ class BeginQuorumEpochRequest(Message):
     cluster_id: str | None = string("0+", nullable="0+", default=None)
     voter_id: int = int32("1+", default=-1, ignorable=True, entity="brokerId")
     topics: list[BeginQuorumEpochRequestTopicData] = array(BeginQuorumEpochRequestTopicData, "0+")
-    leader_endpoints: list[BeginQuorumEpochRequestLeaderEndpoint] = array(BeginQuorumEpochRequestLeaderEndpoint, "1+", ignorable=True)
+    leader_endpoints: list[BeginQuorumEpochRequestLeaderEndpoint] = array(
+        BeginQuorumEpochRequestLeaderEndpoint, "1+", ignorable=True
+    )
 
 
 @struct
@@ -130,7 +132,9 @@ class BeginQuorumEpochResponseNodeEndpoint(Struct):
 class BeginQuorumEpochResponse(Message):
     error_code: int = int16("0+")
     topics: list[BeginQuorumEpochResponseTopicData] = array(BeginQuorumEpochResponseTopicData, "0+")
-    node_endpoints: list[BeginQuorumEpochResponseNodeEndpoint] = array(BeginQuorumEpochResponseNodeEndpoint, "1+", tag=0)
+    node_endpoints: list[BeginQuorumEpochResponseNodeEndpoint] = array(
+        BeginQuorumEpochResponseNodeEndpoint, "1+", tag=0
+    )
 
 
 @struct
@@ -165,7 +169,9 @@ class EndQuorumEpochRequestLeaderEndpoint(Struct):
 class EndQuorumEpochRequest(Message):
     cluster_id: str | None = string("0+", nullable="0+", default=None)
     topics: list[EndQuorumEpochRequestTopicData] = array(EndQuorumEpochRequestTopicData, "0+")
-    leader_endpoints: list[EndQuorumEpochRequestLeaderEndpoint] = array(EndQuorumEpochRequestLeaderEndpoint, "1+", ignorable=True)
+    leader_endpoints: list[EndQuorumEpochRequestLeaderEndpoint] = array(
+        EndQuorumEpochRequestLeaderEndpoint, "1+", ignorable=True
+    )
 
 
 @struct
@@ -207,7 +213,16 @@ class DescribeQuorumRequestTopicData(Struct):
     partitions: list[DescribeQuorumRequestPartitionData] = array(DescribeQuorumRequestPartitionData, "0+")
 
 
-@message("request", key=55, versions="0-2", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=55,
+    versions="0-2",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeQuorumRequest(Message):
     topics: list[DescribeQuorumRequestTopicData] = array(DescribeQuorumRequestTopicData, "0+")
 
@@ -285,7 +300,7 @@ class FetchSnapshotRequestTopicSnapshot(Struct):
 class FetchSnapshotRequest(Message):
     cluster_id: str | None = string("0+", nullable="0+", tag=0, default=None)
     replica_id: int = int32("0+", default=-1, entity="brokerId")
-    max_bytes: int = int32("0+", default=0x7fffffff)
+    max_bytes: int = int32("0+", default=0x7FFFFFFF)
     topics: list[FetchSnapshotRequestTopicSnapshot] = array(FetchSnapshotRequestTopicSnapshot, "0+")
 
 
@@ -340,7 +355,16 @@ class AddRaftVoterRequestListener(Struct):
     port: int = uint16("0+")
 
 
-@message("request", key=80, versions="0-1", flexible="0+", listeners=("controller", "broker",))
+@message(
+    "request",
+    key=80,
+    versions="0-1",
+    flexible="0+",
+    listeners=(
+        "controller",
+        "broker",
+    ),
+)
 class AddRaftVoterRequest(Message):
     cluster_id: str | None = string("0+", nullable="0+")
     timeout_ms: int = int32("0+")
@@ -357,7 +381,16 @@ class AddRaftVoterResponse(Message):
     error_message: str | None = string("0+", nullable="0+", ignorable=True)
 
 
-@message("request", key=81, versions="0", flexible="0+", listeners=("controller", "broker",))
+@message(
+    "request",
+    key=81,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "controller",
+        "broker",
+    ),
+)
 class RemoveRaftVoterRequest(Message):
     cluster_id: str | None = string("0+", nullable="0+")
     voter_id: int = int32("0+")
@@ -391,7 +424,9 @@ class UpdateRaftVoterRequest(Message):
     voter_id: int = int32("0+")
     voter_directory_id: Uuid = uuid("0+")
     listeners: list[UpdateRaftVoterRequestListener] = array(UpdateRaftVoterRequestListener, "0+")
-    k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature = nested(UpdateRaftVoterRequestKRaftVersionFeature, "0+")
+    k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature = nested(
+        UpdateRaftVoterRequestKRaftVersionFeature, "0+"
+    )
 
 
 @struct

@@ -8,17 +8,25 @@ from wire.schema import (
     Struct,
     array,
     byte_string,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
 )
 
 
-@message("request", key=17, versions="0-1", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=17,
+    versions="0-1",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class SaslHandshakeRequest(Message):
     mechanism: str = string("0+")
 
@@ -29,7 +37,16 @@ class SaslHandshakeResponse(Message):
     mechanisms: list[str] = array(string, "0+")
 
 
-@message("request", key=36, versions="0-2", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=36,
+    versions="0-2",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class SaslAuthenticateRequest(Message):
     auth_bytes: Bytes = byte_string("0+")
 
@@ -47,7 +64,16 @@ class UserName(Struct):
     name: str = string("0+")
 
 
-@message("request", key=50, versions="0", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=50,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeUserScramCredentialsRequest(Message):
     users: list[UserName] | None = array(UserName, "0+", nullable="0+")
 
@@ -89,7 +115,16 @@ class ScramCredentialUpsertion(Struct):
     salted_password: Bytes = byte_string("0+")
 
 
-@message("request", key=51, versions="0", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=51,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class AlterUserScramCredentialsRequest(Message):
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion, "0+")
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion, "0+")

@@ -9,10 +9,10 @@ from wire.schema import (
     Uuid,
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     nested,
     records,
@@ -39,7 +39,9 @@ class ShareGroupHeartbeatResponseTopicPartitions(Struct):
 
 @struct
 class ShareGroupHeartbeatResponseAssignment(Struct):
-    topic_partitions: list[ShareGroupHeartbeatResponseTopicPartitions] = array(ShareGroupHeartbeatResponseTopicPartitions, "0+")
+    topic_partitions: list[ShareGroupHeartbeatResponseTopicPartitions] = array(
+        ShareGroupHeartbeatResponseTopicPartitions, "0+"
+    )
 
 
 @message("response", key=76, versions="1", flexible="0+")
@@ -50,7 +52,9 @@ class ShareGroupHeartbeatResponse(Message):
     member_id: str | None = string("0+", nullable="0+", default=None)
     member_epoch: int = int32("0+")
     heartbeat_interval_ms: int = int32("0+")
-    assignment: ShareGroupHeartbeatResponseAssignment | None = nested(ShareGroupHeartbeatResponseAssignment, "0+", nullable="0+", default=None)
+    assignment: ShareGroupHeartbeatResponseAssignment | None = nested(
+        ShareGroupHeartbeatResponseAssignment, "0+", nullable="0+", default=None
+    )
 
 
 @message("request", key=77, versions="1", flexible="0+", listeners=("broker",))
@@ -68,7 +72,9 @@ class ShareGroupDescribeResponseTopicPartitions(Struct):
 
 @struct
 class ShareGroupDescribeResponseAssignment(Struct):
-    topic_partitions: list[ShareGroupDescribeResponseTopicPartitions] = array(ShareGroupDescribeResponseTopicPartitions, "0+")
+    topic_partitions: list[ShareGroupDescribeResponseTopicPartitions] = array(
+        ShareGroupDescribeResponseTopicPartitions, "0+"
+    )
 
 
 @struct
@@ -112,7 +118,9 @@ class ShareFetchRequestAcknowledgementBatch(Struct):
 class ShareFetchRequestFetchPartition(Struct):
     partition_index: int = int32("0+")
     partition_max_bytes: int = int32("0")
-    acknowledgement_batches: list[ShareFetchRequestAcknowledgementBatch] = array(ShareFetchRequestAcknowledgementBatch, "0+")
+    acknowledgement_batches: list[ShareFetchRequestAcknowledgementBatch] = array(
+        ShareFetchRequestAcknowledgementBatch, "0+"
+    )
 
 
 @struct
@@ -134,7 +142,7 @@ class ShareFetchRequest(Message):
     share_session_epoch: int = int32("0+")
     max_wait_ms: int = int32("0+")
     min_bytes: int = int32("0+")
-    max_bytes: int = int32("0+", default=0x7fffffff)
+    max_bytes: int = int32("0+", default=0x7FFFFFFF)
     max_records: int = int32("1+")
     batch_size: int = int32("1+")
     share_acquire_mode: int = int8("2+", ignorable=True)
@@ -202,7 +210,9 @@ class ShareAcknowledgeRequestAcknowledgementBatch(Struct):
 @struct
 class AcknowledgePartition(Struct):
     partition_index: int = int32("0+")
-    acknowledgement_batches: list[ShareAcknowledgeRequestAcknowledgementBatch] = array(ShareAcknowledgeRequestAcknowledgementBatch, "0+")
+    acknowledgement_batches: list[ShareAcknowledgeRequestAcknowledgementBatch] = array(
+        ShareAcknowledgeRequestAcknowledgementBatch, "0+"
+    )
 
 
 @struct
@@ -267,7 +277,9 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
 @struct
 class DescribeShareGroupOffsetsRequestGroup(Struct):
     group_id: str = string("0+", entity="groupId")
-    topics: list[DescribeShareGroupOffsetsRequestTopic] | None = array(DescribeShareGroupOffsetsRequestTopic, "0+", nullable="0+")
+    topics: list[DescribeShareGroupOffsetsRequestTopic] | None = array(
+        DescribeShareGroupOffsetsRequestTopic, "0+", nullable="0+"
+    )
 
 
 @message("request", key=90, versions="0-1", flexible="0+", listeners=("broker",))
@@ -289,7 +301,9 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
 class DescribeShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = string("0+", entity="topicName")
     topic_id: Uuid = uuid("0+")
-    partitions: list[DescribeShareGroupOffsetsResponsePartition] = array(DescribeShareGroupOffsetsResponsePartition, "0+")
+    partitions: list[DescribeShareGroupOffsetsResponsePartition] = array(
+        DescribeShareGroupOffsetsResponsePartition, "0+"
+    )
 
 
 @struct

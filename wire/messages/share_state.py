@@ -7,10 +7,10 @@ from wire.schema import (
     Struct,
     Uuid,
     array,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
@@ -28,7 +28,9 @@ class InitializeShareGroupStateRequestPartitionData(Struct):
 @struct
 class InitializeStateData(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[InitializeShareGroupStateRequestPartitionData] = array(InitializeShareGroupStateRequestPartitionData, "0+")
+    partitions: list[InitializeShareGroupStateRequestPartitionData] = array(
+        InitializeShareGroupStateRequestPartitionData, "0+"
+    )
 
 
 @message("request", key=83, versions="0", flexible="0+", listeners=("broker",))
@@ -47,7 +49,9 @@ class InitializeShareGroupStateResponsePartitionResult(Struct):
 @struct
 class InitializeStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[InitializeShareGroupStateResponsePartitionResult] = array(InitializeShareGroupStateResponsePartitionResult, "0+")
+    partitions: list[InitializeShareGroupStateResponsePartitionResult] = array(
+        InitializeShareGroupStateResponsePartitionResult, "0+"
+    )
 
 
 @message("response", key=83, versions="0", flexible="0+")
@@ -94,7 +98,9 @@ class ReadShareGroupStateResponsePartitionResult(Struct):
 @struct
 class ReadStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[ReadShareGroupStateResponsePartitionResult] = array(ReadShareGroupStateResponsePartitionResult, "0+")
+    partitions: list[ReadShareGroupStateResponsePartitionResult] = array(
+        ReadShareGroupStateResponsePartitionResult, "0+"
+    )
 
 
 @message("response", key=84, versions="0", flexible="0+")
@@ -142,7 +148,9 @@ class WriteShareGroupStateResponsePartitionResult(Struct):
 @struct
 class WriteStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[WriteShareGroupStateResponsePartitionResult] = array(WriteShareGroupStateResponsePartitionResult, "0+")
+    partitions: list[WriteShareGroupStateResponsePartitionResult] = array(
+        WriteShareGroupStateResponsePartitionResult, "0+"
+    )
 
 
 @message("response", key=85, versions="0-1", flexible="0+")
@@ -177,7 +185,9 @@ class DeleteShareGroupStateResponsePartitionResult(Struct):
 @struct
 class DeleteStateResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[DeleteShareGroupStateResponsePartitionResult] = array(DeleteShareGroupStateResponsePartitionResult, "0+")
+    partitions: list[DeleteShareGroupStateResponsePartitionResult] = array(
+        DeleteShareGroupStateResponsePartitionResult, "0+"
+    )
 
 
 @message("response", key=86, versions="0", flexible="0+")
@@ -194,7 +204,9 @@ class ReadShareGroupStateSummaryRequestPartitionData(Struct):
 @struct
 class ReadStateSummaryData(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[ReadShareGroupStateSummaryRequestPartitionData] = array(ReadShareGroupStateSummaryRequestPartitionData, "0+")
+    partitions: list[ReadShareGroupStateSummaryRequestPartitionData] = array(
+        ReadShareGroupStateSummaryRequestPartitionData, "0+"
+    )
 
 
 @message("request", key=87, versions="0-1", flexible="0+", listeners=("broker",))
@@ -217,7 +229,9 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Struct):
 @struct
 class ReadStateSummaryResult(Struct):
     topic_id: Uuid = uuid("0+")
-    partitions: list[ReadShareGroupStateSummaryResponsePartitionResult] = array(ReadShareGroupStateSummaryResponsePartitionResult, "0+")
+    partitions: list[ReadShareGroupStateSummaryResponsePartitionResult] = array(
+        ReadShareGroupStateSummaryResponsePartitionResult, "0+"
+    )
 
 
 @message("response", key=87, versions="0-1", flexible="0+")

@@ -7,10 +7,10 @@ from wire.schema import (
     Struct,
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     nested,
     string,
@@ -64,10 +64,16 @@ class StreamsGroupHeartbeatRequestSubtopology(Struct):
     subtopology_id: str = string("0+")
     source_topics: list[str] = array(string, "0+", entity="topicName")
     source_topic_regex: list[str] = array(string, "0+")
-    state_changelog_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = array(StreamsGroupHeartbeatRequestTopicInfo, "0+")
+    state_changelog_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = array(
+        StreamsGroupHeartbeatRequestTopicInfo, "0+"
+    )
     repartition_sink_topics: list[str] = array(string, "0+", entity="topicName")
-    repartition_source_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = array(StreamsGroupHeartbeatRequestTopicInfo, "0+")
-    copartition_groups: list[StreamsGroupHeartbeatRequestCopartitionGroup] = array(StreamsGroupHeartbeatRequestCopartitionGroup, "0+")
+    repartition_source_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = array(
+        StreamsGroupHeartbeatRequestTopicInfo, "0+"
+    )
+    copartition_groups: list[StreamsGroupHeartbeatRequestCopartitionGroup] = array(
+        StreamsGroupHeartbeatRequestCopartitionGroup, "0+"
+    )
 
 
 @struct
@@ -85,15 +91,31 @@ class StreamsGroupHeartbeatRequest(Message):
     instance_id: str | None = string("0+", nullable="0+", default=None)
     rack_id: str | None = string("0+", nullable="0+", default=None)
     rebalance_timeout_ms: int = int32("0+", default=-1)
-    topology: StreamsGroupHeartbeatRequestTopology | None = nested(StreamsGroupHeartbeatRequestTopology, "0+", nullable="0+", default=None)
-    active_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None)
-    standby_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None)
-    warmup_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None)
+    topology: StreamsGroupHeartbeatRequestTopology | None = nested(
+        StreamsGroupHeartbeatRequestTopology, "0+", nullable="0+", default=None
+    )
+    active_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(
+        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
+    )
+    standby_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(
+        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
+    )
+    warmup_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = array(
+        StreamsGroupHeartbeatRequestTaskIds, "0+", nullable="0+", default=None
+    )
     process_id: str | None = string("0+", nullable="0+", default=None)
-    user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = nested(StreamsGroupHeartbeatRequestEndpoint, "0+", nullable="0+", default=None)
-    client_tags: list[StreamsGroupHeartbeatRequestKeyValue] | None = array(StreamsGroupHeartbeatRequestKeyValue, "0+", nullable="0+", default=None)
-    task_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = array(StreamsGroupHeartbeatRequestTaskOffset, "0+", nullable="0+", default=None)
-    task_end_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = array(StreamsGroupHeartbeatRequestTaskOffset, "0+", nullable="0+", default=None)
+    user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = nested(
+        StreamsGroupHeartbeatRequestEndpoint, "0+", nullable="0+", default=None
+    )
+    client_tags: list[StreamsGroupHeartbeatRequestKeyValue] | None = array(
+        StreamsGroupHeartbeatRequestKeyValue, "0+", nullable="0+", default=None
+    )
+    task_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = array(
+        StreamsGroupHeartbeatRequestTaskOffset, "0+", nullable="0+", default=None
+    )
+    task_end_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = array(
+        StreamsGroupHeartbeatRequestTaskOffset, "0+", nullable="0+", default=None
+    )
     shutdown_application: bool = boolean("0+")
 
 
@@ -124,8 +146,12 @@ class StreamsGroupHeartbeatResponseEndpoint(Struct):
 @struct
 class EndpointToPartitions(Struct):
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint = nested(StreamsGroupHeartbeatResponseEndpoint, "0+")
-    active_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = array(StreamsGroupHeartbeatResponseTopicPartition, "0+")
-    standby_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = array(StreamsGroupHeartbeatResponseTopicPartition, "0+")
+    active_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = array(
+        StreamsGroupHeartbeatResponseTopicPartition, "0+"
+    )
+    standby_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = array(
+        StreamsGroupHeartbeatResponseTopicPartition, "0+"
+    )
 
 
 @message("response", key=88, versions="0-1", flexible="0+")
@@ -140,12 +166,20 @@ class StreamsGroupHeartbeatResponse(Message):
     task_offset_interval_ms: int = int32("0+")
     acceptable_recovery_lag: int = int64("1+", default=-1, ignorable=True)
     status: list[Status] | None = array(Status, "0+", nullable="0+")
-    active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None)
-    standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None)
-    warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None)
+    active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(
+        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
+    )
+    standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(
+        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
+    )
+    warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = array(
+        StreamsGroupHeartbeatResponseTaskIds, "0+", nullable="0+", default=None
+    )
     topology_description_required: bool = boolean("1+")
     endpoint_information_epoch: int = int32("0+")
-    partitions_by_user_endpoint: list[EndpointToPartitions] | None = array(EndpointToPartitions, "0+", nullable="0+", default=None)
+    partitions_by_user_endpoint: list[EndpointToPartitions] | None = array(
+        EndpointToPartitions, "0+", nullable="0+", default=None
+    )
 
 
 @message("request", key=89, versions="0-1", flexible="0+", listeners=("broker",))
@@ -208,19 +242,29 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct):
 @struct
 class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct):
     subtopology_id: str = string("1+")
-    nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = array(StreamsGroupDescribeResponseTopologyDescriptionNode, "1+")
+    nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = array(
+        StreamsGroupDescribeResponseTopologyDescriptionNode, "1+"
+    )
 
 
 @struct
 class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct):
-    source: StreamsGroupDescribeResponseTopologyDescriptionNode = nested(StreamsGroupDescribeResponseTopologyDescriptionNode, "1+")
-    processor: StreamsGroupDescribeResponseTopologyDescriptionNode = nested(StreamsGroupDescribeResponseTopologyDescriptionNode, "1+")
+    source: StreamsGroupDescribeResponseTopologyDescriptionNode = nested(
+        StreamsGroupDescribeResponseTopologyDescriptionNode, "1+"
+    )
+    processor: StreamsGroupDescribeResponseTopologyDescriptionNode = nested(
+        StreamsGroupDescribeResponseTopologyDescriptionNode, "1+"
+    )
 
 
 @struct
 class StreamsGroupDescribeResponseTopologyDescription(Struct):
-    subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = array(StreamsGroupDescribeResponseTopologyDescriptionSubtopology, "1+")
-    global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = array(StreamsGroupDescribeResponseTopologyDescriptionGlobalStore, "1+")
+    subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = array(
+        StreamsGroupDescribeResponseTopologyDescriptionSubtopology, "1+"
+    )
+    global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = array(
+        StreamsGroupDescribeResponseTopologyDescriptionGlobalStore, "1+"
+    )
 
 
 @struct
@@ -228,14 +272,20 @@ class StreamsGroupDescribeResponseSubtopology(Struct):
     subtopology_id: str = string("0+")
     source_topics: list[str] = array(string, "0+", entity="topicName")
     repartition_sink_topics: list[str] = array(string, "0+", entity="topicName")
-    state_changelog_topics: list[StreamsGroupDescribeResponseTopicInfo] = array(StreamsGroupDescribeResponseTopicInfo, "0+")
-    repartition_source_topics: list[StreamsGroupDescribeResponseTopicInfo] = array(StreamsGroupDescribeResponseTopicInfo, "0+")
+    state_changelog_topics: list[StreamsGroupDescribeResponseTopicInfo] = array(
+        StreamsGroupDescribeResponseTopicInfo, "0+"
+    )
+    repartition_source_topics: list[StreamsGroupDescribeResponseTopicInfo] = array(
+        StreamsGroupDescribeResponseTopicInfo, "0+"
+    )
 
 
 @struct
 class StreamsGroupDescribeResponseTopology(Struct):
     epoch: int = int32("0+")
-    subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None = array(StreamsGroupDescribeResponseSubtopology, "0+", nullable="0+", default=None)
+    subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None = array(
+        StreamsGroupDescribeResponseSubtopology, "0+", nullable="0+", default=None
+    )
 
 
 @struct
@@ -248,7 +298,9 @@ class StreamsGroupDescribeResponseMember(Struct):
     client_host: str = string("0+")
     topology_epoch: int = int32("0+")
     process_id: str = string("0+")
-    user_endpoint: StreamsGroupDescribeResponseEndpoint | None = nested(StreamsGroupDescribeResponseEndpoint, "0+", nullable="0+", default=None)
+    user_endpoint: StreamsGroupDescribeResponseEndpoint | None = nested(
+        StreamsGroupDescribeResponseEndpoint, "0+", nullable="0+", default=None
+    )
     client_tags: list[StreamsGroupDescribeResponseKeyValue] = array(StreamsGroupDescribeResponseKeyValue, "0+")
     task_offsets: list[StreamsGroupDescribeResponseTaskOffset] = array(StreamsGroupDescribeResponseTaskOffset, "0+")
     task_end_offsets: list[StreamsGroupDescribeResponseTaskOffset] = array(StreamsGroupDescribeResponseTaskOffset, "0+")
@@ -265,10 +317,14 @@ class StreamsGroupDescribeResponseDescribedGroup(Struct):
     group_state: str = string("0+")
     group_epoch: int = int32("0+")
     assignment_epoch: int = int32("0+")
-    topology: StreamsGroupDescribeResponseTopology | None = nested(StreamsGroupDescribeResponseTopology, "0+", nullable="0+", default=None)
+    topology: StreamsGroupDescribeResponseTopology | None = nested(
+        StreamsGroupDescribeResponseTopology, "0+", nullable="0+", default=None
+    )
     members: list[StreamsGroupDescribeResponseMember] = array(StreamsGroupDescribeResponseMember, "0+")
     authorized_operations: int = int32("0+", default=-(2**31))
-    topology_description: StreamsGroupDescribeResponseTopologyDescription | None = nested(StreamsGroupDescribeResponseTopologyDescription, "1+", nullable="1+", default=None)
+    topology_description: StreamsGroupDescribeResponseTopologyDescription | None = nested(
+        StreamsGroupDescribeResponseTopologyDescription, "1+", nullable="1+", default=None
+    )
     topology_description_status: int = int8("1+")
     assignor_name: str | None = string("1+", nullable="1+", default=None, ignorable=True)
 
@@ -292,19 +348,29 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Struct
 @struct
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology(Struct):
     subtopology_id: str = string("0+")
-    nodes: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode] = array(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+")
+    nodes: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode] = array(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+"
+    )
 
 
 @struct
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore(Struct):
-    source: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = nested(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+")
-    processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = nested(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+")
+    source: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = nested(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+"
+    )
+    processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = nested(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, "0+"
+    )
 
 
 @struct
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Struct):
-    subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology] = array(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology, "0+")
-    global_stores: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore] = array(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore, "0+")
+    subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology] = array(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology, "0+"
+    )
+    global_stores: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore] = array(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore, "0+"
+    )
 
 
 @message("request", key=93, versions="0", flexible="0+", listeners=("broker",))
@@ -312,7 +378,9 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
     group_id: str = string("0+", entity="groupId")
     member_id: str = string("0+")
     topology_epoch: int = int32("0+")
-    topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription = nested(StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription, "0+")
+    topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription = nested(
+        StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription, "0+"
+    )
 
 
 @message("response", key=93, versions="0", flexible="0+")

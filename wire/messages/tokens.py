@@ -23,7 +23,16 @@ class CreatableRenewers(Struct):
     principal_name: str = string("0+")
 
 
-@message("request", key=38, versions="1-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=38,
+    versions="1-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class CreateDelegationTokenRequest(Message):
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
@@ -46,7 +55,16 @@ class CreateDelegationTokenResponse(Message):
     throttle_time_ms: int = int32("0+")
 
 
-@message("request", key=39, versions="1-2", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=39,
+    versions="1-2",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class RenewDelegationTokenRequest(Message):
     hmac: Bytes = byte_string("0+")
     renew_period_ms: int = int64("0+")
@@ -59,7 +77,16 @@ class RenewDelegationTokenResponse(Message):
     throttle_time_ms: int = int32("0+")
 
 
-@message("request", key=40, versions="1-2", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=40,
+    versions="1-2",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class ExpireDelegationTokenRequest(Message):
     hmac: Bytes = byte_string("0+")
     expiry_time_period_ms: int = int64("0+")
@@ -78,7 +105,16 @@ class DescribeDelegationTokenOwner(Struct):
     principal_name: str = string("0+")
 
 
-@message("request", key=41, versions="1-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=41,
+    versions="1-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DescribeDelegationTokenRequest(Message):
     owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, "0+", nullable="0+")
 

@@ -8,10 +8,10 @@ from wire.schema import (
     Uuid,
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
@@ -40,7 +40,16 @@ class CreatableTopic(Struct):
     configs: list[CreatableTopicConfig] = array(CreatableTopicConfig, "0+")
 
 
-@message("request", key=19, versions="2-7", flexible="5+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=19,
+    versions="2-7",
+    flexible="5+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class CreateTopicsRequest(Message):
     topics: list[CreatableTopic] = array(CreatableTopic, "0+")
     timeout_ms: int = int32("0+", default=60000)
@@ -80,7 +89,16 @@ class DeleteTopicState(Struct):
     topic_id: Uuid = uuid("6+")
 
 
-@message("request", key=20, versions="1-6", flexible="4+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=20,
+    versions="1-6",
+    flexible="4+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class DeleteTopicsRequest(Message):
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = array(string, "0-5", ignorable=True, entity="topicName")
@@ -113,7 +131,16 @@ class CreatePartitionsTopic(Struct):
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, "0+", nullable="0+")
 
 
-@message("request", key=37, versions="0-3", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=37,
+    versions="0-3",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class CreatePartitionsRequest(Message):
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic, "0+")
     timeout_ms: int = int32("0+")
@@ -176,10 +203,21 @@ class ElectLeadersRequestTopicPartitions(Struct):
     partitions: list[int] = array(int32, "0+")
 
 
-@message("request", key=43, versions="0-2", flexible="2+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=43,
+    versions="0-2",
+    flexible="2+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class ElectLeadersRequest(Message):
     election_type: int = int8("1+")
-    topic_partitions: list[ElectLeadersRequestTopicPartitions] | None = array(ElectLeadersRequestTopicPartitions, "0+", nullable="0+")
+    topic_partitions: list[ElectLeadersRequestTopicPartitions] | None = array(
+        ElectLeadersRequestTopicPartitions, "0+", nullable="0+"
+    )
     timeout_ms: int = int32("0+", default=60000)
 
 
@@ -215,7 +253,16 @@ class ReassignableTopic(Struct):
     partitions: list[ReassignablePartition] = array(ReassignablePartition, "0+")
 
 
-@message("request", key=45, versions="0-1", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=45,
+    versions="0-1",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class AlterPartitionReassignmentsRequest(Message):
     timeout_ms: int = int32("0+", default=60000)
     allow_replication_factor_change: bool = boolean("1+", default=True)
@@ -250,10 +297,21 @@ class ListPartitionReassignmentsTopics(Struct):
     partition_indexes: list[int] = array(int32, "0+")
 
 
-@message("request", key=46, versions="0", flexible="0+", listeners=("broker", "controller",))
+@message(
+    "request",
+    key=46,
+    versions="0",
+    flexible="0+",
+    listeners=(
+        "broker",
+        "controller",
+    ),
+)
 class ListPartitionReassignmentsRequest(Message):
     timeout_ms: int = int32("0+", default=60000)
-    topics: list[ListPartitionReassignmentsTopics] | None = array(ListPartitionReassignmentsTopics, "0+", nullable="0+", default=None)
+    topics: list[ListPartitionReassignmentsTopics] | None = array(
+        ListPartitionReassignmentsTopics, "0+", nullable="0+", default=None
+    )
 
 
 @struct

@@ -8,10 +8,10 @@ from wire.schema import (
     Uuid,
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,
@@ -215,7 +215,9 @@ class DescribeTransactionsResponseTransactionState(Struct):
 @message("response", key=65, versions="0", flexible="0+")
 class DescribeTransactionsResponse(Message):
     throttle_time_ms: int = int32("0+")
-    transaction_states: list[DescribeTransactionsResponseTransactionState] = array(DescribeTransactionsResponseTransactionState, "0+")
+    transaction_states: list[DescribeTransactionsResponseTransactionState] = array(
+        DescribeTransactionsResponseTransactionState, "0+"
+    )
 
 
 @message("request", key=66, versions="0-2", flexible="0+", listeners=("broker",))
@@ -238,7 +240,9 @@ class ListTransactionsResponse(Message):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     unknown_state_filters: list[str] = array(string, "0+")
-    transaction_states: list[ListTransactionsResponseTransactionState] = array(ListTransactionsResponseTransactionState, "0+")
+    transaction_states: list[ListTransactionsResponseTransactionState] = array(
+        ListTransactionsResponseTransactionState, "0+"
+    )
 
 
 @struct

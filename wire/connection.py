@@ -1,0 +1,228 @@
+"""The Kafka protocol on one connection, without a socket: bytes go in, events come out, for a client or a server.
+
+    connection = Connection.client("my-client")
+    for chunk in connection.send_request(MetadataRequest(), 12): ...   # send the chunks
+    connection.receive_data(data)                                     # what the peer sent; b"" at its end
+    event = connection.next_event()                                   # ResponseReceived, NEED_DATA or ConnectionClosed
+
+A server gets RequestReceived and answers with `send_response`. Answers come in the order of the requests; a request that
+has no answer (Produce with acks 0) is not waited for. Both special cases of ApiVersions are kept here: a server reads a
+request of unknown version as version 0 and answers in version 0; a client reads an answer UNSUPPORTED_VERSION as version 0
+(KIP-511). After a ProtocolError the connection is broken: every later call raises it again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, TypeAlias
+
+from wire.api_keys import ApiKey
+from wire.errors import ProtocolError
+from wire.frame import (
+    DEFAULT_MAX_FRAME_BYTES,
+    SIZE,
+    api_versions_answer_version,
+    check_frame_size,
+    encode_request,
+    encode_response,
+    parse_request_header,
+    parse_response_header,
+)
+from wire.messages.headers import RequestHeader
+from wire.registry import message_for
+
+if TYPE_CHECKING:
+    from wire.schema import Message
+    from wire.types import Chunk
+
+MAX_CORRELATION_ID = 2**31 - 1
+
+
+class RequestReceived:
+    """A client asks. `version` is that of the answer: 0 for an ApiVersions of a version that does not exist."""
+
+    __slots__ = ("header", "is_supported", "request", "version")
+
+    def __init__(self, header: RequestHeader, request: Message, version: int, is_supported: bool) -> None:
+        self.header = header
+        self.request = request
+        self.version = version
+        self.is_supported = is_supported  # False: an ApiVersions to be answered UNSUPPORTED_VERSION
+
+    def __repr__(self) -> str:
+        return f"RequestReceived({self.header!r}, {self.request!r})"
+
+
+class ResponseReceived:
+    """A server answers. `version` is that of the answer, which differs from the question's only for ApiVersions."""
+
+    __slots__ = ("correlation_id", "response", "version")
+
+    def __init__(self, correlation_id: int, response: Message, version: int) -> None:
+        self.correlation_id = correlation_id
+        self.response = response
+        self.version = version
+
+    def __repr__(self) -> str:
+        return f"ResponseReceived({self.correlation_id}, {self.response!r})"
+
+
+class ConnectionClosed:
+    """The peer will send nothing more, and ended at a frame's edge."""
+
+    def __repr__(self) -> str:
+        return "CONNECTION_CLOSED"
+
+
+class NeedData:
+    """No event yet: `receive_data` first."""
+
+    def __repr__(self) -> str:
+        return "NEED_DATA"
+
+
+CONNECTION_CLOSED = ConnectionClosed()
+NEED_DATA = NeedData()
+
+Event: TypeAlias = "RequestReceived | ResponseReceived | ConnectionClosed | NeedData"
+
+
+class FrameSplitter:
+    """Cuts a stream of bytes into frames. Its buffer grows with the bytes that came, not with the size announced."""
+
+    __slots__ = ("_buffer", "_start", "max_frame_bytes")
+
+    def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+        self._start = 0
+
+    def __len__(self) -> int:
+        """Bytes that wait for the rest of their frame."""
+        return len(self._buffer) - self._start
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
+        """Bytes as they came."""
+        if self._start:
+            del self._buffer[: self._start]
+            self._start = 0
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame without its size, or None. ProtocolError for a size that cannot be."""
+        if len(self) < SIZE.size:
+            return None
+        (size,) = SIZE.unpack_from(self._buffer, self._start)
+        check_frame_size(size, self.max_frame_bytes)
+        start = self._start + SIZE.size
+        if len(self._buffer) - start < size:
+            return None
+        self._start = start + size
+        with memoryview(self._buffer) as view:
+            return bytes(view[start : start + size])
+
+
+class Connection:
+    """One side of a connection. Make it with `Connection.client(...)` or `Connection.server(...)`."""
+
+    __slots__ = ("_awaited", "_broken", "_ended", "_frames", "_is_client", "_next_correlation_id", "client_id")
+
+    def __init__(self, is_client: bool, client_id: str | None, max_frame_bytes: int) -> None:
+        self._is_client = is_client
+        self.client_id = client_id
+        self._frames = FrameSplitter(max_frame_bytes)
+        self._awaited: deque[tuple[int, int, int]] = deque()  # correlation id, API key, version
+        self._next_correlation_id = 0
+        self._ended = False
+        self._broken: ProtocolError | None = None
+
+    @classmethod
+    def client(cls, client_id: str | None = None, *, max_frame_bytes: int = 2**31 - 1) -> Connection:
+        """The side that asks."""
+        return cls(True, client_id, max_frame_bytes)
+
+    @classmethod
+    def server(cls, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> Connection:
+        """The side that answers. `max_frame_bytes` is Kafka's socket.request.max.bytes."""
+        return cls(False, None, max_frame_bytes)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests of this client that have no answer yet."""
+        return len(self._awaited)
+
+    def send_request(self, request: Message, version: int) -> list[Chunk]:
+        """The frame of a request, in pieces to send. Errors as `Message.encode`; nothing is remembered of a failed one."""
+        assert self._is_client
+        correlation_id = self._next_correlation_id
+        chunks = encode_request(request, version, correlation_id, self.client_id)
+        self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
+        if expects_response(request):
+            self._awaited.append((correlation_id, request.api_key, version))
+        return chunks
+
+    @property
+    def last_correlation_id(self) -> int:
+        """That of the request sent last."""
+        return (self._next_correlation_id - 1) & MAX_CORRELATION_ID
+
+    def send_response(self, response: Message, to: RequestReceived) -> list[Chunk]:
+        """The frame of the answer to a request, in pieces to send. Errors as `Message.encode`."""
+        assert not self._is_client
+        return encode_response(response, to.version, to.header.correlation_id)
+
+    def receive_data(self, data: bytes | bytearray | memoryview) -> None:
+        """What the peer sent; empty when it will send no more."""
+        if self._broken:
+            raise ProtocolError(str(self._broken))
+        if len(data):
+            self._frames.add(data)
+        else:
+            self._ended = True
+
+    def next_event(self) -> Event:
+        """The next event. ProtocolError when the peer does not speak the protocol: close the connection."""
+        if self._broken:
+            raise ProtocolError(str(self._broken))
+        try:
+            frame = self._frames.next_frame()
+            if frame is not None:
+                return self._response(frame) if self._is_client else self._request(frame)
+            if self._ended and len(self._frames):
+                raise ProtocolError(
+                    f"the peer went away in the middle of a frame, after {len(self._frames)} bytes of it"
+                )
+        except ProtocolError as error:
+            self._broken = ProtocolError(str(error))  # another object: this one's traceback holds the frame
+            raise
+        return CONNECTION_CLOSED if self._ended else NEED_DATA
+
+    def _request(self, frame: bytes) -> RequestReceived:
+        header, pos = parse_request_header(frame)
+        version = header.request_api_version
+        request_class, _ = message_for(header.request_api_key)
+        if version in request_class.versions:
+            request, _ = request_class.codec(version).parse(frame, pos)
+            return RequestReceived(header, request, version, is_supported=True)
+        if header.request_api_key == ApiKey.API_VERSIONS:
+            return RequestReceived(header, request_class(), 0, is_supported=False)
+        raise ProtocolError(f"{request_class.__name__} has no version {version}")
+
+    def _response(self, frame: bytes) -> ResponseReceived:
+        if not self._awaited:
+            raise ProtocolError("an answer came to no question")
+        correlation_id, api_key, version = self._awaited.popleft()
+        header, pos = parse_response_header(frame, api_key, version)
+        if header.correlation_id != correlation_id:
+            raise ProtocolError(
+                f"an answer with correlation id {header.correlation_id} came where {correlation_id} is due"
+            )
+        if api_key == ApiKey.API_VERSIONS:
+            version = api_versions_answer_version(memoryview(frame)[pos:], version)
+        response, _ = message_for(api_key)[1].codec(version).parse(frame, pos)
+        return ResponseReceived(correlation_id, response, version)
+
+
+def expects_response(request: Message) -> bool:
+    """Whether there will be an answer: always, but for Produce with acks 0 (rule R13)."""
+    return request.api_key != ApiKey.PRODUCE or getattr(request, "acks", 1) != 0
