@@ -1,4 +1,4 @@
-"""Broker processes for the bench and the tests: `BarnabasServer` here, `bench.real_kafka.KafkaServer`, one small interface.
+"""Broker processes for the bench and the tests: ours here, Kafka in `bench.real_kafka`, one small interface.
 
 A server owns exactly one process, started by it and ended by its pid. `start` returns once clients are accepted:
 Barnabas says so by its ready file, Kafka by answering ApiVersions on its port. A server may be killed and started again

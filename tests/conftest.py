@@ -1,8 +1,8 @@
 """Brokers for tests: a shared one, private ones that may be killed, and real Kafka behind the same handle.
 
-Every broker is a process of its own on a free loopback port with its own data directory; readiness is the ready file that
-`barnabas serve` writes, never a sleep. A failing test shows the tail of the logs of every broker that was alive. With
-`--against kafka` the same fixtures give Apache Kafka 4.4.0, so that a suite for clients can be proved not to lean on us.
+Every broker is a process of its own on a free loopback port with its own data directory; readiness is the ready file
+that `barnabas serve` writes, never a sleep. A failing test shows the tail of the logs of every broker that was alive.
+With `--against kafka` the same fixtures give Apache Kafka 4.4.0, so that a suite can be proved not to lean on us.
 """
 
 from __future__ import annotations
