@@ -1,0 +1,22 @@
+"""`python -m broker HOST:PORT [key=value ...]`: a broker without the command line around it, for working on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from broker.options import ServeOptions
+
+
+def main() -> int:
+    """Serve on the address given, with the Kafka keys given."""
+    from broker.server import run
+
+    sets = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
+    for address in [argument for argument in sys.argv[1:] if "=" not in argument]:
+        sets["listeners"] = f"PLAINTEXT://{address}"
+    return run(ServeOptions(sets=sets, environment=os.environ))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""ApiVersions (18): what this broker speaks, straight from the registry (KIP-35, KIP-511, KIP-584).
+
+An unknown version of the request itself is answered in version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from broker.api import SERVED, api, served_versions
+from wire.api_keys import ApiKey
+from wire.errors import ErrorCode
+from wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+
+FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@api(ApiVersionsRequest)
+def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Every API with its versions, and the cluster's features."""
+    first, last = served_versions(ApiKey.API_VERSIONS)
+    if not first <= ctx.api_version <= last:
+        return ApiVersionsResponse(
+            error_code=int(ErrorCode.UNSUPPORTED_VERSION), api_keys=[_versions_of(ApiKey.API_VERSIONS)]
+        )
+    if ctx.api_version >= FIRST_VERSION_WITH_CLIENT_SOFTWARE:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+            return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+        ctx.connection.client_software = (name, version)
+    response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(SERVED)])
+    _add_features(ctx, response)
+    return response
+
+
+def _versions_of(key: ApiKey) -> ApiVersion:
+    first, last = served_versions(key)
+    return ApiVersion(api_key=int(key), min_version=first, max_version=last)
+
+
+def _add_features(ctx: RequestContext, response: ApiVersionsResponse) -> None:
+    controller = ctx.broker.controller
+    response.supported_features = [
+        SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+        for name, (lowest, highest) in controller.supported_features.items()
+    ]
+    image = controller.image
+    response.finalized_features_epoch = image.offset
+    response.finalized_features = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in image.features.items()
+    ]

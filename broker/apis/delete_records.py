@@ -1,0 +1,69 @@
+"""DeleteRecords (21): move a log's start forward (KIP-107, L6).
+
+-1 stands for the high watermark. On one node no replica has to follow, so the answer is immediate and `timeout_ms` has nothing
+to limit.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.topics import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+
+logger = logging.getLogger("kafka.server.ReplicaManager")
+
+TO_HIGH_WATERMARK = -1
+
+
+@api(DeleteRecordsRequest)
+def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """Delete what is below the given offset of each partition."""
+    response = DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name, partitions=[_delete(ctx, topic.name, asked) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+    ctx.broker.partitions.persist_log_starts()
+    return response
+
+
+def _delete(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    answer = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+    try:
+        answer.low_watermark = _advance(ctx, topic, asked)
+    except KafkaError as error:
+        answer.error_code = int(error.code)
+    except OSError:
+        logger.exception("Deleting records of %s-%d failed", topic, asked.partition_index)
+        answer.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+    return answer
+
+
+def _advance(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> int:
+    partition = ctx.broker.partitions.get(topic, asked.partition_index)
+    if partition.is_internal:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    log = partition.log
+    if "delete" not in log.config.cleanup_policy:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    offset = log.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset
+    if not 0 <= offset <= log.high_watermark:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if offset > log.log_start_offset:
+        log.advance_log_start_offset(offset)
+    return log.log_start_offset

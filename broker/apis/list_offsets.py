@@ -1,0 +1,137 @@
+"""ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp, by special name and by leader epoch.
+
+Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7, KIP-734), -4 earliest on local disk (v8,
+KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest that waits for upload (v11, KIP-1023). There is no remote tier, so -4 is -2, and -5 and -6
+are unknown: offset -1 (R23).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+    from broker.partitions import Partition
+
+logger = logging.getLogger("kafka.server.ReplicaManager")
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+_FIRST_VERSION_OF = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+READ_COMMITTED = 1
+UNKNOWN = (-1, -1, -1)
+"""Timestamp, offset and leader epoch of what is not there."""
+
+
+@api(ListOffsetsRequest)
+def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Look up each partition; a failure stays with its partition."""
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            (repeated if (topic.name, asked.partition_index) in seen else seen).add((topic.name, asked.partition_index))
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            if (topic.name, asked.partition_index) in repeated:
+                answers.append(_failed(asked.partition_index, ErrorCode.INVALID_REQUEST))
+            else:
+                answers.append(_look_up(ctx, request, topic.name, asked))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _look_up(
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    try:
+        if asked.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(asked.timestamp, 32767):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = ctx.broker.partitions.get(topic, asked.partition_index)
+        partition.check_epoch(asked.current_leader_epoch)
+        timestamp, offset, epoch = _offset_of(partition, asked.timestamp, request.isolation_level == READ_COMMITTED)
+    except KafkaError as error:
+        return _failed(asked.partition_index, error.code)
+    except OSError:
+        logger.exception("Looking up an offset of %s-%d failed", topic, asked.partition_index)
+        return _failed(asked.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def _offset_of(partition: Partition, timestamp: int, is_committed: bool) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch) of what a timestamp, or a special one, names."""
+    log = partition.log
+    limit = log.last_stable_offset if is_committed else log.high_watermark
+    if timestamp == LATEST:
+        return -1, limit, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.earliest().leader_epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return UNKNOWN
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[0] >= limit:
+        return UNKNOWN
+    offset, found_timestamp, epoch = found
+    return found_timestamp, offset, epoch
+
+
+def _failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=int(code))
+
+
+@api(OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """Where each leader epoch ends: how a client finds out that the log it read was cut (KIP-320)."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_end_of_epoch(ctx, topic.topic, asked) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_of_epoch(
+    ctx: RequestContext, topic: str, asked: OffsetForLeaderPartition
+) -> OffsetForLeaderEpochResponseEpochEndOffset:
+    answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
+    try:
+        partition = ctx.broker.partitions.get(topic, asked.partition)
+        partition.check_epoch(asked.current_leader_epoch)
+    except KafkaError as error:
+        answer.error_code = int(error.code)
+        return answer
+    answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    return answer

@@ -1,0 +1,136 @@
+"""Produce (0) and InitProducerId (22): records in, and the identity that makes producers idempotent.
+
+v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). A failure stays with its partition. acks 0 has no
+response, so a failure closes the connection (R13); acks -1 asks for enough in-sync replicas first (R12): on one node the
+ISR is this broker, so both others are answered as soon as the append is done. Transactions are refused: they come later.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+    from broker.partitions import Partition
+
+logger = logging.getLogger("kafka.server.KafkaApis")
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+ADMIN_CLIENT_ID = "__admin_client"
+NO_TRANSACTIONS = "This broker does not serve transactions."
+
+_NO_LEADER = ProduceResponseLeaderIdAndEpoch()  # shared by all answers: nobody changes it
+
+
+def _whole_request_failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    if request.acks == 0:
+        return None
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_failed(data.index, error) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+@api(ProduceRequest, on_error=_whole_request_failed)
+def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """Append each partition's batch."""
+    if request.acks not in (-1, 0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+    responses = []
+    failure: PartitionProduceResponse | None = None
+    for topic in request.topic_data:
+        answers = []
+        for data in topic.partition_data:
+            answer = _append(ctx, topic, data, request.acks)
+            if answer.error_code:
+                failure = answer
+            answers.append(answer)
+        responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+    if request.acks == 0:
+        if failure is not None:
+            _close_unacknowledged(ctx, failure)
+        return None
+    return ProduceResponse(responses=responses)
+
+
+def _append(ctx: RequestContext, topic: TopicProduceData, data: PartitionProduceData, acks: int) -> PartitionProduceResponse:
+    try:
+        partition = _find(ctx, topic, data.index)
+        if acks == -1:
+            partition.check_in_sync_replicas()
+        if data.records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records for this partition.")
+        info = partition.append(data.records, ctx.now)  # type: ignore[arg-type]
+    except KafkaError as error:
+        return _failed(data.index, error)
+    except OSError as error:
+        logger.exception("Appending to %s-%d failed", topic.name, data.index)
+        return _failed(data.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.strerror))
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+        current_leader=_NO_LEADER,
+    )
+
+
+def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
+    partitions = ctx.broker.partitions
+    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        partition = partitions.get_by_id(topic.topic_id, index)
+    else:
+        partition = partitions.get(topic.name, index)
+    if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
+    return partition
+
+
+def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=int(error.code), base_offset=-1, error_message=error.message, current_leader=_NO_LEADER
+    )
+
+
+def _close_unacknowledged(ctx: RequestContext, failure: PartitionProduceResponse) -> None:
+    """With acks 0 a closed connection is all the client can see (R13)."""
+    logger.info(
+        "Closing the connection from %s: a produce request with acks=0 failed with %s",
+        ctx.client_host,
+        ErrorCode(failure.error_code).name,
+    )
+    ctx.connection.is_closing = True
+
+
+@api(InitProducerIdRequest)
+def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """A new producer id with epoch 0."""
+    if request.transactional_id is not None:
+        if not request.transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        logger.warning("Refused transactional id %r of %s: %s", request.transactional_id, ctx.client_id, NO_TRANSACTIONS)
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+    return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)

@@ -1,0 +1,50 @@
+"""DescribeProducers (61): which producers a partition remembers (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from wire.errors import KafkaError
+from wire.messages.transactions import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+
+
+@api(DescribeProducersRequest)
+def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """The active producers of each partition."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
+    try:
+        partition = ctx.broker.partitions.get(topic, index)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=index, error_code=int(error.code), error_message=error.message)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.current_txn_first_offset,
+            )
+            for producer in partition.log.active_producers()
+        ],
+    )

@@ -1,0 +1,128 @@
+"""What a handler sees: the request's context, and the broker it belongs to.
+
+`Broker` only holds the parts together; each part does its own work. It has no behaviour beyond the clock and the wake-ups that
+end a turn of the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from broker.config_keys.general import BROKER_RACK
+from broker.timers import Timers
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+if TYPE_CHECKING:
+    from broker.connection import Connection
+    from broker.controller import Controller
+    from broker.coordinators import Coordinators
+    from broker.fetch_sessions import FetchSessions
+    from broker.partitions import Partitions
+    from broker.producer_ids import ProducerIds
+    from broker.server_config import ServerConfig
+    from coord.cluster.image import ClusterImage
+    from storage.log_dirs import LogDirs
+    from wire.api_keys import ApiKey
+
+
+class Broker:
+    """The parts of one broker process. `broker.server` puts them in, in the order in which they start."""
+
+    controller: Controller
+    coordinators: Coordinators
+    log_dirs: LogDirs
+    partitions: Partitions
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+
+    def __init__(self, config: ServerConfig, *, cluster_id: str) -> None:
+        self.config = config
+        self.node_id = config.node_id
+        self.cluster_id = cluster_id
+        self.timers = Timers(after_firing=self.after_turn)
+        self.is_stopping = False
+        self._advertised = config.advertised_listeners
+        self._woken: list[Callable[[], None]] = []
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as of now."""
+        return self.controller.image
+
+    @staticmethod
+    def now() -> float:
+        """Monotonic seconds: the clock of deadlines and of the event loop."""
+        return trio.current_time()
+
+    @staticmethod
+    def now_ms() -> int:
+        """Wall clock in ms: the clock of record timestamps."""
+        return time.time_ns() // 1_000_000
+
+    def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
+        """Node id, host, port and rack of the brokers, as a client of this connection should dial them.
+
+        Without advertised.listeners that is the address it has dialled already.
+        """
+        advertised = self._advertised.get(ctx.listener)
+        host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
+        return [(self.node_id, host, port, self.config[BROKER_RACK])]
+
+    def call_after_turn(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once what is being handled now is done: several appends wake a reader once."""
+        self._woken.append(callback)
+
+    def after_turn(self) -> None:
+        """Run what was put off to the end of the turn."""
+        while self._woken:
+            woken, self._woken = self._woken, []
+            for callback in woken:
+                try:
+                    callback()
+                except Exception:
+                    logger.exception("A wake-up failed")
+
+
+class RequestContext:
+    """One request's circumstances."""
+
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "correlation_id", "now")
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        api_key: ApiKey,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        now: float,
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.now = now
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that the client dialled."""
+        return self.connection.listener
+
+    @property
+    def client_host(self) -> str:
+        """The client's address, in the form in which Kafka shows it in groups: `/127.0.0.1`."""
+        return "/" + self.connection.peer_host
+
+    @property
+    def local_address(self) -> tuple[str, int]:
+        """The address of this broker that the client dialled: what is advertised when nothing else is configured."""
+        return self.connection.local_host, self.connection.local_port

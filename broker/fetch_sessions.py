@@ -1,0 +1,193 @@
+"""Fetch sessions (KIP-227): the broker remembers what a client reads, the client names only what changes.
+
+A session is the ordered set of a client's partitions with what the client last heard of each. An incremental response holds only the
+partitions that have something new, and those that gave records move to the end, so that a busy partition does not starve the
+others. Sessions cost memory, so their number is limited (max.incremental.fetch.session.cache.slots); a new one may push out one that
+has been idle for two minutes, or that is older than that and smaller. R20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+NO_SESSION = 0
+EVICTION_S = 120.0
+_MAX_EPOCH = 2**31 - 1
+
+PartitionKey = tuple[bytes | str, int]
+"""Topic id (from version 13 on) or topic name, and partition."""
+
+
+class FetchPartition:
+    """One partition that a client reads, and what it was last told of it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "index",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, asked: FetchRequestFetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = asked.partition
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.update(asked)
+
+    def update(self, asked: FetchRequestFetchPartition) -> None:
+        """The client names the partition again."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def has_news(self, answer: FetchResponsePartitionData) -> bool:
+        """Whether an incremental response must hold this answer; remembers it as told."""
+        news = bool(answer.records)
+        if answer.high_watermark != self.high_watermark:
+            self.high_watermark = answer.high_watermark
+            news = True
+        if answer.log_start_offset != self.log_start_offset:
+            self.log_start_offset = answer.log_start_offset
+            news = True
+        if answer.preferred_read_replica != -1 or answer.diverging_epoch.epoch != -1:
+            news = True
+        if answer.error_code:
+            self.high_watermark = -1  # so that the recovery from the error is told as well
+            news = True
+        return news
+
+
+class FetchSession:
+    """What one client reads."""
+
+    __slots__ = ("created", "epoch", "is_follower", "last_used", "partitions", "session_id", "uses_topic_ids")
+
+    def __init__(
+        self,
+        session_id: int,
+        partitions: dict[PartitionKey, FetchPartition],
+        *,
+        uses_topic_ids: bool,
+        is_follower: bool,
+        now: float,
+    ) -> None:
+        self.session_id = session_id
+        self.partitions = partitions
+        self.uses_topic_ids = uses_topic_ids
+        self.is_follower = is_follower
+        self.epoch = 1
+        self.created = now
+        self.last_used = now
+
+    def update(self, request: FetchRequest) -> None:
+        """Apply what an incremental request adds, changes and forgets."""
+        partitions = self.partitions
+        for key, topic, topic_id, asked in asked_partitions(request, uses_topic_ids=self.uses_topic_ids):
+            known = partitions.get(key)
+            if known is None:
+                partitions[key] = FetchPartition(topic, topic_id, asked)
+            else:
+                known.update(asked)
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                partitions.pop((name, index), None)
+
+    def move_to_end(self, key: PartitionKey) -> None:
+        """The partition gave records: the others come first next time."""
+        partitions = self.partitions
+        partitions[key] = partitions.pop(key)
+
+
+def asked_partitions(
+    request: FetchRequest, *, uses_topic_ids: bool
+) -> Iterable[tuple[PartitionKey, str, bytes, FetchRequestFetchPartition]]:
+    """The partitions that a request names, in its order."""
+    for topic in request.topics:
+        name: bytes | str = topic.topic_id if uses_topic_ids else topic.topic
+        for asked in topic.partitions:
+            yield (name, asked.partition), topic.topic, topic.topic_id, asked
+
+
+class FetchSessions:
+    """The sessions of all clients."""
+
+    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+        """`new_id` yields random positive int32 numbers."""
+        self._slots = slots
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def close(self, session_id: int) -> None:
+        """Forget a session; an unknown one is fine."""
+        self._sessions.pop(session_id, None)
+
+    def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
+        """The session of an incremental request, with the request applied; None if nothing is left in it.
+
+        KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR. The client then starts anew.
+        """
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        if not session.partitions:
+            self.close(session.session_id)
+            return None
+        session.last_used = now
+        session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
+        return session
+
+    def create(
+        self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, is_follower: bool, now: float
+    ) -> int:
+        """Remember what a client reads; the id of its session, or 0 if there is no room."""
+        if not partitions or self._slots <= 0:
+            return NO_SESSION
+        if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), is_follower, now):
+            return NO_SESSION
+        session_id = self._new_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._new_id()
+        self._sessions[session_id] = FetchSession(
+            session_id, partitions, uses_topic_ids=uses_topic_ids, is_follower=is_follower, now=now
+        )
+        return session_id
+
+    def _evict_for(self, size: int, is_follower: bool, now: float) -> bool:
+        """Make room for a session of `size` partitions, if one is worth less."""
+        sessions = self._sessions.values()
+        stalest = min(sessions, key=lambda session: session.last_used)
+        if now - stalest.last_used > EVICTION_S:
+            self.close(stalest.session_id)
+            return True
+        settled = [session for session in sessions if now - session.created > EVICTION_S]
+        if is_follower:
+            settled = [session for session in settled if not session.is_follower]
+        if not settled:
+            return False
+        least = min(settled, key=lambda session: (session.is_follower, len(session.partitions)))
+        if (least.is_follower, len(least.partitions)) > (is_follower, size):
+            return False
+        self.close(least.session_id)
+        return True

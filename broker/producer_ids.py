@@ -1,0 +1,25 @@
+"""Producer ids: this broker takes blocks of 1000 from the controller and hands them out one by one (KIP-730)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class ProducerIds:
+    """Gives every producer an id that no other has ever had; an unused rest of a block is lost at a restart."""
+
+    __slots__ = ("_allocate", "_end", "_next")
+
+    def __init__(self, allocate: Callable[[], tuple[int, int]]) -> None:
+        """`allocate` takes a block from the controller: (first id, number of ids)."""
+        self._allocate = allocate
+        self._next = 0
+        self._end = 0
+
+    def next(self) -> int:
+        """A new producer id. KafkaError if the controller cannot write down the block."""
+        if self._next == self._end:
+            self._next, size = self._allocate()
+            self._end = self._next + size
+        self._next += 1
+        return self._next - 1

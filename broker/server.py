@@ -1,0 +1,240 @@
+"""A broker process from its first line to its last.
+
+Start: configuration, data directories (locked, identified), metadata replayed, logs opened, coordinators loaded, listeners bound, broker
+registered, ready line. Stop, on SIGTERM or SIGINT: no new connections, answers under way leave, logs flushed and closed, exit code 0. A
+mistake of the person who starts it (port taken, directory locked, bad value) is one sentence and exit code 2; an unexpected failure is
+a traceback in the log and exit code 1.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import trio
+
+from broker import background
+from broker.config_keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from broker.config_keys.log import LOG_DIRS
+from broker.config_keys.network import (
+    CONNECTIONS_MAX_IDLE_MS,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+    SOCKET_LISTEN_BACKLOG_SIZE,
+    SOCKET_REQUEST_MAX_BYTES,
+)
+from broker.context import Broker
+from broker.controller import Controller
+from broker.coordinators import Coordinators
+from broker.fetch_sessions import FetchSessions
+from broker.listeners import Endpoint
+from broker.logging_setup import set_up_logging
+from broker.partitions import Partitions
+from broker.producer_ids import ProducerIds
+from broker.server_config import ServerConfig, load
+from broker.transport import Limits, Listener, Reactor, bind
+from storage.files import Files
+from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
+from wire.configdef import ConfigError
+
+if TYPE_CHECKING:
+    from broker.options import ServeOptions
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_MISTAKE = 2
+DRAIN_S = 5.0
+
+
+class StartError(Exception):
+    """The broker cannot start, for a reason that its user can mend; the text is one sentence."""
+
+
+def run(options: ServeOptions) -> int:
+    """Serve until told to stop; returns the exit code of the process."""
+    set_up_logging(options.log_level, options.log_format, options.environment)
+    try:
+        config = load(options.sets, options.environment, options.config_file, options.profile)
+        for warning in config.warnings:
+            logger.warning(warning)
+        return trio.run(_serve, config, options.ready_file)
+    except (ConfigError, StartError) as error:
+        sys.stderr.write(f"barnabas serve: {error}\n")
+        return EXIT_MISTAKE
+    except Exception:
+        logger.exception("The broker failed")
+        return EXIT_FAILED
+
+
+async def _serve(config: ServerConfig, ready_file: str | None) -> int:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        server = Server(config)
+        server.start()
+        try:
+            async with trio.open_nursery() as nursery:
+                server.run_in(nursery)
+                _announce(server, ready_file)
+                async for number in signals:
+                    logger.info("[KafkaServer id=%d] shutting down on %s", config.node_id, signal.Signals(number).name)
+                    break
+                await server.drain()
+                nursery.cancel_scope.cancel()
+        finally:
+            server.close()
+    logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
+    return EXIT_OK
+
+
+class Server:
+    """The parts of a broker, started and stopped in order."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config = config
+        self.addresses: list[Endpoint] = []
+        """The listeners as bound, with the ports that were free."""
+        self._temporary_dir: str | None = None
+        self._listeners: list[Listener] = []
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Everything up to listening. Raises StartError for what the user can mend."""
+        self._bind()  # first: a taken port must not cost a recovery
+        try:
+            self._open_data()
+        except BaseException:
+            for listener in self._listeners:
+                listener.socket.close()
+            raise
+        broker = self.broker
+        self.reactor = Reactor(broker, _limits(self.config))
+        for listener in self._listeners:
+            self.reactor.listen(listener)
+        broker.controller.register_broker(self.addresses)
+
+    def run_in(self, nursery: trio.Nursery) -> None:
+        """Start the tasks that serve."""
+        nursery.start_soon(self.reactor.run)
+        nursery.start_soon(self.broker.timers.run)
+        nursery.start_soon(background.run, self.broker, self.reactor)
+
+    def _bind(self) -> None:
+        for endpoint in self.config.listeners:
+            try:
+                listening = bind(endpoint.host, endpoint.port, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
+            except OSError as error:
+                for listener in self._listeners:
+                    listener.socket.close()
+                reason = error.strerror or str(error)
+                raise StartError(f"Cannot listen on {endpoint.host or '*'}:{endpoint.port}: {reason}") from error
+            self._listeners.append(Listener(endpoint.name, listening))
+            self.addresses.append(endpoint._replace(port=listening.getsockname()[1]))
+
+    def _open_data(self) -> None:
+        config = self.config
+        paths = config.log_dirs or (self._make_temporary_dir(),)
+        config.settle(LOG_DIRS, ",".join(paths))
+        log_dirs = LogDirs(Files(), [os.path.abspath(path) for path in paths], _new_uuid)
+        try:
+            cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
+        except (DataDirLocked, DataDirMismatch) as error:
+            raise StartError(str(error)) from error
+        except OSError as error:
+            raise StartError(f"Cannot use the data directory {','.join(paths)}: {error.strerror}") from error
+        broker = self.broker = Broker(config, cluster_id=cluster_id)
+        broker.log_dirs = log_dirs
+        broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
+        broker.controller = Controller(broker)
+        broker.partitions = Partitions(broker)
+        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
+        broker.coordinators = Coordinators(broker)
+        broker.controller.open()
+        broker.partitions.load(broker.image)
+        broker.coordinators.load()
+
+    def _make_temporary_dir(self) -> str:
+        path = f"{os.environ.get('TMPDIR', '/tmp')}/barnabas-{os.urandom(6).hex()}"
+        os.mkdir(path, 0o700)
+        self._temporary_dir = path
+        return path
+
+    async def drain(self) -> None:
+        """Let what is under way come to its end, for a few seconds at most."""
+        broker = self.broker
+        broker.is_stopping = True
+        self.reactor.stop_accepting()
+        self.reactor.stop_reading()
+        with trio.move_on_after(DRAIN_S):
+            while self.reactor.connection_count:
+                await trio.sleep(0.005)
+
+    def close(self) -> None:
+        """Flush and close everything; a temporary data directory goes with it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.broker.log_dirs.close()
+        if self._temporary_dir is not None:
+            import shutil
+
+            shutil.rmtree(self._temporary_dir, ignore_errors=True)
+
+
+def _limits(config: ServerConfig) -> Limits:
+    idle_ms = config[CONNECTIONS_MAX_IDLE_MS]
+    return Limits(
+        max_frame_bytes=config[SOCKET_REQUEST_MAX_BYTES],
+        max_connections=config[MAX_CONNECTIONS],
+        max_connections_per_ip=config[MAX_CONNECTIONS_PER_IP],
+        idle_s=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
+    )
+
+
+def _new_uuid() -> bytes:
+    """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
+    while True:
+        value = bytearray(os.urandom(16))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
+            return bytes(value)
+
+
+def _new_session_id() -> int:
+    return int.from_bytes(os.urandom(4), "big") >> 1
+
+
+def _announce(server: Server, ready_file: str | None) -> None:
+    """Say that connections are accepted: the ready line, the ready file, and how to connect."""
+    node_id = server.config.node_id
+    bound = ",".join(str(address) for address in server.addresses)
+    now = time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
+    address = server.addresses[0]
+    host = "127.0.0.1" if address.host in ("", "0.0.0.0", "::") else address.host
+    dial = f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+    sys.stdout.write(
+        f"[{now}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
+        "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
+        + CLIENT_CONFIGURATION.format(dial=dial)
+    )
+    sys.stdout.flush()
+    logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
+    if ready_file is not None:
+        temporary = f"{ready_file}.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(f"{dial}\n")
+        os.replace(temporary, ready_file)
+
+
+CLIENT_CONFIGURATION = """
+confluent-kafka  Producer({{"bootstrap.servers": "{dial}"}})
+                 Consumer({{"bootstrap.servers": "{dial}", "group.id": "my-group", "auto.offset.reset": "earliest"}})
+kafka-python     KafkaProducer(bootstrap_servers="{dial}")
+                 KafkaConsumer("my-topic", bootstrap_servers="{dial}", auto_offset_reset="earliest")
+Spark            spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{dial}").option("subscribe", "my-topic")
+"""

@@ -1,0 +1,85 @@
+"""Deadlines: callbacks at a moment of the monotonic clock, served by one task.
+
+A heap with lazy removal: cancelling marks the entry, and the entry leaves the heap when its moment comes. The task sleeps
+under one cancel scope whose deadline is the earliest moment, so that arming a timer costs a heap push and no task
+switch. A callback that raises is logged and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable
+from itertools import count
+from math import inf
+
+import trio
+
+logger = logging.getLogger("kafka.server.Timers")
+
+
+class Timer:
+    """One deadline; `cancel` may be called at any time, also after it has fired."""
+
+    __slots__ = ("callback", "deadline")
+
+    def __init__(self, deadline: float, callback: Callable[[], None]) -> None:
+        self.deadline = deadline
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Do not fire."""
+        self.callback = None
+
+
+class Timers:
+    """All deadlines of the broker, in seconds of the monotonic clock."""
+
+    def __init__(self, after_firing: Callable[[], None] | None = None) -> None:
+        """`after_firing` runs once after each round of callbacks."""
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._tie = count()
+        self._scope: trio.CancelScope | None = None
+        self.after_firing = after_firing
+
+    def at(self, deadline: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` once the clock has reached `deadline`."""
+        timer = Timer(deadline, callback)
+        heapq.heappush(self._heap, (deadline, next(self._tie), timer))
+        if self._scope is not None and deadline < self._scope.deadline:
+            self._scope.deadline = deadline
+        return timer
+
+    def fire(self, now: float) -> int:
+        """Run what is due at `now`; returns how many callbacks ran."""
+        heap = self._heap
+        fired = 0
+        while heap and heap[0][0] <= now:
+            timer = heapq.heappop(heap)[2]
+            callback, timer.callback = timer.callback, None
+            if callback is None:
+                continue
+            fired += 1
+            try:
+                callback()
+            except Exception:
+                logger.exception("A timer's callback failed")
+        if fired and self.after_firing is not None:
+            self.after_firing()
+        return fired
+
+    def next_deadline(self) -> float:
+        """The earliest armed moment, or infinity."""
+        heap = self._heap
+        while heap and heap[0][2].callback is None:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else inf
+
+    async def run(self) -> None:
+        """Serve the deadlines until cancelled."""
+        while True:
+            with trio.CancelScope(deadline=self.next_deadline()) as self._scope:
+                await trio.sleep_forever()
+            self._scope = None
+            self.fire(trio.current_time())
+            await trio.lowlevel.checkpoint()

@@ -1,0 +1,457 @@
+"""The reactor: one trio task that owns every socket of the broker.
+
+The task waits (through trio) until the selector's own descriptor is readable, then serves everything that is ready without
+awaiting: reads into one shared buffer, hands the bytes to the connection, and sends once what the turn has produced. That is
+about twice the requests per second of a task per connection, and a request costs no checkpoint. Nothing that a connection does can reach
+another: whatever its code raises closes it alone.
+
+Sending: chunks in memory go out together by `sendmsg`; a file slice goes by `sendfile`, what precedes it marked MSG_MORE; at most
+about a megabyte a turn for each connection. Interest in writing exists only while a socket's buffer is full.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import selectors
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from broker.connection import Connection, FrameBuffers
+from wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from broker.context import Broker
+
+logger = logging.getLogger("kafka.network.SocketServer")
+
+SCRATCH_BYTES = 256 * 1024
+TURN_BYTES = 1024 * 1024
+"""What one connection may read or send before the others have their turn."""
+MAX_CHUNKS = 64
+ACCEPT_BATCH = 64
+NO_DESCRIPTORS_PAUSE_S = 0.1
+
+_READ = selectors.EVENT_READ
+_WRITE = selectors.EVENT_WRITE
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Limits:
+    """What the transport allows, by Kafka's config keys."""
+
+    __slots__ = ("idle_s", "max_connections", "max_connections_per_ip", "max_frame_bytes")
+
+    def __init__(
+        self,
+        *,
+        max_frame_bytes: int = 104857600,
+        max_connections: int = 2147483647,
+        max_connections_per_ip: int = 2147483647,
+        idle_s: float = 600.0,
+    ) -> None:
+        self.max_frame_bytes = max_frame_bytes  # socket.request.max.bytes
+        self.max_connections = max_connections  # max.connections
+        self.max_connections_per_ip = max_connections_per_ip  # max.connections.per.ip
+        self.idle_s = idle_s  # connections.max.idle.ms
+
+
+class Listener:
+    """A listening socket and the name of its listener."""
+
+    __slots__ = ("name", "socket")
+
+    def __init__(self, name: str, listening: socket.socket) -> None:
+        self.name = name
+        self.socket = listening
+
+
+class Channel:
+    """One accepted socket with its connection."""
+
+    __slots__ = ("connection", "fd", "interest", "is_queued", "slice_sent", "socket")
+
+    def __init__(self, accepted: socket.socket, connection: Connection) -> None:
+        self.socket = accepted
+        self.fd = accepted.fileno()
+        self.connection = connection
+        self.interest = _READ
+        self.is_queued = False
+        self.slice_sent = 0  # bytes of the file slice at the head of `out` that have left
+
+
+class Reactor:
+    """Serves listeners and their connections until cancelled."""
+
+    def __init__(self, broker: Broker, limits: Limits) -> None:
+        self._broker = broker
+        self._limits = limits
+        self._selector = selectors.DefaultSelector()
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._buffers = FrameBuffers()
+        self._listeners: list[Listener] = []
+        self._channels: dict[Connection, Channel] = {}
+        self._per_ip: dict[str, int] = {}
+        self._to_flush: list[Channel] = []
+        self._in_turn = False
+        self._accepting = True
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._channels)
+
+    def listen(self, listener: Listener) -> None:
+        """Serve a socket that is already bound and listening."""
+        listener.socket.setblocking(False)
+        self._listeners.append(listener)
+        self._selector.register(listener.socket, _READ, listener)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        fd = self._selector.fileno()  # type: ignore[attr-defined]
+        select = self._selector.select
+        try:
+            while True:
+                events = select(0)
+                if events:
+                    self._turn(events)
+                await trio.lowlevel.wait_readable(fd)
+        finally:
+            self._close_all()
+
+    def _turn(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
+        now = self._broker.now()
+        self._in_turn = True
+        for key, ready in events:
+            target = key.data
+            if type(target) is Channel:
+                if ready & _READ:
+                    self._read(target, now)
+                if ready & _WRITE:
+                    self._queue(target)
+            else:
+                self._accept(target)
+        self._broker.after_turn()
+        self._flush_queued(now)
+        self._in_turn = False
+
+    def after_turn(self) -> None:
+        """Send what came about outside of a turn."""
+        if self._in_turn:
+            return
+        self._in_turn = True
+        self._flush_queued(self._broker.now())
+        self._in_turn = False
+
+    # -- accepting
+
+    def _accept(self, listener: Listener) -> None:
+        for _ in range(ACCEPT_BATCH):
+            try:
+                accepted, peer = listener.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    self._pause_accepting(error)
+                    return
+                continue  # the peer has gone before we took it
+            try:
+                self._admit(listener, accepted, peer)
+            except OSError:
+                accepted.close()
+
+    def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
+        host = _plain(peer[0])
+        limits = self._limits
+        in_use = self._per_ip.get(host, 0)
+        if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
+            name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
+            logger.warning("Refused a connection from %s: %s is reached", host, name)
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        local = accepted.getsockname()
+        connection = Connection(
+            self._broker,
+            listener=listener.name,
+            peer=(host, peer[1]),
+            local=(_plain(local[0]), local[1]),
+            max_frame_bytes=limits.max_frame_bytes,
+            buffers=self._buffers,
+            on_output=self._on_output,
+            now=self._broker.now(),
+        )
+        channel = Channel(accepted, connection)
+        self._selector.register(accepted, _READ, channel)
+        self._channels[connection] = channel
+        self._per_ip[host] = in_use + 1
+
+    def _pause_accepting(self, error: OSError) -> None:
+        """Out of file descriptors: leave the queue to the kernel for a moment, so as not to spin."""
+        logger.warning("Cannot accept connections for now: %s", error.strerror)
+        for listener in self._listeners:
+            self._selector.unregister(listener.socket)
+        self._broker.timers.at(self._broker.now() + NO_DESCRIPTORS_PAUSE_S, self._resume_accepting)
+
+    def _resume_accepting(self) -> None:
+        if self._accepting:
+            for listener in self._listeners:
+                self._selector.register(listener.socket, _READ, listener)
+
+    # -- reading
+
+    def _read(self, channel: Channel, now: float) -> None:
+        connection = channel.connection
+        budget = TURN_BYTES
+        try:
+            while budget > 0:
+                space = connection.space()
+                if space is None:
+                    count = channel.socket.recv_into(self._scratch)
+                    if not count:
+                        self._close(channel)
+                        return
+                    connection.receive(self._scratch[:count], now)
+                    budget = 0 if connection.space() is None else budget - count
+                else:
+                    count = channel.socket.recv_into(space)
+                    space.release()
+                    if not count:
+                        self._close(channel)
+                        return
+                    connection.filled(count, now)
+                    budget -= count
+        except BlockingIOError:
+            pass
+        except ProtocolError as error:
+            self._refuse(channel, error)
+            return
+        except OSError:
+            self._close(channel)
+            return
+        except Exception:
+            logger.exception("The connection from %s:%d failed", connection.peer_host, connection.peer_port)
+            self._close(channel)
+            return
+        self._queue(channel)
+
+    def _refuse(self, channel: Channel, error: ProtocolError) -> None:
+        connection = channel.connection
+        logger.warning(
+            "Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error
+        )
+        connection.is_closing = True
+        self._flush(channel, self._broker.now())  # answers to the good requests before it
+        self._close(channel)
+
+    # -- sending
+
+    def _on_output(self, connection: Connection) -> None:
+        """A connection has something to send, or may go on reading."""
+        channel = self._channels.get(connection)
+        if channel is None:
+            return
+        self._queue(channel)
+        if not self._in_turn:
+            self._broker.call_after_turn(self.after_turn)
+
+    def _queue(self, channel: Channel) -> None:
+        if not channel.is_queued:
+            channel.is_queued = True
+            self._to_flush.append(channel)
+
+    def _flush_queued(self, now: float) -> None:
+        while self._to_flush:
+            queued, self._to_flush = self._to_flush, []
+            for channel in queued:
+                channel.is_queued = False
+                if channel.connection.is_closed:
+                    continue
+                try:
+                    self._flush(channel, now)
+                    self._settle(channel)
+                except ProtocolError as error:
+                    self._refuse(channel, error)
+                except OSError:
+                    self._close(channel)
+                except Exception:
+                    logger.exception("The connection from %s failed", channel.connection.peer_host)
+                    self._close(channel)
+            self._broker.after_turn()
+
+    def _flush(self, channel: Channel, now: float) -> None:
+        """Send what the socket takes, at most about TURN_BYTES; go on with requests that waited for it."""
+        connection = channel.connection
+        budget = TURN_BYTES
+        while connection.out and budget > 0:
+            try:
+                sent = self._send_some(channel)
+            except BlockingIOError:
+                return
+            budget -= sent
+            connection.out_bytes -= sent
+        if not connection.out:
+            connection.drained(now)
+            if connection.out:
+                self._queue(channel)
+
+    def _send_some(self, channel: Channel) -> int:
+        """One system call's worth of `out`; BlockingIOError when the socket takes nothing."""
+        out = channel.connection.out
+        head = out[0]
+        if not isinstance(head, (bytes, memoryview)):
+            return self._send_slice(channel)
+        if len(out) == 1:
+            sent = channel.socket.send(head)
+            if sent == len(head):
+                out.popleft()
+            else:
+                out[0] = memoryview(head)[sent:]
+            return sent
+        chunks: list[bytes | memoryview] = []
+        flags = 0
+        for chunk in out:
+            if len(chunks) == MAX_CHUNKS:
+                break
+            if not isinstance(chunk, (bytes, memoryview)):
+                flags = _MSG_MORE
+                break
+            chunks.append(chunk)
+        sent = channel.socket.sendmsg(chunks, (), flags)
+        left = sent
+        while left:
+            size = len(chunks[0])
+            if left < size:
+                out[0] = memoryview(out[0])[left:]  # type: ignore[arg-type]
+                break
+            left -= size
+            out.popleft()
+            del chunks[0]
+        return sent
+
+    def _send_slice(self, channel: Channel) -> int:
+        out = channel.connection.out
+        piece = out[0]
+        offset = piece.offset + channel.slice_sent  # type: ignore[union-attr]
+        wanted = len(piece) - channel.slice_sent
+        sent = os.sendfile(channel.fd, piece.file.fd, offset, min(wanted, TURN_BYTES))  # type: ignore[union-attr]
+        if not sent:
+            raise OSError(errno.EIO, "the log file ended before the slice that was promised")
+        if sent == wanted:
+            out.popleft()
+            channel.slice_sent = 0
+        else:
+            channel.slice_sent += sent
+        return sent
+
+    def _settle(self, channel: Channel) -> None:
+        """Ask the selector for what the channel needs now; close it if it is finished."""
+        connection = channel.connection
+        if connection.is_closing and not connection.out:
+            self._close(channel)
+            return
+        interest = (_READ if connection.wants_data else 0) | (_WRITE if connection.out else 0)
+        if interest == channel.interest:
+            return
+        if not interest:
+            self._selector.unregister(channel.socket)
+        elif not channel.interest:
+            self._selector.register(channel.socket, interest, channel)
+        else:
+            self._selector.modify(channel.socket, interest, channel)
+        channel.interest = interest
+
+    # -- closing
+
+    def _close(self, channel: Channel) -> None:
+        connection = channel.connection
+        if self._channels.pop(connection, None) is None:
+            return
+        if channel.interest:
+            self._selector.unregister(channel.socket)
+        left = self._per_ip[connection.peer_host] - 1
+        if left:
+            self._per_ip[connection.peer_host] = left
+        else:
+            del self._per_ip[connection.peer_host]
+        channel.socket.close()
+        try:
+            connection.close()
+        except Exception:
+            logger.exception("Closing the connection from %s failed", connection.peer_host)
+
+    def close_idle(self, now: float) -> int:
+        """Close the connections on which nothing was asked for `connections.max.idle.ms`; returns how many.
+
+        A frame begun and not finished is no activity: a peer that trickles bytes is closed like one that sends none.
+        """
+        oldest = now - self._limits.idle_s
+        idle = [
+            channel
+            for connection, channel in self._channels.items()
+            if connection.last_active <= oldest and not connection.is_parked
+        ]
+        for channel in idle:
+            self._close(channel)
+        return len(idle)
+
+    def stop_accepting(self) -> None:
+        """Close the listeners; the connections go on."""
+        self._accepting = False
+        for listener in self._listeners:
+            try:
+                self._selector.unregister(listener.socket)
+            except KeyError:
+                pass
+            listener.socket.close()
+        self._listeners.clear()
+
+    def stop_reading(self) -> None:
+        """Take no further request; what has been answered still leaves."""
+        for channel in list(self._channels.values()):
+            channel.connection.is_closing = True
+            self._queue(channel)
+        self.after_turn()
+
+    def _close_all(self) -> None:
+        self.stop_accepting()
+        for channel in list(self._channels.values()):
+            self._close(channel)
+        self._selector.close()
+
+
+def _plain(host: str) -> str:
+    """An IPv4 address as such, also where it came over a socket of both families."""
+    return host.removeprefix("::ffff:") if "." in host else host
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; OSError says why there is none. An empty host is every interface."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not host:
+        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    else:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family = found[0][0]
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and not host:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind((host, port))
+        listening.listen(max(backlog, 511))  # the burst of clients at a restart is larger than Kafka's 50
+    except BaseException:
+        listening.close()
+        raise
+    return listening
