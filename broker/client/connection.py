@@ -241,10 +241,19 @@ class NodeConnection:
             raise ProtocolError(f"a reply to request {header.correlation_id} instead of {expected.correlation_id}")
         body = frame[pos:]
         if reply is ApiVersionsResponse and body[:2] == _UNSUPPORTED_VERSION:
-            version = 0  # KIP-511: the one answer that is older than its request
-        message = reply.decode(body, version)
+            message: Message = _unsupported(body)
+        else:
+            message = reply.decode(body, version)
         self._expected.popleft()
         expected.on_reply(message, None)
+
+
+def _unsupported(body: memoryview) -> ApiVersionsResponse:
+    """KIP-511: the one answer that is older than its request. Some servers get its form wrong; the code is enough."""
+    try:
+        return ApiVersionsResponse.decode(body, 0)
+    except ProtocolError:
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
 
 
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
