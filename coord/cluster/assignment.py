@@ -1,0 +1,66 @@
+"""Which brokers hold which partition: placement by the controller, and checks of placement by hand.
+
+Replicas go round the brokers; the first is the preferred leader and moves one on with each partition, the
+followers are shifted once more with each round so that the same two brokers do not always meet. Source: Kafka 4.4
+`StripedReplicaPlacer` (whose start is random, ours counts) and `ReplicationControlManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from wire.errors import ErrorCode, KafkaError
+
+
+def place_partitions(
+    brokers: Sequence[int], partitions: int, replication_factor: int, start: int = 0
+) -> list[list[int]]:
+    """Replica lists for new partitions, `start` saying where on the ring of brokers to begin.
+
+    KafkaError(INVALID_REPLICATION_FACTOR) when there are too few brokers.
+    """
+    if replication_factor > len(brokers):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+            f"{replication_factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
+        )
+    return [_replicas(brokers, start + partition, replication_factor) for partition in range(partitions)]
+
+
+def _replicas(brokers: Sequence[int], position: int, replication_factor: int) -> list[int]:
+    count = len(brokers)
+    shift = 1 + (position // count) % max(1, count - 1)
+    chosen = [brokers[position % count]]
+    step = 0
+    while len(chosen) < replication_factor:
+        broker = brokers[(position + shift + step) % count]
+        if broker not in chosen:
+            chosen.append(broker)
+        step += 1
+    return chosen
+
+
+def check_manual_assignment(replicas: Sequence[int], brokers: Collection[int], replication_factor: int | None) -> None:
+    """Check one partition's replicas given by hand; KafkaError(INVALID_REPLICA_ASSIGNMENT) says what is wrong.
+
+    `replication_factor` is that of the partitions before it, None for the first.
+    """
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    for position, replica in enumerate(replicas):
+        if replica in replicas[:position]:
+            raise _invalid(f"The manual partition assignment includes the broker {replica} more than once.")
+        if replica not in brokers:
+            raise _invalid(
+                f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+            )
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
+        )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,181 @@
+"""Changes of configs: what AlterConfigs and IncrementalAlterConfigs make of a resource, checked, as records.
+
+A resource is changed whole or not at all. Source: Kafka 4.4 `ConfigurationControlManager`,
+`ControllerConfigurationValidator`, `DynamicBrokerConfig.validate`, `ConfigAdminManager`. KIP-133, KIP-226, KIP-339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
+from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
+from coord.cluster.topic_names import what_is_wrong_with
+from wire.configdef import LIST, PER_BROKER, READ_ONLY, ConfigError, ConfigKey, format_value, parse_list
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.metadata_records import ConfigRecord
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One change of one key."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+class ConfigChanges:
+    """Checks changes against the schema, and tells them as records."""
+
+    def __init__(self, image: ClusterImage, schema: ConfigSchema, settings: BrokerSettings, node_id: int) -> None:
+        self._image = image
+        self._schema = schema
+        self._settings = settings
+        self._node_id = node_id
+
+    def replace(self, resource: ConfigResource, configs: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
+        """Records that make `configs` all that is set on a resource (AlterConfigs); KafkaError when it may not be."""
+        wanted: dict[str, str] = {}
+        for name, value in configs:
+            if name in wanted:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {name}")
+            if value is None:
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for {name}")
+            wanted[name] = value
+        return self._records(resource, wanted, named=set(wanted))
+
+    def apply(self, resource: ConfigResource, changes: Iterable[Change]) -> list[ConfigRecord]:
+        """Records for changes of single keys (IncrementalAlterConfigs); KafkaError when one of them may not be."""
+        changes = list(changes)
+        wanted = dict(self._image.config(*resource))
+        names = [change.name for change in changes]
+        if len(set(names)) < len(names):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        for change in changes:
+            value = self._changed(resource, wanted, change)
+            if value is None:
+                wanted.pop(change.name, None)
+            else:
+                wanted[change.name] = value
+        return self._records(resource, wanted, named=set(names))
+
+    def _changed(self, resource: ConfigResource, current: Mapping[str, str], change: Change) -> str | None:
+        if change.operation == Operation.DELETE:
+            return None
+        if change.operation not in set(Operation):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {change.operation}")
+        if change.value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for {change.name}")
+        if change.operation == Operation.SET:
+            return change.value
+        key = self._schema.keys.get(resource[0], {}).get(change.name)
+        if key is None or key.type != LIST:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Can't {Operation(change.operation).name} to key {change.name} because its type is not LIST.",
+            )
+        old = parse_list(current[key.name] if key.name in current else self._inherited(resource, key))
+        given = parse_list(change.value)
+        if change.operation == Operation.APPEND:
+            return format_value(tuple(dict.fromkeys((*old, *given))))
+        return format_value(tuple(item for item in old if item not in given))
+
+    def _inherited(self, resource: ConfigResource, key: ConfigKey[Any]) -> str:
+        """What a key is worth on a resource that does not set it."""
+        if resource[0] == TOPIC:
+            inherited = self._settings.topic_defaults().get(key.name)
+            return inherited if inherited is not None else key.format(key.default) or ""
+        layers = self._settings.text_layers(key.name) if resource[0] == BROKER else []
+        return layers[0][1] if layers else key.format(key.default) or ""
+
+    def _records(self, resource: ConfigResource, wanted: dict[str, str], named: set[str]) -> list[ConfigRecord]:
+        """Check the outcome, and tell the difference to what is set now."""
+        self.check(resource, wanted, named)
+        kind, name = resource
+        current = self._image.config(kind, name)
+        changed = [key for key, value in wanted.items() if current.get(key) != value]
+        removed = [key for key in current if key not in wanted]
+        return [
+            ConfigRecord(resource_type=kind, resource_name=name, name=key, value=wanted.get(key))
+            for key in changed + removed
+        ]
+
+    def check(self, resource: ConfigResource, wanted: Mapping[str, str], named: set[str]) -> None:
+        """Check that a resource exists and may have these configs, of which the request names `named`."""
+        kind, name = resource
+        if kind == TOPIC:
+            self._check_topic(name, wanted)
+        elif kind == BROKER:
+            self._check_broker(name, wanted, named)
+        elif kind == GROUP:
+            _check_name(name, "Default group resources are not allowed.")
+            _parse_all(self._schema.keys[GROUP], wanted, "group")
+        elif kind == CLIENT_METRICS:
+            _check_name(name, "Subscription name can't be empty")
+            _parse_all(self._schema.keys[CLIENT_METRICS], wanted, "client metrics")
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
+
+    def _check_topic(self, name: str, wanted: Mapping[str, str]) -> None:
+        wrong = what_is_wrong_with(name)
+        if wrong is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        if name not in self._image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        self.check_topic_configs(wanted)
+
+    def check_topic_configs(self, wanted: Mapping[str, str]) -> None:
+        """Check the configs of a topic, there or about to be; KafkaError(INVALID_CONFIG)."""
+        _parse_all(self._schema.keys[TOPIC], wanted, "topic")
+        try:
+            self._schema.check_topic(wanted, self._settings.topic_defaults())
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def _check_broker(self, name: str, wanted: Mapping[str, str], named: set[str]) -> None:
+        if name and name != str(self._node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
+            )
+        keys = self._schema.keys[BROKER]
+        for config in sorted(named | set(wanted)):
+            key = keys.get(config)
+            if key is None:
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {config}")
+            if key.dynamic == READ_ONLY:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {config}")
+            if not name and key.dynamic == PER_BROKER:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "Cannot update these configs at default cluster level, broker configs must be dynamically "
+                    f"updated at the broker level: {config}",
+                )
+        _parse_all(keys, wanted, "broker", ErrorCode.INVALID_REQUEST)
+
+
+def _check_name(name: str, message: str) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _parse_all(keys: Keys, wanted: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG) -> None:
+    for name, value in wanted.items():
+        key = keys.get(name)
+        if key is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {what} config name: {name}")
+        try:
+            key.parse(value)
+        except ConfigError as error:
+            raise KafkaError(code, str(error)) from error

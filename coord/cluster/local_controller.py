@@ -1,0 +1,318 @@
+"""The controller of a single node: it judges requests and tells their outcome as metadata records.
+
+Pure: nothing changes here. The caller writes the records to the metadata log, replays them into the image and
+only then sends the response, so that a topic is visible as soon as its creator hears of it. The same requests
+could go to Apache Kafka's own controllers instead. Source: Kafka 4.4 `QuorumController`, `ControllerApis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from coord.cluster.config_changes import Change, ConfigChanges
+from coord.cluster.config_describe import ConfigDescriber
+from coord.cluster.config_schema import BrokerSettings, ConfigSchema
+from coord.cluster.image import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ClusterImage,
+    ConfigResource,
+)
+from coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, repeated
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from wire.messages.configs import ConfigResource as ListedResource
+from wire.messages.metadata_records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+from wire.messages.topics import (
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from wire.schema import Message
+from wire.types import Uuid
+
+R_co = TypeVar("R_co", covariant=True)
+
+PRODUCER_ID_BLOCK: Final = 1000
+"""Producer ids handed out at a time."""
+
+METADATA_VERSION: Final = 33
+"""4.4-IV2: the newest format of metadata records, in which ours are written."""
+
+SUPPORTED_FEATURES: Final = {"metadata.version": (7, METADATA_VERSION)}
+"""Feature levels this broker can work with. A feature is added once its behaviour exists."""
+
+LISTED_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+
+
+class Outcome(NamedTuple, Generic[R_co]):
+    """Records to write, and the response to send once they are in force."""
+
+    records: list[Message]
+    response: R_co
+
+
+class LocalController:
+    """Judges requests against the image of this moment."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        schema: ConfigSchema,
+        settings: BrokerSettings,
+        node_id: int,
+        new_uuid: Callable[[], Uuid],
+    ) -> None:
+        self.image = image
+        self._node_id = node_id
+        self._new_uuid = new_uuid
+        self._changes = ConfigChanges(image, schema, settings, node_id)
+        self._describer = ConfigDescriber(image, schema, settings, node_id)
+
+    # Topics
+
+    def create_topics(self, request: CreateTopicsRequest, defaults: TopicDefaults) -> Outcome[CreateTopicsResponse]:
+        """CreateTopics (19)."""
+        changes = self._topic_changes(defaults)
+        twice = repeated([topic.name for topic in request.topics])
+        results = [
+            _failed_creation(str(name), KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+            for name in sorted(map(str, twice))
+        ]
+        for topic in request.topics:
+            if topic.name not in twice:
+                try:
+                    results.append(changes.create(topic))
+                except KafkaError as error:
+                    results.append(_failed_creation(topic.name, error))
+        records = [] if request.validate_only else changes.records
+        return Outcome(records, CreateTopicsResponse(topics=results))
+
+    def delete_topics(self, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
+        """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
+        changes = self._topic_changes(TopicDefaults(1, 1))
+        states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
+        twice = repeated([_named(state) for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID])
+        results: list[DeletableTopicResult] = []
+        for state in states:
+            try:
+                if _named(state) in twice:
+                    what = "id" if state.name is None else "name"
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+                results.append(changes.delete(state))
+            except KafkaError as error:
+                results.append(_failed_deletion(state, error))
+        return Outcome(changes.records, DeleteTopicsResponse(responses=results))
+
+    def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
+        """CreatePartitions (37)."""
+        changes = self._topic_changes(TopicDefaults(1, 1))
+        twice = repeated([topic.name for topic in request.topics])
+        results = []
+        for name in dict.fromkeys(topic.name for topic in request.topics):
+            try:
+                if name in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                changes.extend(next(topic for topic in request.topics if topic.name == name))
+                results.append(CreatePartitionsTopicResult(name=name))
+            except KafkaError as error:
+                result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_sentence(error))
+                results.append(result)
+        records = [] if request.validate_only else changes.records
+        return Outcome(records, CreatePartitionsResponse(results=results))
+
+    def _topic_changes(self, defaults: TopicDefaults) -> TopicChanges:
+        return TopicChanges(self.image, self._changes, self._describer, defaults, self._new_uuid)
+
+    # Configs
+
+    def alter_configs(self, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
+        """AlterConfigs (33): what is not named goes back to its default."""
+        records: list[Message] = []
+        responses = []
+        twice = _twice([(r.resource_type, r.resource_name) for r in request.resources])
+        for asked in request.resources:
+            resource = (asked.resource_type, asked.resource_name)
+            response = AlterConfigsResponseAlterConfigsResourceResponse(
+                resource_type=asked.resource_type, resource_name=asked.resource_name
+            )
+            try:
+                _check_once(resource, twice)
+                records += self._changes.replace(resource, [(config.name, config.value) for config in asked.configs])
+            except KafkaError as error:
+                response.error_code, response.error_message = error.code, _sentence(error)
+            responses.append(response)
+        return Outcome([] if request.validate_only else records, AlterConfigsResponse(responses=responses))
+
+    def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> Outcome[IncrementalAlterConfigsResponse]:
+        """IncrementalAlterConfigs (44)."""
+        records: list[Message] = []
+        responses = []
+        twice = _twice([(r.resource_type, r.resource_name) for r in request.resources])
+        for asked in request.resources:
+            resource = (asked.resource_type, asked.resource_name)
+            response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+                resource_type=asked.resource_type, resource_name=asked.resource_name
+            )
+            try:
+                _check_once(resource, twice)
+                changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
+                records += self._changes.apply(resource, changes)
+            except KafkaError as error:
+                response.error_code, response.error_message = error.code, _sentence(error)
+            responses.append(response)
+        return Outcome([] if request.validate_only else records, IncrementalAlterConfigsResponse(responses=responses))
+
+    def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        """DescribeConfigs (32) of everything but broker loggers, which the broker knows itself."""
+        results = []
+        for asked in request.resources:
+            result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+            try:
+                result.configs = self._describer.describe(
+                    (asked.resource_type, asked.resource_name),
+                    asked.configuration_keys,
+                    synonyms=request.include_synonyms,
+                    documentation=request.include_documentation,
+                )
+            except KafkaError as error:
+                result.error_code, result.error_message = error.code, _sentence(error)
+            results.append(result)
+        return DescribeConfigsResponse(results=results)
+
+    def list_config_resources(self, request: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
+        """ListConfigResources (74): version 0 knows client metrics only (KIP-1142)."""
+        types = request.resource_types or (LISTED_TYPES if version >= 1 else (CLIENT_METRICS,))
+        if not set(types) <= set(LISTED_TYPES):
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        resources = [
+            ListedResource(resource_name=name, resource_type=kind)
+            for kind in LISTED_TYPES
+            if kind in types
+            for name in self._resource_names(kind)
+        ]
+        return ListConfigResourcesResponse(config_resources=resources)
+
+    def _resource_names(self, kind: int) -> Iterable[str]:
+        if kind == TOPIC:
+            return self.image.topics
+        if kind in {BROKER, BROKER_LOGGER}:
+            return map(str, sorted(self.image.brokers))
+        return sorted(name for other, name in self.image.configs if other == kind)
+
+    # The node itself
+
+    def bootstrap_records(self) -> list[Message]:
+        """What a new metadata log begins with: the level of every feature, as a formatted Kafka has it."""
+        return [FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)]
+
+    def register_broker(
+        self,
+        *,
+        incarnation_id: Uuid,
+        endpoints: Sequence[BrokerEndpoint],
+        directories: Sequence[Uuid],
+        rack: str | None,
+        epoch: int,
+    ) -> list[Message]:
+        """Records that register this node as a live broker; `epoch` is the offset that the first will have."""
+        features = [
+            BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        ]
+        return [
+            RegisterBrokerRecord(
+                broker_id=self._node_id,
+                incarnation_id=incarnation_id,
+                broker_epoch=epoch,
+                end_points=list(endpoints),
+                features=features,
+                rack=rack,
+                fenced=False,
+                log_dirs=list(directories),
+            )
+        ]
+
+    def new_leader_epochs(self) -> list[Message]:
+        """Records that make this node leader anew of everything it leads.
+
+        After a crash the end of a log may be gone; a new epoch lets readers notice (KIP-320).
+        """
+        return [
+            PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=self._node_id)
+            for topic in self.image.topics.values()
+            for index, partition in topic.partitions.items()
+            if partition.leader == self._node_id
+        ]
+
+    def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> tuple[list[Message], range]:
+        """Records that hand a block of producer ids to a broker, and the block."""
+        start = self.image.next_producer_id
+        end = start + PRODUCER_ID_BLOCK
+        record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=end)
+        return [record], range(start, end)
+
+
+def _sentence(error: KafkaError) -> str:
+    return error.message or _SENTENCES.get(error.code, error.code.name)
+
+
+_SENTENCES: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+}
+
+
+def _failed_creation(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=_sentence(error), configs=None)
+
+
+def _failed_deletion(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=state.name, topic_id=state.topic_id, error_code=error.code, error_message=_sentence(error)
+    )
+
+
+def _named(state: DeleteTopicState) -> str | Uuid:
+    return state.topic_id if state.name is None else state.name
+
+
+def _twice(resources: list[ConfigResource]) -> set[ConfigResource]:
+    return {resource for resource in resources if resources.count(resource) > 1}
+
+
+def _check_once(resource: ConfigResource, twice: set[ConfigResource]) -> None:
+    if resource in twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

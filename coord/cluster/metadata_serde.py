@@ -1,0 +1,154 @@
+"""The bytes of metadata records, and the batches and checkpoints they travel in.
+
+A record's value is: frame version (unsigned varint, always 1), record type (unsigned varint), version
+(unsigned varint), then the message. A checkpoint is a file of record batches: a SNAPSHOT_HEADER control batch, the
+records of a whole image, a SNAPSHOT_FOOTER control batch; its name is `<end offset, 20 digits>-<epoch, 10
+digits>.checkpoint`. Source: Kafka 4.4 `MetadataRecordSerde`, `RecordsSnapshotWriter`. KIP-595, KIP-630.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from wire.errors import ProtocolError
+from wire.messages import metadata_records
+from wire.messages.raft_records import (
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+)
+from wire.records import BatchBuilder, ControlRecordType, control_batch, control_record_type, iter_batches, iter_records
+from wire.runtime import encode_unsigned_varint, unsigned_varint
+from wire.schema import Message
+
+if TYPE_CHECKING:
+    from wire.compression import Buffer
+
+FRAME_VERSION: Final = 1
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+RECORDS_PER_BATCH: Final = 1000
+"""Records in one batch of a checkpoint; a log batch has as many as were written together."""
+
+_REMOTE_LOG_RECORDS: Final = "Remote"
+
+RECORD_TYPES: Final[dict[int, type[Message]]] = {
+    declared.api_key: declared
+    for name, declared in vars(metadata_records).items()
+    if isinstance(declared, type)
+    and issubclass(declared, Message)
+    and declared is not Message
+    and not name.startswith(_REMOTE_LOG_RECORDS)
+}
+"""The message of each metadata record type; the remote-log topic has types of its own."""
+
+
+def encode_record(record: Message) -> bytes:
+    """A record's value in the newest version of its message."""
+    version = record.max_version
+    head = (encode_unsigned_varint(number) for number in (FRAME_VERSION, record.api_key, version))
+    return b"".join(head) + record.encode(version)
+
+
+def decode_record(value: bytes) -> Message:
+    """The message in a record's value; UnknownMetadataError for a type or version that is not known here."""
+    try:
+        frame_version, pos = unsigned_varint(value, 0)
+        record_type, pos = unsigned_varint(value, pos)
+        version, pos = unsigned_varint(value, pos)
+    except (ProtocolError, IndexError) as error:
+        raise UnknownMetadataError("A metadata record is cut off") from error
+    if frame_version != FRAME_VERSION:
+        raise UnknownMetadataError(f"A metadata record has frame version {frame_version}, not {FRAME_VERSION}")
+    declared = RECORD_TYPES.get(record_type)
+    if declared is None or version not in declared.versions:
+        raise UnknownMetadataError(f"Metadata record type {record_type} version {version} is not understood here")
+    try:
+        return declared.decode(memoryview(value)[pos:], version)
+    except ProtocolError as error:
+        raise UnknownMetadataError(f"A {declared.__name__} cannot be read: {error}") from error
+
+
+def build_metadata_batch(records: Sequence[Message], *, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+    """One batch of records written together."""
+    builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
+    for record in records:
+        builder.append(now_ms, None, encode_record(record))
+    return builder.build()
+
+
+def leader_change_batch(*, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+    """What a quorum's leader writes first in its epoch; here the quorum is this node alone."""
+    voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
+    change = LeaderChangeMessage(leader_id=leader_id, voters=voters, granting_voters=voters)
+    return control_batch(
+        ControlRecordType.LEADER_CHANGE,
+        change.encode(0),
+        timestamp_ms=now_ms,
+        base_offset=base_offset,
+        partition_leader_epoch=epoch,
+    )
+
+
+def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> None:
+    """Replay every metadata record of a run of batches, and move the image's offset and epoch along."""
+    for batch in iter_batches(buffer):
+        if not batch.crc_is_valid():
+            raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} fails its checksum")
+        if not batch.is_control:
+            for record in iter_records(batch):
+                if record.value is None:
+                    raise UnknownMetadataError(f"The metadata record at offset {record.offset} has no value")
+                image.replay(decode_record(record.value), delta)
+        image.offset = batch.last_offset
+        image.epoch = max(image.epoch, batch.partition_leader_epoch)
+
+
+def checkpoint_name(end_offset: int, epoch: int) -> str:
+    """The file name of the snapshot that holds everything below `end_offset`."""
+    return f"{end_offset:020d}-{epoch:010d}{CHECKPOINT_SUFFIX}"
+
+
+def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
+    """(end offset, epoch) of a checkpoint's name; None for any other file."""
+    stem = name.removesuffix(CHECKPOINT_SUFFIX)
+    offset, _, epoch = stem.partition("-")
+    if stem == name or len(offset) != 20 or len(epoch) != 10 or not (offset + epoch).isdigit():
+        return None
+    return int(offset), int(epoch)
+
+
+def build_checkpoint(records: Iterable[Message], *, epoch: int, last_timestamp_ms: int, now_ms: int) -> Iterator[bytes]:
+    """The batches of a snapshot, header and footer included. Offsets in it count from 0."""
+    header = SnapshotHeaderRecord(last_contained_log_timestamp=last_timestamp_ms)
+    yield _control(ControlRecordType.SNAPSHOT_HEADER, header, 0, epoch, now_ms)
+    offset = 1
+    held: list[Message] = []
+    for record in records:
+        held.append(record)
+        if len(held) == RECORDS_PER_BATCH:
+            yield build_metadata_batch(held, epoch=epoch, now_ms=now_ms, base_offset=offset)
+            offset += len(held)
+            held = []
+    if held:
+        yield build_metadata_batch(held, epoch=epoch, now_ms=now_ms, base_offset=offset)
+        offset += len(held)
+    yield _control(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), offset, epoch, now_ms)
+
+
+def _control(kind: int, message: Message, offset: int, epoch: int, now_ms: int) -> bytes:
+    return control_batch(kind, message.encode(0), timestamp_ms=now_ms, base_offset=offset, partition_leader_epoch=epoch)
+
+
+def load_checkpoint(buffer: Buffer, end_offset: int, epoch: int) -> ClusterImage:
+    """The image in a snapshot; UnknownMetadataError unless it is whole, from header to footer."""
+    kinds = [control_record_type(next(iter_records(batch))) for batch in iter_batches(buffer) if batch.is_control]
+    if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER or kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER:
+        raise UnknownMetadataError(f"The snapshot at offset {end_offset} is not whole")
+    image = ClusterImage()
+    replay_batches(buffer, image, ClusterDelta())
+    image.offset = end_offset - 1
+    image.epoch = epoch
+    return image

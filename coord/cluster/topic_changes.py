@@ -1,0 +1,268 @@
+"""Creating, deleting and extending topics: requests judged against the image, outcomes as records.
+
+Each topic of a request succeeds or fails by itself. Sentences and codes are Kafka's. Source: Kafka 4.4
+`ReplicationControlManager`, `ControllerApis`. KIP-4, KIP-195, KIP-516, KIP-525. Rule R22.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from coord.cluster.assignment import check_manual_assignment, place_partitions
+from coord.cluster.config_changes import ConfigChanges
+from coord.cluster.config_describe import ConfigDescriber
+from coord.cluster.image import TOPIC, ClusterImage
+from coord.cluster.partition_image import UNASSIGNED_DIRECTORY, TopicImage
+from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, what_is_wrong_with
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreatePartitionsTopic,
+    DeletableTopicResult,
+    DeleteTopicState,
+)
+from wire.schema import Message
+from wire.types import Uuid
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+"""More new partitions in one request are refused, as in Kafka."""
+
+USE_DEFAULT: Final = -1
+NO_TOPIC_ID: Final = Uuid(16)
+
+
+class TopicDefaults:
+    """What topics get that ask for nothing in particular."""
+
+    __slots__ = ("num_partitions", "replication_factor")
+
+    def __init__(self, num_partitions: int, replication_factor: int) -> None:
+        self.num_partitions = num_partitions
+        self.replication_factor = replication_factor
+
+
+class TopicChanges:
+    """Judges one request's topics; `records` gathers what the good ones make of the metadata."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        changes: ConfigChanges,
+        describer: ConfigDescriber,
+        defaults: TopicDefaults,
+        new_uuid: Callable[[], Uuid],
+    ) -> None:
+        self._image = image
+        self._changes = changes
+        self._describer = describer
+        self._defaults = defaults
+        self._new_uuid = new_uuid
+        self._names = dict.fromkeys(image.topics)
+        self._new_partitions = 0
+        self._deleted: set[Uuid] = set()
+        self.records: list[Message] = []
+
+    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
+        """Create one topic; KafkaError says why it cannot be."""
+        self._check_new_name(topic.name)
+        configs = _own_configs(topic)
+        assignments = self._assignments(topic)
+        self._count(len(assignments))
+        self._changes.check_topic_configs(configs)
+        topic_id = self._new_uuid()
+        self._names[topic.name] = None
+        self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
+        self.records += [
+            ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
+            for name, value in configs.items()
+        ]
+        self.records += [self._partition(topic_id, index, replicas) for index, replicas in enumerate(assignments)]
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic_id,
+            num_partitions=len(assignments),
+            replication_factor=len(assignments[0]),
+            configs=[
+                CreatableTopicConfigs(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.config_source,
+                    is_sensitive=entry.is_sensitive,
+                )
+                for entry in self._describer.topic_entries(configs)
+            ],
+        )
+
+    def _check_new_name(self, name: str) -> None:
+        if name == CLUSTER_METADATA_TOPIC:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        wrong = what_is_wrong_with(name)
+        if wrong is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        if name in self._names:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        other = colliding_name(name, self._names)
+        if other is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+    def _count(self, partitions: int) -> None:
+        self._new_partitions += partitions
+        if self._new_partitions > MAX_PARTITIONS_PER_REQUEST:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+    def _assignments(self, topic: CreatableTopic) -> Sequence[Sequence[int]]:
+        """Replicas by partition, given by hand or placed."""
+        if topic.assignments:
+            return self._manual_assignments(topic)
+        if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        partitions = self._defaults.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
+        factor = topic.replication_factor
+        if factor == USE_DEFAULT:
+            factor = self._defaults.replication_factor
+        if partitions > MAX_PARTITIONS_PER_REQUEST:
+            self._count(partitions)
+        return self._place(partitions, factor, len(self._image.topics))
+
+    def _place(self, partitions: int, replication_factor: int, start: int) -> list[list[int]]:
+        live = [broker.id for broker in self._image.live_brokers()]
+        return place_partitions(live, partitions, replication_factor, start)
+
+    def _manual_assignments(self, topic: CreatableTopic) -> Sequence[Sequence[int]]:
+        for name, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
+            if value != USE_DEFAULT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"A manual partition assignment was specified, but {name} was not set to -1.",
+                )
+        by_index: dict[int, CreatableReplicaAssignment] = {}
+        factor: int | None = None
+        for assignment in topic.assignments:
+            index = assignment.partition_index
+            if index in by_index:
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Found multiple manual partition assignments for partition {index}",
+                )
+            check_manual_assignment(assignment.broker_ids, self._image.brokers, factor)
+            factor = len(assignment.broker_ids)
+            by_index[index] = assignment
+        if sorted(by_index) != list(range(len(by_index))):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+            )
+        return [by_index[index].broker_ids for index in range(len(by_index))]
+
+    def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
+        """A new partition: every live replica is in sync, the first of them leads."""
+        live = {broker.id for broker in self._image.live_brokers()}
+        isr = [replica for replica in replicas if replica in live]
+        if not isr:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown.",
+            )
+        return PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=list(replicas),
+            isr=isr,
+            leader=isr[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[self._default_directory(replica) for replica in replicas],
+        )
+
+    def _default_directory(self, broker_id: int) -> Uuid:
+        """Where a replica will be: known at once on a broker that has one log directory."""
+        directories = self._image.brokers[broker_id].directories
+        return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+
+    def extend(self, topic: CreatePartitionsTopic) -> None:
+        """Add partitions to a topic up to a count; KafkaError says why that cannot be."""
+        found = self._image.topics.get(topic.name)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        existing = len(found.partitions)
+        if topic.count == existing:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
+        if topic.count < existing:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {topic.name} currently has {existing} partition(s); {topic.count} would not be an increase.",
+            )
+        self._count(topic.count - existing)
+        factor = len(found.partitions[0].replicas)
+        replicas = self._added_replicas(topic, topic.count - existing, existing, factor)
+        self.records += [
+            self._partition(found.topic_id, existing + index, chosen) for index, chosen in enumerate(replicas)
+        ]
+
+    def _added_replicas(
+        self, topic: CreatePartitionsTopic, added: int, existing: int, factor: int
+    ) -> Sequence[Sequence[int]]:
+        if topic.assignments is None:
+            return self._place(added, factor, existing)
+        if len(topic.assignments) != added:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) "
+                "were specified.",
+            )
+        for assignment in topic.assignments:
+            check_manual_assignment(assignment.broker_ids, self._image.brokers, factor)
+        return [assignment.broker_ids for assignment in topic.assignments]
+
+    def delete(self, state: DeleteTopicState) -> DeletableTopicResult:
+        """Delete one topic by its name or its id; KafkaError says why that cannot be."""
+        topic = self._find(state)
+        if topic.topic_id in self._deleted:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named twice, by its name and by its id.")
+        self._deleted.add(topic.topic_id)
+        self.records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+        return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+
+    def _find(self, state: DeleteTopicState) -> TopicImage:
+        if state.name is not None and state.topic_id != NO_TOPIC_ID:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        if state.name is not None:
+            topic = self._image.topics.get(state.name)
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif state.topic_id != NO_TOPIC_ID:
+            topic = self._image.topics_by_id.get(state.topic_id)
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        if topic is None:
+            raise KafkaError(missing)
+        return topic
+
+
+def _own_configs(topic: CreatableTopic) -> dict[str, str]:
+    """A new topic's configs; null values are refused."""
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(sorted(nulls))}"
+        )
+    return {config.name: config.value for config in topic.configs if config.value is not None}
+
+
+def repeated(names: Sequence[str | Uuid]) -> set[str | Uuid]:
+    """What a request names more than once: refused as a whole, since the answers could not be told apart."""
+    return {name for name, count in Counter(names).items() if count > 1}

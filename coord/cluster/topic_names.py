@@ -1,0 +1,40 @@
+"""Which names topics may have. Source: Kafka 4.4 `org.apache.kafka.common.internals.Topic`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+MAX_NAME_LENGTH: Final = 249
+GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
+"""Topics that clients are told are internal."""
+
+_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def what_is_wrong_with(name: str) -> str | None:
+    """Kafka's sentence about a name that no topic may have; None for a good one."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in {".", ".."}:
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not _LEGAL.issuperset(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def colliding_name(name: str, existing: Iterable[str]) -> str | None:
+    """The existing topic whose name differs only in `.` against `_`: metrics could not tell the two apart."""
+    if "." not in name and "_" not in name:
+        return None
+    unified = name.replace(".", "_")
+    return next((other for other in existing if other != name and other.replace(".", "_") == unified), None)
