@@ -256,7 +256,7 @@ class Producer:
             else:
                 answered(None, None)
             return
-        node.send(request, ProduceResponse, answered)
+        node.send(request, answered)
 
     # --- answers
 

@@ -131,7 +131,7 @@ class Reader:
                 self._failed(error or Unreachable("the connection was lost"))
 
         self._busy.add(node_id)
-        node.send(request, FetchResponse, answered)
+        node.send(request, answered)
 
     def _wait(self) -> None:
         """Take what arrives, for as long as a fetch may take."""
