@@ -22,6 +22,8 @@ from broker.context import RequestContext
 from broker.pending import Pending
 from wire.api_keys import ApiKey
 from wire.errors import ErrorCode, KafkaError, ProtocolError
+from wire.frame import check_frame_size
+from wire.runtime import unknown_tags
 from wire.schema import Message
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ OUT_LIMIT_BYTES = 2 * 1024 * 1024
 """Requests wait while this much of earlier answers has not been sent."""
 FIRST_BUFFER_BYTES = 64 * 1024
 
+_MIN_FRAME_BYTES = 4
 _SIZE = Struct(">i")
 _HEAD = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _ANSWER = Struct(">ii")  # size, correlation id
@@ -205,8 +208,8 @@ class Connection:
         end = len(data)
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
-            if not 8 <= size <= self._max_frame_bytes:
-                raise ProtocolError(_bad_size(size, bytes(data[position : position + 4]), self._max_frame_bytes))
+            if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
+                check_frame_size(size, self._max_frame_bytes)
             frame_end = position + 4 + size
             if frame_end > end:
                 break
@@ -276,8 +279,7 @@ class Connection:
 
     def _announced_end(self, data: memoryview) -> int:
         (size,) = _SIZE.unpack_from(data)
-        if not 8 <= size <= self._max_frame_bytes:
-            raise ProtocolError(_bad_size(size, bytes(data[:4]), self._max_frame_bytes))
+        check_frame_size(size, self._max_frame_bytes)
         return int(size) + 4
 
     # -- frames to answers
@@ -298,7 +300,7 @@ class Connection:
             position += client_id_size
             client_id = _text(frame, 10, position)
         if route.request_is_flexible:
-            position = _skip_tagged_fields(frame, position)
+            position = _behind_tagged_fields(frame, position)
         request, _ = route.request_codec.parse(frame, position)
         context = RequestContext(self._broker, self, route.api_key, api_version, correlation_id, client_id, self.now)
         if request_logger.isEnabledFor(logging.DEBUG):
@@ -404,40 +406,11 @@ def _text(frame: memoryview, start: int, end: int) -> str:
         raise ProtocolError("a client id that is not UTF-8") from None
 
 
-def _skip_tagged_fields(frame: memoryview, position: int) -> int:
-    """The position behind the header's tagged fields; nearly always the single byte 0."""
+def _behind_tagged_fields(frame: memoryview, position: int) -> int:
+    """The position behind the header's tagged fields; nearly always they are the single byte 0."""
     try:
         if frame[position] == 0:
             return position + 1
-        count, position = _unsigned_varint(frame, position)
-        for _ in range(count):
-            _, position = _unsigned_varint(frame, position)
-            size, position = _unsigned_varint(frame, position)
-            position += size
+        return unknown_tags(frame, position, len(frame))[1]
     except IndexError:
-        raise ProtocolError("a header cut short") from None
-    return position
-
-
-def _unsigned_varint(frame: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise ProtocolError("a varint of more than five bytes")
-
-
-def _bad_size(size: int, start: bytes, limit: int) -> str:
-    """Say what a frame size that cannot be most likely is."""
-    if start in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
-        return "an HTTP request came to the Kafka port"
-    if start[:2] == b"\x16\x03":
-        return "a TLS handshake came to a plaintext listener (set security.protocol=PLAINTEXT in the client)"
-    if size < 8:
-        return f"a frame of {size} bytes is no request"
-    return f"a frame of {size} bytes is larger than socket.request.max.bytes={limit}"
+        raise ProtocolError("a request shorter than its header") from None
