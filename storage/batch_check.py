@@ -2,36 +2,37 @@
 
 Length, magic, size, CRC32C, offsets against the record count, producer fields, control bit, timestamps, and on
 compacted topics that every record has a key. Records are not decompressed, except for the last check and for a limit
-on timestamps in the past, since the header only knows the greatest one. Sources: Kafka's `UnifiedLog.analyzeAndValidateRecords`,
-`LogValidator`, `ProduceRequest.validateRecords`; rules L10, L11.
+on timestamps in the past, since the header only knows the greatest one. Sources: Kafka's `LogValidator`,
+`UnifiedLog.analyzeAndValidateRecords`, `ProduceRequest.validateRecords`; rules L10, L11.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Iterator
+from typing import Literal, Protocol
 
-from storage.batch_header import (
+from storage.batch_header import BatchHeader
+from wire.crc import crc32c
+from wire.errors import ErrorCode, KafkaError
+from wire.records import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
     HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    MIN_BATCH_LENGTH,
+    MAGIC,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
-    BatchHeader,
+    Codec,
+    Record,
+    iter_batches,
+    iter_records,
 )
-from wire.crc import crc32c
-from wire.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from wire.records import Record
 
 Origin = Literal["client", "coordinator", "replication"]
 """Who appends: clients are checked in full, coordinators may write control batches, replication is trusted."""
 
-UNLIMITED_MS = 2**63 - 1
-NO_TIMESTAMP = -1
+_UNLIMITED_MS = 2**63 - 1
+_MAGIC_AT = 16
 
 
 class BatchLimits(Protocol):
@@ -53,7 +54,7 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
         if end - position < HEADER_SIZE:
             _refuse_short(records, position)
         header = BatchHeader(records, position, position)
-        if header.magic != 2:
+        if header.magic != MAGIC:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD, f"A record batch has magic {header.magic}; only magic 2 is accepted"
             )
@@ -70,16 +71,16 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
 
 def _refuse_short(records: memoryview, position: int) -> None:
     left = len(records) - position
-    if left > MAGIC_POSITION and records[position + MAGIC_POSITION] < 2:
+    if left > _MAGIC_AT and records[position + _MAGIC_AT] < MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
     raise KafkaError(
         ErrorCode.CORRUPT_MESSAGE,
-        f"{left} bytes are too few for a record batch of at least {LOG_OVERHEAD + MIN_BATCH_LENGTH}",
+        f"{left} bytes are too few for a record batch of at least {HEADER_SIZE}",
     )
 
 
 def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_ms: int) -> list[BatchHeader]:
-    """The headers of the batches in `records`, all of them fit to be appended; KafkaError says what is wrong otherwise."""
+    """The headers of the batches in `records`, all of them fit to be appended; else KafkaError says what is wrong."""
     headers = split_batches(records)
     if origin == "client":
         if len(headers) != 1:
@@ -97,9 +98,10 @@ def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_
         if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
         if header.count != header.last_offset - header.base_offset + 1 or header.count <= 0:
+            last_delta = header.last_offset - header.base_offset
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,
-                f"The record batch counts {header.count} records, but its last offset delta is {header.last_offset - header.base_offset}",
+                f"The record batch counts {header.count} records up to offset delta {last_delta}",
             )
         if origin != "replication":
             _check_content(records, header, limits, now_ms)
@@ -117,7 +119,7 @@ def _check_client_batch(header: BatchHeader) -> None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"Sequence {header.base_sequence} of producer {header.producer_id} is negative"
         )
-    if header.attributes & CODEC_MASK > 4:
+    if header.attributes & CODEC_MASK > max(Codec):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {header.attributes & CODEC_MASK} is unknown"
         )
@@ -133,7 +135,7 @@ def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits
             raise _timestamp_error(
                 header.max_timestamp, f"later than {latest}, message.timestamp.after.max.ms from now"
             )
-        if limits.message_timestamp_before_max_ms != UNLIMITED_MS:
+        if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
             _check_earliest(records, header, now_ms - limits.message_timestamp_before_max_ms)
     if "compact" in limits.cleanup_policy and not header.attributes & CONTROL_BIT:
         for record in _records_of(records, header):
@@ -151,8 +153,5 @@ def _timestamp_error(timestamp: int, why: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_TIMESTAMP, f"Timestamp {timestamp} is {why}")
 
 
-def _records_of(records: memoryview, header: BatchHeader) -> list[Record]:
-    from wire.records import iter_batches, iter_records  # noqa: PLC0415 - only the slow path needs the codecs
-
-    batch = next(iter_batches(records[header.position : header.position + header.size]))
-    return list(iter_records(batch))
+def _records_of(records: memoryview, header: BatchHeader) -> Iterator[Record]:
+    return iter_records(next(iter_batches(records[header.position : header.position + header.size])))

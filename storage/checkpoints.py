@@ -7,21 +7,21 @@ crash sees the old or the new content. Sources: Kafka's `CheckpointFile`, `Parti
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Iterable, Mapping
 
+from storage import layout
 from storage.files import Files
 
 _VERSION = "0"
 
 
-class CorruptCheckpoint(Exception):
+class CorruptCheckpoint(Exception):  # noqa: N818 - named for what is found
     """A checkpoint file that is not in Kafka's format."""
 
 
 def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
     """Put `data` in the place of the file's content, whole or not at all."""
-    temporary = path + ".tmp"
+    temporary = path + layout.TEMPORARY_SUFFIX
     file = files.open(temporary)
     files.truncate(file, 0)
     files.write_at(file, data, 0)
@@ -30,7 +30,7 @@ def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> 
     file.close()
     files.rename(temporary, path)
     if sync:
-        files.sync_dir(os.path.dirname(path))
+        files.sync_dir(path.rpartition("/")[0])
 
 
 class CheckpointFile:
@@ -122,15 +122,17 @@ def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> 
 
 
 def write_partition_metadata(files: Files, path: str, topic_id: bytes) -> None:
-    """Write `partition.metadata`: which topic id a directory belongs to (R22)."""
-    replace_file(files, path, f"version: 0\ntopic_id: {topic_id_text(topic_id)}".encode())
+    """Write `partition.metadata`: which topic id a directory belongs to (R22). Durable with the log's first flush."""
+    replace_file(files, path, f"version: 0\ntopic_id: {topic_id_text(topic_id)}".encode(), sync=False)
 
 
 def read_partition_metadata(files: Files, path: str) -> bytes | None:
-    """The topic id of a directory; None when the file is missing."""
+    """The topic id of a directory; None when the file is missing or a crash has left it empty."""
     try:
         text = files.read_file(path).decode()
     except FileNotFoundError:
+        return None
+    if not text:
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:

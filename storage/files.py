@@ -38,7 +38,7 @@ class File:
 
 
 class FileSlice:
-    """`length` bytes of `file` from `offset`: what a fetch answers, to be sent by sendfile or read into the response."""
+    """`length` bytes of `file` from `offset`: what a fetch answers, sent by sendfile or read into the response."""
 
     __slots__ = ("file", "length", "offset")
 

@@ -14,6 +14,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+TEMPORARY_SUFFIX = ".tmp"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 DELETE_DIR_SUFFIX = "-delete"
@@ -38,6 +39,11 @@ def segment_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
+def snapshot_name(offset: int) -> str:
+    """The name of the producer snapshot at an offset."""
+    return segment_name(offset, SNAPSHOT_SUFFIX)
+
+
 def offset_of(name: str) -> int | None:
     """The offset in a segment file's or snapshot's name; None for any other name."""
     digits = name[:_OFFSET_DIGITS]
@@ -59,7 +65,7 @@ def partition_dir_name(topic: str, partition: int) -> str:
 def deleted_dir_name(topic: str, partition: int, unique: str) -> str:
     """What a partition's directory is renamed to on deletion; `unique` is 32 hex digits.
 
-    Long topic names are cut so that the whole stays a valid file name, as in Kafka's `LocalLog.logDirNameWithSuffixCappedLength`.
+    Long topic names are cut so that the whole stays a valid file name, as in Kafka's `LocalLog`.
     """
     suffix = f"-{partition}.{unique}{DELETE_DIR_SUFFIX}"
     return topic[: _MAX_NAME - len(suffix)] + suffix

@@ -39,6 +39,11 @@ class LeaderEpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     @property
+    def path(self) -> str:
+        """The checkpoint file."""
+        return self._checkpoint.path
+
+    @property
     def latest_epoch(self) -> int:
         """The epoch of the last batch, -1 when unknown."""
         return self._epochs[-1] if self._epochs else NO_EPOCH
@@ -93,7 +98,7 @@ class LeaderEpochCache:
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that end at or before the log's new start; the one that holds it starts there from now on."""
         at = bisect_right(self._starts, start_offset)
-        if at and self._starts[at - 1] != start_offset or at > 1:
+        if at > 1 or (at and self._starts[0] != start_offset):
             del self._epochs[: at - 1], self._starts[: at - 1]
             self._starts[0] = start_offset
             self._write(sync=False)

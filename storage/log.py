@@ -12,92 +12,31 @@ thread. Sources: Kafka's `UnifiedLog` and `LocalLog`.
 
 from __future__ import annotations
 
-import os
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from storage import layout, loader, timestamps
+from storage.append import AppendInfo, assign_offsets
 from storage.batch_check import Origin, check_batches
-from storage.batch_header import CONTROL_BIT, CRC_START, TIMESTAMP_TYPE_BIT, BatchHeader
-from storage.files import File, Files, FileSlice
+from storage.batch_header import BatchHeader
+from storage.files import File, Files
+from storage.flush_job import FlushJob
 from storage.leader_epochs import LeaderEpochCache
-from storage.producer_state import BatchMetadata, EndMarker, ProducerEntry, ProducerState
+from storage.log_reader import LogRead, LogReader
+from storage.producer_entry import BatchMetadata, ProducerEntry
+from storage.producer_state import EndMarker, ProducerState, marker_of
 from storage.segment import Segment
 from storage.segments import Segments
 from storage.txn_index import AbortedTransaction
 from wire.crc import crc32c
 from wire.errors import ErrorCode, KafkaError
+from wire.records import CONTROL_BIT, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from storage.log_config import LogConfig
 
-NO_TIMESTAMP = -1
+PRODUCER_EXPIRATION_MS = 86_400_000
 
-_BASE_OFFSET = Struct(">q")
-_LEADER_EPOCH = Struct(">i")
-_CRC_ATTRIBUTES = Struct(">IH")
-_MAX_TIMESTAMP = Struct(">q")
-_EPOCH_AT = 12
-_CRC_AT = 17
-_ATTRIBUTES_AT = 21
-_MAX_TIMESTAMP_AT = 35
-
-
-class AppendInfo:
-    """Where an append ended up."""
-
-    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
-
-    def __init__(
-        self,
-        first_offset: int,
-        last_offset: int,
-        log_append_time_ms: int,
-        log_start_offset: int,
-        *,
-        duplicate: bool = False,
-    ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.duplicate = duplicate
-
-
-class LogRead:
-    """What a read found: bytes of whole batches (the last may be cut), or no slice when there is nothing below the limit.
-
-    `end_offset` is at or past every offset in the slice: the range to look for aborted transactions in.
-    """
-
-    __slots__ = ("end_offset", "first_batch_offset", "slice", "start_offset")
-
-    def __init__(
-        self, file_slice: FileSlice | None, start_offset: int, first_batch_offset: int, end_offset: int
-    ) -> None:
-        self.slice = file_slice
-        self.start_offset = start_offset
-        self.first_batch_offset = first_batch_offset
-        self.end_offset = end_offset
-
-
-class FlushJob:
-    """Files to sync so that the log is on the disk up to `offset`; `run` touches no state and may be called in a thread."""
-
-    __slots__ = ("directory", "files", "offset", "targets")
-
-    def __init__(self, files: Files, targets: list[File], directory: str | None, offset: int) -> None:
-        self.files = files
-        self.targets = targets
-        self.directory = directory
-        self.offset = offset
-
-    def run(self) -> None:
-        """Sync them all. An OSError means that the log directory must be given up (never try again)."""
-        for target in self.targets:
-            self.files.sync(target)
-        if self.directory is not None:
-            self.files.sync_dir(self.directory)
+_Marker = tuple[BatchHeader, EndMarker]
 
 
 class Log:
@@ -106,9 +45,8 @@ class Log:
     __slots__ = (
         "_changed",
         "_dir_changed",
-        "_end_hint",
         "_high_watermark",
-        "_roll_jitter",
+        "_reader",
         "config",
         "directory",
         "files",
@@ -134,12 +72,12 @@ class Log:
         self.topic_id = topic_id
         self.segments = Segments()
         self.leader_epochs = LeaderEpochCache(files, f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
-        self.producers = ProducerState(files, directory)
+        self.producers = ProducerState(files)
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
         self._high_watermark = 0
-        self._end_hint: tuple[int, Segment, int] | None = None
+        self._reader = LogReader(self)
         self._changed = False
         self._dir_changed = False
 
@@ -159,23 +97,17 @@ class Log:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
-        producer_expiration_ms: int = 86_400_000,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
         The three offsets are those of the checkpoint files. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory
-        belongs to another topic of that name (R22), OSError when the disk fails.
+        belongs to another topic of that name (R22), CorruptCheckpoint, and OSError when the disk fails.
         """
         log = cls(files, directory, topic, partition, config, topic_id)
-        log._changed = log._dir_changed = loader.load(
-            log,
-            clean_shutdown=clean_shutdown,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            now_ms=now_ms,
-            now=now,
-            producer_expiration_ms=producer_expiration_ms,
-        )
+        plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset)
+        log._changed = log._dir_changed = loader.load(log, plan, now)
+        log.producers.remove_expired(now_ms, producer_expiration_ms)
         log.high_watermark = high_watermark
         return log
 
@@ -183,7 +115,7 @@ class Log:
 
     @property
     def high_watermark(self) -> int:
-        """All below it is committed: consumers may read it."""
+        """All below it is committed: consumers may read it. Set values are kept inside the log."""
         return self._high_watermark
 
     @high_watermark.setter
@@ -222,79 +154,62 @@ class Log:
         """Append record batches: check them, give them offsets (in place), write them once.
 
         `records` must be writable and belongs to the log for the length of the call. `now_ms` is the wall clock for
-        timestamps, `now` the monotonic one for rolling. Raises KafkaError with Kafka's code for what is wrong with them,
-        KAFKA_STORAGE_ERROR when the disk failed; nothing has changed then.
+        timestamps, `now` the monotonic one for rolling. Raises KafkaError with Kafka's code for what is wrong with
+        them, KAFKA_STORAGE_ERROR when the disk failed; nothing has changed then.
         """
         config = self.config
         headers = check_batches(records, config, origin, now_ms)
         offset = self.log_end_offset
-        markers: list[tuple[BatchHeader, EndMarker]] = []
+        markers: list[_Marker] = []
         for header in headers:
             if header.producer_id >= 0:
-                duplicate = self._check_producer(records, header, origin, markers)
-                if duplicate is not None:
-                    return self._answer_duplicate(duplicate)
+                repeated = self._check_producer(records, header, origin, markers)
+                if repeated is not None:
+                    return AppendInfo(
+                        repeated.first_offset, repeated.last_offset, repeated.timestamp, self.log_start_offset, True
+                    )
         if len(records) > config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"The record batches have {len(records)} bytes, more than segment.bytes of {config.segment_bytes}",
             )
-        append_time = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
-        last_offset = _assign(records, headers, offset, leader_epoch, append_time)
-        self._append(records, headers, last_offset, leader_epoch, now)
+        append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
+        last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
+        self._write(records, headers, last_offset, leader_epoch, now)
         self._remember_producers(headers, markers)
-        return AppendInfo(offset, last_offset, append_time, self.log_start_offset)
+        return AppendInfo(offset, last_offset, append_time_ms, self.log_start_offset)
 
     def _check_producer(
-        self, records: memoryview, header: BatchHeader, origin: Origin, markers: list[tuple[BatchHeader, EndMarker]]
+        self, records: memoryview, header: BatchHeader, origin: Origin, markers: list[_Marker]
     ) -> BatchMetadata | None:
+        """Check a batch against its producer's state; the batch that it repeats. Markers are put into `markers`."""
         if header.attributes & CONTROL_BIT:
-            marker = loader.marker_of(records[header.position : header.position + header.size])
+            marker = marker_of(records[header.position : header.position + header.size])
             if marker is not None:
                 self.producers.check_marker(header, marker)
                 markers.append((header, marker))
             return None
         return self.producers.check(header, self.log_end_offset, from_client=origin == "client")
 
-    def _answer_duplicate(self, batch: BatchMetadata) -> AppendInfo:
-        return AppendInfo(batch.first_offset, batch.last_offset, batch.timestamp, self.log_start_offset, duplicate=True)
-
-    def _append(
+    def _write(
         self, records: memoryview, headers: list[BatchHeader], last_offset: int, leader_epoch: int, now: float
     ) -> None:
         config = self.config
         segment = self.segments.active
-        max_timestamp = headers[0].max_timestamp
-        if len(headers) > 1:
-            max_timestamp = max(header.max_timestamp for header in headers)
+        max_timestamp = max([header.max_timestamp for header in headers])
         try:
-            if segment.should_roll(
-                incoming=len(records),
-                last_offset=last_offset,
-                max_timestamp=max_timestamp,
-                now=now,
-                segment_bytes=config.segment_bytes,
-                segment_ms=config.segment_ms,
-                index_bytes=config.segment_index_bytes,
-            ):
+            if segment.should_roll(config, len(records), last_offset, max_timestamp, now):
                 segment = self.roll(now)
             if leader_epoch > self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
-            segment.append(records, headers, config.index_interval_bytes)
+            segment.append(records, headers, max_timestamp, config.index_interval_bytes)
         except OSError as error:
-            self._undo(segment)
+            segment.undo_append()
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.directory}: {error}") from error
-        self.log_end_offset = last_offset + 1
+        self.log_end_offset = self.producers.end_offset = last_offset + 1
         self._changed = True
 
-    def _undo(self, segment: Segment) -> None:
-        """Cut off what a failed write has left behind the last batch."""
-        try:
-            self.files.truncate(segment.file, segment.size)
-        except OSError:
-            pass  # the bytes are garbage past `size`: overwritten by the next append, cut by recovery
-
-    def _remember_producers(self, headers: list[BatchHeader], markers: list[tuple[BatchHeader, EndMarker]]) -> None:
+    def _remember_producers(self, headers: list[BatchHeader], markers: list[_Marker]) -> None:
         producers = self.producers
         for header in headers:
             if header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
@@ -303,13 +218,9 @@ class Log:
             completed = producers.end_transaction(header, marker)
             if completed is not None:
                 if completed.is_aborted:
-                    stable = producers.stable_offset_after(completed)
-                    entry = AbortedTransaction(
-                        completed.producer_id, completed.first_offset, completed.last_offset, stable
-                    )
-                    self.segments.active.append_aborted(entry)
+                    stable_offset = producers.stable_offset_after(completed)
+                    self.segments.active.append_aborted(AbortedTransaction(*completed[:3], stable_offset))
                 producers.keep_until_replicated(completed)
-        producers.end_offset = self.log_end_offset
 
     def roll(self, now: float) -> Segment:
         """Close the active segment and start a new one at the log's end; an empty active one is simply kept."""
@@ -326,16 +237,15 @@ class Log:
         return segment
 
     def _jitter_ms(self, base_offset: int) -> int:
-        """A part of segment.jitter.ms that differs between partitions and segments, yet is the same in every run."""
+        """A part of segment.jitter.ms: other for each partition and segment, yet the same in every run."""
         jitter = self.config.segment_jitter_ms
         return crc32c(f"{self.topic}-{self.partition}-{base_offset}".encode()) % jitter if jitter > 0 else 0
 
     def _take_snapshot(self) -> None:
         producers = self.producers
-        producers.end_offset = self.log_end_offset
         if producers.end_offset > producers.snapshot_offset:
-            path = f"{self.directory}/{layout.segment_name(self.log_end_offset, layout.SNAPSHOT_SUFFIX)}"
-            producers.write_snapshot(path, sync=False)  # a torn one is noticed by its CRC, and an older one serves
+            # Not synced: a torn one is noticed by its CRC, and an older one serves.
+            producers.write_snapshot(f"{self.directory}/{layout.snapshot_name(producers.end_offset)}", sync=False)
 
     # --- reading
 
@@ -346,85 +256,20 @@ class Log:
         is given whole even when it is larger than `max_bytes`; without, nothing is given then.
         Raises KafkaError(OFFSET_OUT_OF_RANGE) for offsets outside the log, KAFKA_STORAGE_ERROR when the disk failed.
         """
-        log_end = self.log_end_offset
-        if offset < self.log_start_offset or offset > log_end:
+        if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"Offset {offset} is outside of [{self.log_start_offset}, {log_end}]"
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {offset} is outside of [{self.log_start_offset}, {self.log_end_offset}]",
             )
-        if offset >= limit_offset or offset == log_end:
-            return LogRead(None, offset, offset, limit_offset)
-        hint = self._end_hint
+        if offset >= limit_offset or offset == self.log_end_offset:
+            return LogRead(None, offset, limit_offset)
         try:
-            if hint is not None and hint[0] == offset:
-                return self._read_tail(hint[1], hint[2], offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
-            return self._read_from(offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
+            return self._reader.read(offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot read {self.directory}: {error}") from error
 
-    def _read_tail(
-        self, segment: Segment, position: int, offset: int, max_bytes: int, limit_offset: int, *, min_one_batch: bool
-    ) -> LogRead:
-        """A reader that follows the end of the log: its offset is where the last read ended."""
-        header = next(segment.scan(position, 1), None)
-        if header is None or header.base_offset != offset:
-            self._end_hint = None
-            return self._read_from(offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
-        at = self.segments.floor_index(segment.base_offset)
-        return self._slice(
-            at, position, header.size, offset, offset, max_bytes, limit_offset, min_one_batch=min_one_batch
-        )
-
-    def _read_from(self, offset: int, max_bytes: int, limit_offset: int, *, min_one_batch: bool) -> LogRead:
-        segments = self.segments
-        at = segments.floor_index(offset)
-        while at < len(segments):
-            segment = segments[at]
-            segments.warm(segment)
-            found = segment.locate(offset)
-            if found is not None:
-                position, size, base_offset = found
-                return self._slice(
-                    at, position, size, offset, base_offset, max_bytes, limit_offset, min_one_batch=min_one_batch
-                )
-            at += 1  # offsets between the segment's last batch and the next segment are gone (compaction)
-        return LogRead(None, offset, offset, limit_offset)
-
-    def _slice(
-        self,
-        at: int,
-        position: int,
-        first_size: int,
-        offset: int,
-        base_offset: int,
-        max_bytes: int,
-        limit_offset: int,
-        *,
-        min_one_batch: bool,
-    ) -> LogRead:
-        segments = self.segments
-        segment = segments[at]
-        end_position = segment.size
-        next_base = segments.next_base(at)
-        segment_end = self.log_end_offset if next_base is None else next_base
-        if limit_offset < segment_end:
-            limit = segment.locate(limit_offset)
-            end_position = segment.size if limit is None else limit[0]
-        length = end_position - position
-        if first_size > max_bytes:
-            if not min_one_batch:
-                return LogRead(None, offset, base_offset, limit_offset)
-            max_bytes = first_size
-        if length <= max_bytes:
-            if next_base is None and end_position == segment.size:
-                self._end_hint = (self.log_end_offset, segment, end_position)
-        else:
-            length = max_bytes
-        if length <= 0:
-            return LogRead(None, offset, base_offset, limit_offset)
-        return LogRead(FileSlice(segment.file, position, length), offset, base_offset, min(limit_offset, segment_end))
-
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that touch [start, end), by last offset: what a read_committed fetch must be told."""
+        """The aborted transactions that touch [start, end), by last offset: what a read_committed fetch is told."""
         found: list[AbortedTransaction] = []
         for segment in self.segments.from_offset(start_offset):
             if segment.has_txn_index and segment.txn_index.collect(start_offset, end_offset, found):
@@ -459,7 +304,7 @@ class Log:
     # --- cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off all at or past `offset`, and roll indexes, epochs and producers back (I7). False when nothing was there."""
+        """Cut off all at or past `offset`; indexes, epochs and producers follow (I7). False: nothing was there."""
         if offset >= self.log_end_offset:
             return False
         if offset < self.segments[0].base_offset:
@@ -472,6 +317,7 @@ class Log:
         self._set_end(offset)
         self.leader_epochs.truncate_from_end(offset)
         loader.rebuild_producers(self, offset)
+        self.producers.on_high_watermark(self._high_watermark)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -479,12 +325,11 @@ class Log:
         for segment in list(self.segments):
             self._drop(segment)
         self.segments.add(Segment.create(self.files, self.directory, offset, 0.0))
-        loader.remove_snapshots(self)
+        loader.remove_snapshots(self, 0)
         self.leader_epochs.clear()
         self.producers.clear(offset)
-        self.log_start_offset = offset
         self._set_end(offset)
-        self._high_watermark = offset
+        self.log_start_offset = self._high_watermark = offset
 
     def _drop(self, segment: Segment) -> None:
         self.segments.remove(segment)
@@ -496,7 +341,7 @@ class Log:
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self._high_watermark = min(self._high_watermark, offset)
-        self._end_hint = None
+        self._reader.forget()
         self._changed = True
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -522,17 +367,16 @@ class Log:
 
         Removing those files after file.delete.delay.ms is the caller's.
         """
-        doomed = []
+        renamed: list[str] = []
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments[0]
             self.segments.remove(segment)
-            snapshot = f"{self.directory}/{layout.segment_name(segment.base_offset, layout.SNAPSHOT_SUFFIX)}"
-            for path in [*segment.paths(), snapshot]:
+            for path in [*segment.paths(), f"{self.directory}/{layout.snapshot_name(segment.base_offset)}"]:
                 if self.files.exists(path):
                     self.files.rename(path, path + layout.DELETED_SUFFIX)
-                    doomed.append(path + layout.DELETED_SUFFIX)
+                    renamed.append(path + layout.DELETED_SUFFIX)
             self._dir_changed = True
-        return doomed
+        return renamed
 
     # --- durability and the end
 
@@ -548,9 +392,12 @@ class Log:
         for segment in self.segments.from_offset(self.recovery_point):
             if segment.base_offset < offset or segment.size == 0:
                 targets.extend(segment.files_to_sync())
-        directory = self.directory if self._dir_changed else None
+        directories = []
+        if self._dir_changed:
+            directories = [self.directory, self.directory.rpartition("/")[0]]
+            targets.append(self.files.open(f"{self.directory}/{layout.PARTITION_METADATA}"))
         self._dir_changed = False
-        return FlushJob(self.files, targets, directory, offset)
+        return FlushJob(self.files, targets, directories, offset)
 
     def finish_flush(self, job: FlushJob) -> None:
         """The job has run: what it covered need not be checked after an unclean stop."""
@@ -567,7 +414,7 @@ class Log:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot flush {self.directory}: {error}") from error
 
     def close(self) -> None:
-        """A clean stop: indexes written, producers' snapshot taken, everything synced. Nothing to do for an untouched log."""
+        """A clean stop: indexes and the producers' snapshot written, all synced; nothing to do for an untouched log."""
         if self._changed:
             self.segments.active.seal()
             if self.log_end_offset > 0:
@@ -582,41 +429,11 @@ class Log:
 
         The log must not be used any more, except for slices under way.
         """
-        parent, name = os.path.split(self.directory)
+        parent = self.directory.rpartition("/")[0]
         renamed = f"{parent}/{layout.deleted_dir_name(self.topic, self.partition, unique)}"
-        self.files.rename(f"{parent}/{name}", renamed)
+        self.files.rename(self.directory, renamed)
         self.files.sync_dir(parent)
         self.directory = renamed
         for segment in self.segments:
             segment.forget()
         return renamed
-
-
-def _assign(
-    records: memoryview, headers: list[BatchHeader], offset: int, leader_epoch: int, append_time_ms: int
-) -> int:
-    """Write offsets and leader epoch into the batches (outside their CRC), and the append time when it is asked for
-    (inside). The last offset given.
-    """
-    for header in headers:
-        at = header.position
-        delta = header.last_offset - header.base_offset
-        _BASE_OFFSET.pack_into(records, at, offset)
-        _LEADER_EPOCH.pack_into(records, at + _EPOCH_AT, leader_epoch)
-        header.base_offset = offset
-        header.last_offset = offset + delta
-        header.leader_epoch = leader_epoch
-        if append_time_ms != NO_TIMESTAMP:
-            _set_append_time(records, header, append_time_ms)
-        offset += delta + 1
-    return offset - 1
-
-
-def _set_append_time(records: memoryview, header: BatchHeader, append_time_ms: int) -> None:
-    at = header.position
-    header.attributes |= TIMESTAMP_TYPE_BIT
-    header.max_timestamp = append_time_ms
-    _MAX_TIMESTAMP.pack_into(records, at + _MAX_TIMESTAMP_AT, append_time_ms)
-    records[at + _ATTRIBUTES_AT + 1] |= TIMESTAMP_TYPE_BIT
-    header.crc = crc32c(records[at + CRC_START : at + header.size])
-    records[at + _CRC_AT : at + _CRC_AT + 4] = header.crc.to_bytes(4, "big")

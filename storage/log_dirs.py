@@ -1,129 +1,19 @@
-"""The log directories of a broker (`log.dirs`): locked, identified, and full of partitions' logs.
-
-A directory holds `.lock`, `meta.properties` (cluster, node and directory id), the three checkpoint files, the marker
-of a clean stop, and a directory for each partition. The marker is removed as soon as it has been seen: only a stop that
-got to its end leaves one. Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
-"""
+"""The log directories of a broker (`log.dirs`) and the partitions' logs in them. Source: Kafka's `LogManager`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 from storage import layout
-from storage.checkpoints import OffsetCheckpoint, read_properties, replace_file, topic_id_text, write_properties
-from storage.files import File, Files
+from storage.checkpoints import read_partition_metadata, topic_id_text
+from storage.files import Files
 from storage.log import Log
 from storage.log_config import LogConfig
+from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
+
+__all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
 ZERO_UUID = bytes(16)
-TopicPartition = tuple[str, int]
-
-_CLEAN_SHUTDOWN_JSON = b'{"version":0,"brokerEpoch":-1}'
-
-
-class DataDirLocked(Exception):
-    """Another process is using the log directory."""
-
-
-class DataDirMismatch(Exception):
-    """The log directory belongs to another node or cluster."""
-
-
-class LogDir:
-    """One log directory."""
-
-    __slots__ = (
-        "_checkpoints",
-        "_files",
-        "_lock",
-        "_written",
-        "cluster_id",
-        "directory_id",
-        "had_clean_shutdown",
-        "high_watermarks",
-        "log_starts",
-        "node_id",
-        "path",
-        "recovery_points",
-    )
-
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self.path = path
-        self.cluster_id = ""
-        self.node_id = -1
-        self.directory_id = ""
-        self.had_clean_shutdown = False
-        self._checkpoints = {
-            name: OffsetCheckpoint(files, f"{path}/{name}")
-            for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
-        }
-        self._written: dict[str, dict[TopicPartition, int]] = {}
-        self.recovery_points: dict[TopicPartition, int] = {}
-        self.log_starts: dict[TopicPartition, int] = {}
-        self.high_watermarks: dict[TopicPartition, int] = {}
-        self._lock: File | None = None
-
-    def open(self) -> None:
-        """Make the directory if need be, lock it, and read what is kept beside the logs. DataDirLocked when taken."""
-        self._files.mkdirs(self.path)
-        self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
-        if self._lock is None:
-            raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
-        properties = read_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}")
-        self.cluster_id = properties.get("cluster.id", "")
-        self.node_id = int(properties.get("node.id", -1))
-        self.directory_id = properties.get("directory.id", "")
-        marker = f"{self.path}/{layout.CLEAN_SHUTDOWN}"
-        self.had_clean_shutdown = self._files.exists(marker)
-        if self.had_clean_shutdown:
-            self._files.unlink(marker)
-        self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
-        self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
-        self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
-
-    def _read(self, name: str) -> dict[TopicPartition, int]:
-        offsets = self._checkpoints[name].read()
-        self._written[name] = dict(offsets)
-        return offsets
-
-    def identify(self, node_id: int, cluster_id: str, directory_id: str) -> None:
-        """Write `meta.properties` when it is missing; DataDirMismatch when it names another node or cluster."""
-        if self.node_id not in (-1, node_id):
-            raise DataDirMismatch(
-                f"The log directory {self.path} belongs to node {self.node_id}, not to node {node_id}"
-            )
-        if self.cluster_id not in ("", cluster_id):
-            raise DataDirMismatch(
-                f"The log directory {self.path} belongs to cluster {self.cluster_id}, not to {cluster_id}"
-            )
-        if self.directory_id and self.cluster_id and self.node_id == node_id:
-            return
-        self.node_id, self.cluster_id = node_id, cluster_id
-        self.directory_id = self.directory_id or directory_id
-        properties = {
-            "version": "1",
-            "node.id": str(node_id),
-            "cluster.id": cluster_id,
-            "directory.id": self.directory_id,
-        }
-        write_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", properties)
-
-    def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a checkpoint file when its content has changed."""
-        if self._written.get(name) != offsets:
-            self._checkpoints[name].write(offsets)
-            self._written[name] = offsets
-
-    def mark_clean(self) -> None:
-        """Leave the marker of a clean stop; the last thing before `release`."""
-        replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_JSON)
-
-    def release(self) -> None:
-        """Unlock the directory."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
 
 
 class LogDirs:
@@ -211,8 +101,6 @@ class LogDirs:
         return log
 
     def _belongs_to_another(self, path: str, topic_id: bytes) -> bool:
-        from storage.checkpoints import read_partition_metadata  # noqa: PLC0415
-
         if topic_id == ZERO_UUID:
             return False
         stored = read_partition_metadata(self._files, f"{path}/{layout.PARTITION_METADATA}")
@@ -269,7 +157,7 @@ class LogDirs:
         return min((due for due, _ in self._deletions), default=None)
 
     def due_deletions(self, now: float) -> list[str]:
-        """The files and directories to remove now, each handed out once; give them to `remove`, in a thread if need be."""
+        """The files and directories to remove now, each handed out once, for `remove` (if need be in a thread)."""
         due = [path for at, path in self._deletions if at <= now]
         self._deletions = [(at, path) for at, path in self._deletions if at > now]
         return due
@@ -288,7 +176,7 @@ class LogDirs:
         self._write(layout.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
 
     def write_log_starts(self) -> None:
-        """Write `log-start-offset-checkpoint` where it has changed: logs whose start lies behind their first segment's."""
+        """Write `log-start-offset-checkpoint` where it has changed: only logs that start behind their first segment."""
         for log_dir in self.dirs:
             offsets = {
                 key: log.log_start_offset

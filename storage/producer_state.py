@@ -4,47 +4,28 @@ A producer's entry holds its epoch and its last five batches (sequences and offs
 the old offset, and its open transaction. Checking (`check`) and remembering (`update`) are separate steps around the
 write: state never runs ahead of the file. The state is a function of the log: a snapshot file per segment start and
 at a clean stop only saves reading it all.
-
-Snapshot format (Kafka's `ProducerSnapshot`, `<offset>.snapshot`): int16 version 1, uint32 CRC32C of all that follows,
-int32 count, then entries: producer id q, epoch h, last sequence i, last offset q, offset delta i, timestamp q,
-coordinator epoch i, first offset of the open transaction q (-1 for none). Only the last batch is kept in it.
 """
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as struct_error
 from typing import NamedTuple
 
-from storage.batch_header import CONTROL_BIT, MAX_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
+from storage.batch_header import BatchHeader
 from storage.checkpoints import replace_file
 from storage.files import Files
-from wire.crc import crc32c
+from storage.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
+from storage.producer_snapshot import decode_snapshot, encode_snapshot
 from wire.errors import ErrorCode, KafkaError
-
-NUM_BATCHES_TO_RETAIN = 5
-NO_EPOCH = -1
-NO_SEQUENCE = -1
-NO_OFFSET = -1
-
-_SNAPSHOT_HEADER = Struct(">hIi")
-_SNAPSHOT_CRC_START = 6
-_SNAPSHOT_VERSION = 1
-_SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
-
-
-class CorruptSnapshot(Exception):
-    """A producer snapshot whose bytes are not what was written."""
-
-
-class BatchMetadata(NamedTuple):
-    """One remembered batch."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
+from wire.records import (
+    CONTROL_BIT,
+    MAX_INT32,
+    TRANSACTIONAL_BIT,
+    ControlRecordType,
+    control_record_type,
+    end_txn_coordinator_epoch,
+    iter_batches,
+    iter_records,
+)
 
 
 class CompletedTransaction(NamedTuple):
@@ -63,61 +44,13 @@ class EndMarker(NamedTuple):
     coordinator_epoch: int
 
 
-class ProducerEntry:
-    """The state of one producer id."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "last_timestamp",
-        "producer_epoch",
-        "producer_id",
-    )
-
-    def __init__(self, producer_id: int, producer_epoch: int = NO_EPOCH) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.batches: list[BatchMetadata] = []
-        self.last_timestamp = -1
-        self.coordinator_epoch = -1
-        self.current_txn_first_offset = NO_OFFSET
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of the last record, -1 when no batch is remembered."""
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    @property
-    def last_offset(self) -> int:
-        """The offset of the last data record, -1 when no batch is remembered."""
-        return self.batches[-1].last_offset if self.batches else NO_OFFSET
-
-    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
-        """The remembered batch with the same epoch and sequences (I1)."""
-        if header.producer_epoch != self.producer_epoch:
-            return None
-        first, last = header.base_sequence, header.last_sequence
-        for batch in self.batches:
-            if batch.first_sequence == first and batch.last_sequence == last:
-                return batch
-        return None
-
-    def enter_epoch(self, epoch: int) -> None:
-        """Forget the batches of an older epoch."""
-        if epoch != self.producer_epoch:
-            self.batches.clear()
-            self.producer_epoch = epoch
-
-
 class ProducerState:
     """The producers of one partition up to `end_offset`."""
 
-    __slots__ = ("_files", "_ongoing", "_unreplicated", "directory", "end_offset", "producers", "snapshot_offset")
+    __slots__ = ("_files", "_ongoing", "_unreplicated", "end_offset", "producers", "snapshot_offset")
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
-        self.directory = directory
         self.producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
@@ -142,7 +75,7 @@ class ProducerState:
         if header.producer_epoch < entry.producer_epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch {header.producer_epoch} of producer {header.producer_id} is older than its last epoch {entry.producer_epoch}",
+                f"Epoch {header.producer_epoch} of producer {header.producer_id} is older than {entry.producer_epoch}",
             )
         if from_client:
             _check_sequence(entry, header, offset)
@@ -158,7 +91,7 @@ class ProducerState:
         if header.producer_epoch < entry.producer_epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Marker epoch {header.producer_epoch} of producer {header.producer_id} is older than {entry.producer_epoch}",
+                f"The marker's epoch {header.producer_epoch} is older than the producer's {entry.producer_epoch}",
             )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
@@ -201,9 +134,15 @@ class ProducerState:
             return None
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, not marker.is_commit)
 
-    def is_control(self, header: BatchHeader) -> bool:
-        """Whether a batch goes to `end_transaction` rather than `update`."""
-        return bool(header.attributes & CONTROL_BIT)
+    def replay(self, header: BatchHeader, batch: memoryview) -> CompletedTransaction | None:
+        """Take a batch of the log over, whatever it is; the transaction that it ended, if any."""
+        if header.producer_id < 0:
+            return None
+        if header.attributes & CONTROL_BIT:
+            marker = marker_of(batch)
+            return self.end_transaction(header, marker) if marker is not None else None
+        self.update(header)
+        return None
 
     # --- transactions and the last stable offset
 
@@ -224,7 +163,7 @@ class ProducerState:
         return min([*self._ongoing.values(), *self._unreplicated])
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset that the aborted-transactions index keeps: the earliest other open transaction, or the marker + 1."""
+        """The last stable offset for the index of aborted transactions: the first other open one, or marker + 1."""
         others = [first for producer_id, first in self._ongoing.items() if producer_id != completed.producer_id]
         return min(others, default=completed.last_offset + 1)
 
@@ -255,15 +194,9 @@ class ProducerState:
 
     # --- snapshots
 
-    def encode_snapshot(self) -> bytes:
-        """The bytes of a snapshot file."""
-        body = b"".join(_encode_entry(entry) for entry in self.producers.values())
-        count = len(self.producers).to_bytes(4, "big")
-        return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, crc32c(count + body), len(self.producers)) + body
-
     def load_snapshot(self, data: bytes, offset: int) -> None:
         """Take over the state in a snapshot file; CorruptSnapshot leaves the state as it was."""
-        entries = _decode_snapshot(data)
+        entries = decode_snapshot(data)
         self.clear(offset)
         for entry in entries:
             self.producers[entry.producer_id] = entry
@@ -273,8 +206,19 @@ class ProducerState:
 
     def write_snapshot(self, path: str, *, sync: bool) -> None:
         """Write a snapshot of the state at `end_offset`."""
-        replace_file(self._files, path, self.encode_snapshot(), sync=sync)
+        replace_file(self._files, path, encode_snapshot(self.producers.values()), sync=sync)
         self.snapshot_offset = self.end_offset
+
+
+def marker_of(batch: memoryview) -> EndMarker | None:
+    """The transaction marker in a control batch; None for other control records and emptied batches."""
+    record = next(iter_records(next(iter_batches(batch))), None)
+    if record is None:
+        return None
+    kind = control_record_type(record)
+    if kind not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        return None
+    return EndMarker(kind == ControlRecordType.COMMIT, end_txn_coordinator_epoch(record))
 
 
 def _check_sequence(entry: ProducerEntry, header: BatchHeader, offset: int) -> None:
@@ -283,59 +227,10 @@ def _check_sequence(entry: ProducerEntry, header: BatchHeader, offset: int) -> N
         expected = 0
     else:
         last = entry.last_sequence
-        expected = 0 if last == MAX_SEQUENCE else last + 1
+        expected = 0 if last == MAX_INT32 else last + 1
     if first != expected:
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Sequence {first} of producer {header.producer_id} epoch {header.producer_epoch} at offset {offset}; expected {expected}",
+            f"Sequence {first} of producer {header.producer_id} in epoch {header.producer_epoch} at offset {offset}: "
+            f"expected {expected}",
         )
-
-
-def _encode_entry(entry: ProducerEntry) -> bytes:
-    last = entry.batches[-1] if entry.batches else None
-    return _SNAPSHOT_ENTRY.pack(
-        entry.producer_id,
-        entry.producer_epoch,
-        last.last_sequence if last else NO_SEQUENCE,
-        last.last_offset if last else NO_OFFSET,
-        last.last_offset - last.first_offset if last else 0,
-        entry.last_timestamp,
-        entry.coordinator_epoch,
-        entry.current_txn_first_offset,
-    )
-
-
-def _decode_snapshot(data: bytes) -> list[ProducerEntry]:
-    try:
-        version, crc, count = _SNAPSHOT_HEADER.unpack_from(data, 0)
-    except struct_error as error:
-        raise CorruptSnapshot("the snapshot is too short") from error
-    if version != _SNAPSHOT_VERSION:
-        raise CorruptSnapshot(f"snapshot version {version} is unknown")
-    if crc32c(memoryview(data)[_SNAPSHOT_CRC_START:]) != crc:
-        raise CorruptSnapshot("the CRC of the snapshot does not match its bytes")
-    if len(data) != _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size:
-        raise CorruptSnapshot("the snapshot's length does not fit its count")
-    return [_decode_entry(*fields) for fields in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEADER.size :])]
-
-
-def _decode_entry(
-    producer_id: int,
-    epoch: int,
-    last_sequence: int,
-    last_offset: int,
-    offset_delta: int,
-    timestamp: int,
-    coordinator_epoch: int,
-    first_txn_offset: int,
-) -> ProducerEntry:
-    entry = ProducerEntry(producer_id, epoch)
-    entry.last_timestamp = timestamp
-    entry.coordinator_epoch = coordinator_epoch
-    entry.current_txn_first_offset = first_txn_offset
-    if last_offset >= 0:
-        first_sequence = (last_sequence - offset_delta) & MAX_SEQUENCE if last_sequence >= 0 else last_sequence
-        entry.batches.append(
-            BatchMetadata(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp)
-        )
-    return entry

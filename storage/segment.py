@@ -7,17 +7,28 @@ as Kafka's `LogSegment` does, once more than `index.interval.bytes` have passed 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from storage import layout
-from storage.batch_header import HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from storage.batch_header import BatchHeader
 from storage.files import File, Files
 from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.time_index import NO_TIMESTAMP, TimeIndex
 from storage.txn_index import AbortedTransaction, TxnIndex
+from wire.records import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 _SCAN_CHUNK = 8192
 _RECOVERY_CHUNK = 1 << 20
+
+
+class RollLimits(Protocol):
+    """The part of a log's configuration that says when a segment is full."""
+
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
 
 
 class Segment:
@@ -115,19 +126,28 @@ class Segment:
 
     # --- appending
 
-    def append(self, data: memoryview, headers: list[BatchHeader], index_interval_bytes: int) -> None:
+    def append(
+        self, data: memoryview, headers: list[BatchHeader], max_timestamp: int, index_interval_bytes: int
+    ) -> None:
         """Write whole batches behind the last, in one write, then index them.
 
-        `headers` carry final offsets; their positions are relative to `data`. On OSError nothing has changed: the
-        caller decides about the bytes behind `size`.
+        `headers` carry final offsets; their positions are relative to `data`. On OSError `undo_append` is due, and
+        nothing else has changed.
         """
         start = self.size
         file = self._file if self._file is not None else self.file
         self._files.write_at(file, data, start)
         self.size = start + len(data)
         if start == 0:
-            self.first_timestamp = max(header.max_timestamp for header in headers)
+            self.first_timestamp = max_timestamp
         self._index(headers, start, index_interval_bytes)
+
+    def undo_append(self) -> None:
+        """Cut off what a failed write has left behind the last batch, if the disk lets us."""
+        try:
+            self._files.truncate(self.file, self.size)
+        except OSError:
+            pass  # garbage past `size`: the next append writes over it, recovery cuts it
 
     def _index(self, headers: Sequence[BatchHeader], start: int, index_interval_bytes: int) -> None:
         greatest = self.max_timestamp
@@ -141,31 +161,24 @@ class Segment:
                 self.bytes_since_index = 0
             self.bytes_since_index += header.size
 
-    def should_roll(
-        self,
-        *,
-        incoming: int,
-        last_offset: int,
-        max_timestamp: int,
-        now: float,
-        segment_bytes: int,
-        segment_ms: int,
-        index_bytes: int,
-    ) -> bool:
-        """Whether a new segment is due before `incoming` bytes up to `last_offset`: size, age, full index, offset range.
+    def should_roll(self, limits: RollLimits, incoming: int, last_offset: int, max_timestamp: int, now: float) -> bool:
+        """Whether `incoming` bytes up to `last_offset` must go to a new segment: size, age, full index, offset range.
 
         Age is the new batch's timestamp less the first one's of the segment (L12: no wall clock), or, without
         timestamps, the time since the segment was made.
         """
         size = self.size
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return True
         if size == 0:
-            return last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-        if size > segment_bytes - incoming or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return False
+        if size > limits.segment_bytes - incoming:
             return True
+        index_bytes = limits.segment_index_bytes
         index = self._offset_index
-        if index is not None and (len(index) + 1) * 8 > index_bytes or self._time_index_is_full(index_bytes):
+        if (index is not None and (len(index) + 1) * 8 > index_bytes) or self._time_index_is_full(index_bytes):
             return True
-        return self._age_ms(max_timestamp, now) > segment_ms - self.roll_jitter_ms
+        return self._age_ms(max_timestamp, now) > limits.segment_ms - self.roll_jitter_ms
 
     def _time_index_is_full(self, index_bytes: int) -> bool:
         index = self._time_index
@@ -202,7 +215,7 @@ class Segment:
         """Index one more batch during recovery."""
         self._index((header,), 0, index_interval_bytes)
 
-    def cut_recovered(self, size: int) -> None:
+    def finish_recovery(self, size: int) -> None:
         """Recovery has found `size` good bytes: cut the rest, and write the indexes."""
         if size < self.size:
             self._files.truncate(self.file, size)
@@ -263,14 +276,14 @@ class Segment:
 
     def scan(self, position: int, count: int = 0) -> Iterator[BatchHeader]:
         """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all)."""
-        size, files, file = self.size, self._files, self.file
+        size = self.size
         buffer = b""
         start = position
         while position + HEADER_SIZE <= size:
             at = position - start
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
-                buffer = files.read_at(file, min(HEADER_SIZE if count == 1 else _SCAN_CHUNK, size - position), position)
+                buffer = self._read(min(HEADER_SIZE if count == 1 else _SCAN_CHUNK, size - position), position)
             header = BatchHeader(buffer, at, position)
             if header.size < HEADER_SIZE or position + header.size > size:
                 return
@@ -281,10 +294,10 @@ class Segment:
                 if count == 0:
                     return
 
-    def locate(self, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, base offset) of the first batch whose last offset is at or past `offset`; None if there is none."""
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """(position, size) of the first batch that ends at or past `offset`; None if there is none."""
         position = self.offset_index.lookup(offset)
-        size, files, file = self.size, self._files, self.file
+        size = self.size
         unpack = HEADER.unpack_from
         buffer = b""
         start = position
@@ -292,41 +305,48 @@ class Segment:
             at = position - start
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
-                buffer = files.read_at(file, min(_SCAN_CHUNK, size - position), position)
-            base_offset, length, _, _, _, _, delta, _, _, _, _, _, _ = unpack(buffer, at)
+                buffer = self._read(min(_SCAN_CHUNK, size - position), position)
+            base_offset, length, _, _, _, _, last_offset_delta, *_ = unpack(buffer, at)
             if length <= 0:
                 return None
-            if base_offset + delta >= offset:
-                return position, length + LOG_OVERHEAD, base_offset
+            if base_offset + last_offset_delta >= offset:
+                return position, length + LOG_OVERHEAD
             position += length + LOG_OVERHEAD
         return None
 
+    def _read(self, length: int, position: int) -> bytes:
+        """Bytes that must be there: a file shorter than `size` has been tampered with."""
+        data = self._files.read_at(self.file, length, position)
+        if len(data) != length:
+            raise OSError(errno.EIO, "the file is shorter than the segment", self.stem + layout.LOG_SUFFIX)
+        return data
+
     def batches(self, position: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Header and bytes of each whole batch from `position` on, read in large pieces; stops before a cut one."""
-        size, files, file = self.size, self._files, self.file
+        size = self.size
         buffer = memoryview(b"")
         start = position
         while position + HEADER_SIZE <= size:
             at = position - start
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
-                buffer = memoryview(files.read_at(file, min(_RECOVERY_CHUNK, size - position), position))
+                buffer = memoryview(self._read(min(_RECOVERY_CHUNK, size - position), position))
             header = BatchHeader(buffer, at, position)
             if header.size < HEADER_SIZE or position + header.size > size:
                 return
             if at + header.size > len(buffer):
                 start, at = position, 0
                 wanted = min(max(_RECOVERY_CHUNK, header.size), size - position)
-                buffer = memoryview(files.read_at(file, wanted, position))
+                buffer = memoryview(self._read(wanted, position))
             yield header, buffer[at : at + header.size]
             position += header.size
 
     def next_offset(self) -> int:
         """The offset behind the segment's last batch, found from the last index entry on."""
-        last = None
-        for last in self.scan(self.offset_index.last_position):
-            pass
-        return self.base_offset if last is None else last.last_offset + 1
+        end = self.base_offset
+        for header in self.scan(self.offset_index.last_position):
+            end = header.last_offset + 1
+        return end
 
     # --- cutting
 
@@ -353,7 +373,7 @@ class Segment:
 
     def read(self, header: BatchHeader) -> bytes:
         """The bytes of one batch."""
-        return self._files.read_at(self.file, header.size, header.position)
+        return self._read(header.size, header.position)
 
     def forget(self) -> None:
         """Let go of everything without writing: the directory has been renamed or is gone."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.batch_header import BatchHeader
+from wire.records import iter_batches, iter_records
 
 if TYPE_CHECKING:
     from storage.log import Log
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """A record's offset, its timestamp in ms (-1 when not asked for), and its batch's leader epoch (-1 when unknown)."""
+    """A record's offset, its timestamp in ms (-1: not asked for), and its batch's leader epoch (-1: unknown)."""
 
     offset: int
     timestamp: int
@@ -56,8 +57,6 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> OffsetAn
 
 
 def _in_batch(segment: Segment, header: BatchHeader, timestamp: int, start_offset: int) -> OffsetAndTimestamp | None:
-    from wire.records import iter_batches, iter_records  # noqa: PLC0415 - the codecs are not needed to serve
-
     batch = next(iter_batches(memoryview(segment.read(header))))
     for record in iter_records(batch):
         if record.timestamp >= timestamp and record.offset >= start_offset:

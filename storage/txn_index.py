@@ -38,7 +38,7 @@ class TxnIndex:
     def load(cls, files: Files, path: str) -> TxnIndex:
         """Read the file; entries behind damage are dropped (recovery rebuilds them)."""
         data = files.read_file(path)
-        entries = []
+        entries: list[AbortedTransaction] = []
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]):
             if version != 0 or (entries and entries[-1].last_offset >= fields[2]):
                 break

@@ -1,0 +1,120 @@
+"""One log directory: its lock, its identity, its checkpoint files, and the marker of a clean stop.
+
+The marker is removed as soon as it has been seen: only a stop that got to its end leaves one.
+Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
+"""
+
+from __future__ import annotations
+
+from storage import layout
+from storage.checkpoints import OffsetCheckpoint, read_properties, replace_file, write_properties
+from storage.files import File, Files
+
+TopicPartition = tuple[str, int]
+
+_CLEAN_SHUTDOWN_JSON = b'{"version":0,"brokerEpoch":-1}'
+
+
+class DataDirLocked(Exception):  # noqa: N818 - says what is the matter
+    """Another process is using the log directory."""
+
+
+class DataDirMismatch(Exception):  # noqa: N818 - says what is the matter
+    """The log directory belongs to another node or cluster."""
+
+
+class LogDir:
+    """One log directory."""
+
+    __slots__ = (
+        "_checkpoints",
+        "_files",
+        "_lock",
+        "_written",
+        "cluster_id",
+        "directory_id",
+        "had_clean_shutdown",
+        "high_watermarks",
+        "log_starts",
+        "node_id",
+        "path",
+        "recovery_points",
+    )
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+        self.cluster_id = ""
+        self.node_id = -1
+        self.directory_id = ""
+        self.had_clean_shutdown = False
+        self._checkpoints = {
+            name: OffsetCheckpoint(files, f"{path}/{name}")
+            for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
+        }
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.log_starts: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self._lock: File | None = None
+
+    def open(self) -> None:
+        """Make the directory if need be, lock it, and read what is kept beside the logs. DataDirLocked when taken."""
+        self._files.mkdirs(self.path)
+        self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
+        if self._lock is None:
+            raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
+        properties = read_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}")
+        self.cluster_id = properties.get("cluster.id", "")
+        self.node_id = int(properties.get("node.id", -1))
+        self.directory_id = properties.get("directory.id", "")
+        marker = f"{self.path}/{layout.CLEAN_SHUTDOWN}"
+        self.had_clean_shutdown = self._files.exists(marker)
+        if self.had_clean_shutdown:
+            self._files.unlink(marker)
+        self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
+        self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
+        self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        offsets = self._checkpoints[name].read()
+        self._written[name] = dict(offsets)
+        return offsets
+
+    def identify(self, node_id: int, cluster_id: str, directory_id: str) -> None:
+        """Write `meta.properties` when it is missing; DataDirMismatch when it names another node or cluster."""
+        if self.node_id not in (-1, node_id):
+            raise DataDirMismatch(
+                f"The log directory {self.path} belongs to node {self.node_id}, not to node {node_id}"
+            )
+        if self.cluster_id not in ("", cluster_id):
+            raise DataDirMismatch(
+                f"The log directory {self.path} belongs to cluster {self.cluster_id}, not to {cluster_id}"
+            )
+        if self.directory_id and self.cluster_id and self.node_id == node_id:
+            return
+        self.node_id, self.cluster_id = node_id, cluster_id
+        self.directory_id = self.directory_id or directory_id
+        properties = {
+            "version": "1",
+            "node.id": str(node_id),
+            "cluster.id": cluster_id,
+            "directory.id": self.directory_id,
+        }
+        write_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", properties)
+
+    def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Replace a checkpoint file when its content has changed."""
+        if self._written.get(name) != offsets:
+            self._checkpoints[name].write(offsets)
+            self._written[name] = offsets
+
+    def mark_clean(self) -> None:
+        """Leave the marker of a clean stop; the last thing before `release`."""
+        replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_JSON)
+
+    def release(self) -> None:
+        """Unlock the directory."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

@@ -1,0 +1,69 @@
+"""What a partition remembers of one producer: its epoch, its last five batches, its open transaction. I1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.batch_header import BatchHeader
+
+NUM_BATCHES_TO_RETAIN = 5
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+
+
+class BatchMetadata(NamedTuple):
+    """One remembered batch."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class ProducerEntry:
+    """The state of one producer id."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(self, producer_id: int, producer_epoch: int = NO_EPOCH) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.batches: list[BatchMetadata] = []
+        self.last_timestamp = -1
+        self.coordinator_epoch = -1
+        self.current_txn_first_offset = NO_OFFSET
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record, -1 when no batch is remembered."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last data record, -1 when no batch is remembered."""
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
+        """The remembered batch with the same epoch and sequences (I1)."""
+        if header.producer_epoch != self.producer_epoch:
+            return None
+        first, last = header.base_sequence, header.last_sequence
+        for batch in self.batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                return batch
+        return None
+
+    def enter_epoch(self, epoch: int) -> None:
+        """Forget the batches of an older epoch."""
+        if epoch != self.producer_epoch:
+            self.batches.clear()
+            self.producer_epoch = epoch
