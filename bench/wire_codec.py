@@ -1,4 +1,4 @@
-"""What the message codecs cost: CPU microseconds for a parse and a build, compiled and (with --interpreted) by construct.
+"""What the message codecs cost in CPU microseconds: parse and build, compiled and (with --interpreted) by construct.
 
     python -m bench.wire_codec [--interpreted]
 
@@ -64,7 +64,9 @@ def _fetch(partitions: int) -> FetchRequest:
 
 def _fetch_response(partitions: int) -> FetchResponse:
     data = [
-        FetchResponsePartitionData(partition_index=index, high_watermark=99, aborted_transactions=None, records=b"x" * 99)
+        FetchResponsePartitionData(
+            partition_index=index, high_watermark=99, aborted_transactions=None, records=b"x" * 99
+        )
         for index in range(partitions)
     ]
     return FetchResponse(responses=[FetchableTopicResponse(topic="bench-topic", partitions=data)])

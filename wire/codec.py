@@ -24,7 +24,7 @@ M_contra = TypeVar("M_contra", bound="Message", contravariant=True)
 
 
 class Parse(Protocol[M_co]):
-    """Reads the message that starts at `pos`; returns it and the position after it. ProtocolError when there is none."""
+    """Reads the message that starts at `pos`; returns it and the position after it, or raises ProtocolError."""
 
     def __call__(self, buf: bytes | bytearray | memoryview, pos: int = 0, /) -> tuple[M_co, int]: ...
 

@@ -1,14 +1,14 @@
 """The Kafka protocol on one connection, without a socket: bytes go in, events come out, for a client or a server.
 
     connection = Connection.client("my-client")
-    for chunk in connection.send_request(MetadataRequest(), 12): ...   # send the chunks
-    connection.receive_data(data)                                     # what the peer sent; b"" at its end
-    event = connection.next_event()                                   # ResponseReceived, NEED_DATA or ConnectionClosed
+    for chunk in connection.send_request(MetadataRequest(), 12): ...  # send the chunks
+    connection.receive_data(data)                                    # what the peer sent; b"" at its end
+    event = connection.next_event()                                  # ResponseReceived, NEED_DATA, ConnectionClosed
 
-A server gets RequestReceived and answers with `send_response`. Answers come in the order of the requests; a request that
-has no answer (Produce with acks 0) is not waited for. Both special cases of ApiVersions are kept here: a server reads a
-request of unknown version as version 0 and answers in version 0; a client reads an answer UNSUPPORTED_VERSION as version 0
-(KIP-511). After a ProtocolError the connection is broken: every later call raises it again.
+A server gets RequestReceived and answers with `send_response`. Answers come in the order of the requests; a request
+that has no answer (Produce with acks 0) is not waited for. Both special cases of ApiVersions are kept here: a server
+answers a request of unknown version in version 0; a client reads an answer UNSUPPORTED_VERSION as version 0 (KIP-511).
+After a ProtocolError the connection is broken: every later call raises it again.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Connection:
         return len(self._awaited)
 
     def send_request(self, request: Message, version: int) -> list[Chunk]:
-        """The frame of a request, in pieces to send. Errors as `Message.encode`; nothing is remembered of a failed one."""
+        """The frame of a request, in pieces to send. Errors as `Message.encode`; a failed one is not remembered."""
         assert self._is_client
         correlation_id = self._next_correlation_id
         chunks = encode_request(request, version, correlation_id, self.client_id)

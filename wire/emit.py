@@ -5,7 +5,7 @@ it writes statements that assign to `code.target`, or that write out the value `
 CodeGen (`construct.compile()`) it raises NotImplementedError, and construct falls back to the interpreted code.
 
 Values of fixed size are not read at once: `cell` collects them until `flush` reads or writes the whole run with one
-struct.Struct. The length byte of a string or an array, and the count of tagged fields, are cells of the run before them.
+struct.Struct. The length byte of a string or an array, and the count of tagged fields, end the run before them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from construct.core import CodeGen
+from construct import core
 
 from wire import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+if TYPE_CHECKING:
+
+    class CodeGen:
+        """What is used of construct's CodeGen; its stubs leave it out."""
+
+        def append(self, block: str) -> None: ...
+        def allocateId(self) -> int: ...  # noqa: N802
+        def toString(self) -> str: ...  # noqa: N802
+else:
+    CodeGen = core.CodeGen
 
 
 class StatementGen(CodeGen):

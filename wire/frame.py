@@ -1,8 +1,9 @@
 """Frames and headers: a size of four bytes, a request or response header, the message.
 
 A request header is version 2 where the message is flexible and 1 before; a response header 1 and 0. The two exceptions
-are ApiVersions: its response header is version 0 in every version (KIP-482, KIP-511: a client must be able to read it before
-it knows anything), and its answer to a request of unknown version is version 0. They are here and in `connection.py`.
+are ApiVersions: its response header is version 0 in every version (KIP-482, KIP-511: a client must be able to read it
+before it knows anything), and its answer to a request of unknown version is version 0. They are here and in
+`connection.py`.
 
 Sizes are checked before anything is allocated, and the first bytes of what is not Kafka at all get a sentence that
 says what they are.
@@ -50,7 +51,8 @@ def check_frame_size(size: int, limit: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         raise ProtocolError("an HTTP request came to a Kafka port: this port does not speak HTTP")
     if start[:2] == b"\x16\x03":
         raise ProtocolError(
-            "a TLS handshake came to a listener without TLS: set security.protocol=PLAINTEXT in the client, or use the TLS port"
+            "a TLS handshake came to a listener without TLS: set security.protocol=PLAINTEXT in the client, "
+            "or use the TLS port"
         )
     if start[:2] == b"\x15\x03":
         raise ProtocolError("a TLS alert came in place of a frame: the peer expects TLS here")
@@ -76,15 +78,15 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """1 where the response is flexible, otherwise 0; ApiVersions always 0. ProtocolError for an API that does not exist."""
+    """1 where the response is flexible, otherwise 0; ApiVersions always 0. ProtocolError when there is no such API."""
     return 1 if api_key != ApiKey.API_VERSIONS and version >= _first_flexible(api_key) else 0
 
 
 def parse_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]:
     """The header of a request frame (without its size), and where the body starts.
 
-    The same as RequestHeader's codec, without copying the frame. ProtocolError when the API does not exist or the header is
-    broken; whether the version exists is left to the caller.
+    The same as RequestHeader's codec, without copying the frame. ProtocolError when the API does not exist or the
+    header is broken; whether the version exists is left to the caller.
     """
     try:
         api_key, api_version, correlation_id, size = _REQUEST_HEAD.unpack_from(frame)

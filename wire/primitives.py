@@ -47,7 +47,7 @@ class Fixed(AnyFormatField):
     """A number of fixed size, big endian; neighbours are fused into one struct.Struct when compiled."""
 
     def __init__(self, letter: str) -> None:
-        super().__init__(">", letter)
+        super().__init__(">", letter)  # type: ignore[call-arg]  # the stubs know only __new__
         self.cell = letter
         self.min_size = self.length
 
@@ -99,7 +99,7 @@ class UnsignedVarint(AnyConstruct):
 
     min_size = 1
 
-    def _parse(self, stream: Any, context: Any, path: str) -> int:
+    def _parse(self, stream: Any, context: Any, path: str) -> int:  # noqa: ARG002
         value = shift = 0
         while True:
             byte = stream_read(stream, 1, path)[0]
@@ -113,7 +113,7 @@ class UnsignedVarint(AnyConstruct):
             raise IntegerError("an unsigned varint of more than 32 bits", path=path)
         return value
 
-    def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:
+    def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:  # noqa: ARG002
         if not 0 <= obj <= MAX_UNSIGNED_VARINT:
             raise IntegerError(f"{obj} is not an unsigned 32 bit number", path=path)
         data = encode_unsigned_varint(obj)
@@ -125,7 +125,10 @@ UNSIGNED_VARINT = UnsignedVarint()
 
 
 class Length(AnyConstruct):
-    """The length of a string, of bytes or of an array; less than 0 is null, and -1 is written. `cell` is the old versions' number; "" is compact."""
+    """The length of a string, of bytes or of an array; less than 0 is null, and -1 is written.
+
+    `cell` is the number of the old versions; "" stands for the compact form.
+    """
 
     def __init__(self, cell: str) -> None:
         super().__init__()
@@ -171,7 +174,10 @@ class Sized(AnyConstruct):
             return None
         if count > self.most:
             raise StringError(f"{count} bytes: the most is {self.most}", path=path)
-        return self.from_wire(stream_read(stream, count, path), path)
+        try:
+            return self.from_wire(stream_read(stream, count, path))
+        except UnicodeError as error:
+            raise StringError(f"not UTF-8: {error}", path=path) from None
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None:
@@ -179,7 +185,10 @@ class Sized(AnyConstruct):
                 raise StringError("null where the version does not allow it", path=path)
             self.length._build(-1, stream, context, path)
             return obj
-        data = self.to_wire(obj, path)
+        try:
+            data = self.to_wire(obj)
+        except (TypeError, AttributeError, UnicodeError) as error:
+            raise StringError(f"{obj!r} does not fit: {error}", path=path) from None
         if len(data) > self.most:
             raise StringError(f"{len(data)} bytes: the most is {self.most}", path=path)
         self.length._build(len(data), stream, context, path)
@@ -220,7 +229,7 @@ class Sized(AnyConstruct):
     encoding = ""
     size = "len"
 
-    def emit_contents(self, writer: BuildGen, data: str, size: str) -> None:
+    def emit_contents(self, writer: BuildGen, data: str, size: str) -> None:  # noqa: ARG002
         """Emits the writing of what comes after the length."""
         writer.line(f"w({data})")
 
@@ -228,11 +237,11 @@ class Sized(AnyConstruct):
         """The value of `buf[pos:stop]` as an expression; `views`: buf is a memoryview."""
         raise NotImplementedError
 
-    def from_wire(self, data: bytes, path: str) -> Any:
+    def from_wire(self, data: bytes) -> Any:
         """The value of the bytes."""
         raise NotImplementedError
 
-    def to_wire(self, value: Any, path: str) -> bytes:
+    def to_wire(self, value: Any) -> bytes:
         """The bytes of the value."""
         raise NotImplementedError
 
@@ -248,19 +257,11 @@ class String(Sized):
     def slice(self, views: bool) -> str:
         return "str(buf[pos:stop], 'utf-8')" if views else "buf[pos:stop].decode()"
 
-    def from_wire(self, data: bytes, path: str) -> str:
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise StringError(f"not UTF-8: {error.reason}", path=path) from None
+    def from_wire(self, data: bytes) -> str:
+        return data.decode()
 
-    def to_wire(self, value: Any, path: str) -> bytes:
-        if not isinstance(value, str):
-            raise StringError(f"a string is needed, not {value!r}", path=path)
-        try:
-            return value.encode()
-        except UnicodeEncodeError as error:
-            raise StringError(f"no UTF-8 for it: {error.reason}", path=path) from None
+    def to_wire(self, value: Any) -> bytes:
+        return str.encode(value)
 
 
 class ByteString(Sized):
@@ -269,13 +270,11 @@ class ByteString(Sized):
     def slice(self, views: bool) -> str:
         return "bytes(buf[pos:stop])" if views else "buf[pos:stop]"
 
-    def from_wire(self, data: bytes, path: str) -> bytes:
+    def from_wire(self, data: bytes) -> bytes:
         return data
 
-    def to_wire(self, value: Any, path: str) -> bytes:
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise StringError(f"bytes are needed, not {value!r}", path=path)
-        return bytes(value)
+    def to_wire(self, value: Any) -> bytes:
+        return b"".join((value,))  # bytes(value) would take a number for a size
 
 
 class RecordBytes(Sized):
@@ -291,10 +290,10 @@ class RecordBytes(Sized):
         with writer.block(f"if {size} > {int(self.length.compact)}:"):
             writer.line(f"add_records(chunks, out, {data})")
 
-    def from_wire(self, data: bytes, path: str) -> memoryview:
+    def from_wire(self, data: bytes) -> memoryview:
         return memoryview(data)
 
-    def to_wire(self, value: Any, path: str) -> bytes:
+    def to_wire(self, value: Any) -> bytes:
         if isinstance(value, list | tuple):
             return b"".join(map(chunk_bytes, value))
         return chunk_bytes(value)

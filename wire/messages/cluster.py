@@ -1,4 +1,7 @@
-"""Brokers and controllers of a cluster: registration, heartbeats, features, forwarding. KIP-500, KIP-584, KIP-590, KIP-631."""
+"""Brokers and controllers of a cluster: registration, heartbeats, features, forwarding.
+
+KIP-500, KIP-584, KIP-590, KIP-631.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`. KIP-98, KIP-848, KIP-932, KIP-1071."""
+"""Keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
+
+KIP-98, KIP-848, KIP-932, KIP-1071.
+"""
 
 from __future__ import annotations
 

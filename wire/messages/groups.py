@@ -1,4 +1,7 @@
-"""Classic groups: find the coordinator, join, sync, heartbeat, leave, describe, list, delete. KIP-62, KIP-345, KIP-394, KIP-518, KIP-848."""
+"""Classic groups: find the coordinator, join, sync, heartbeat, leave, describe, list, delete.
+
+KIP-62, KIP-345, KIP-394, KIP-518, KIP-848.
+"""
 
 from __future__ import annotations
 

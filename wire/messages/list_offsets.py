@@ -1,4 +1,7 @@
-"""ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp and by leader epoch. KIP-79, KIP-101, KIP-320, KIP-734."""
+"""ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp and by leader epoch.
+
+KIP-79, KIP-101, KIP-320, KIP-734.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Produce (0) and InitProducerId (22): records in, and the identity that makes them idempotent. KIP-98, KIP-360, KIP-890, KIP-951."""
+"""Produce (0) and InitProducerId (22): records in, and the identity that makes them idempotent.
+
+KIP-98, KIP-360, KIP-890, KIP-951.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Control records and files of a KRaft log: voters, leader changes, snapshot header and footer. KIP-595, KIP-630, KIP-853."""
+"""Control records and files of a KRaft log: voters, leader changes, snapshot header and footer.
+
+KIP-595, KIP-630, KIP-853.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""In-sync replicas, and the four pairs that Kafka 4 keeps only as numbers (no valid version). KIP-497, KIP-903, KIP-966."""
+"""In-sync replicas, and the four pairs that Kafka 4 keeps only as numbers (no valid version).
+
+KIP-497, KIP-903, KIP-966.
+"""
 
 from __future__ import annotations
 

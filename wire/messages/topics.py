@@ -1,4 +1,7 @@
-"""Topics and partitions: create, delete, extend, trim, move, elect. KIP-4, KIP-107, KIP-195, KIP-455, KIP-460, KIP-516."""
+"""Topics and partitions: create, delete, extend, trim, move, elect.
+
+KIP-4, KIP-107, KIP-195, KIP-455, KIP-460, KIP-516.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,111 @@
+"""Test vectors of messages: a value and its bytes, checked both ways through compiled and interpreted codec alike.
+
+A vector is one JSON object a line, `{"message": "ProduceRequestData", "version": 9, "value": {...}, "hex": "..."}`,
+with the value in the shape of Kafka's JsonConverter. Records that Kafka wrote before it converted them stand there as
+"": such a vector leaves their content open, and it is taken from the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from construct import ConstructError
+
+from wire.codec import holds_records
+from wire.errors import KafkaError, ProtocolError
+from wire.json_form import from_json, json_name, to_json
+from wire.registry import message_named
+
+if TYPE_CHECKING:
+    from wire.schema import Message, Struct
+
+FAILURES = (ProtocolError, KafkaError, ValueError, ConstructError)
+
+
+def check_line(line: str) -> str | None:
+    """What is wrong with one vector, in a sentence; None when it holds both ways. Never raises."""
+    try:
+        vector = json.loads(line)
+        name, version = vector["message"], vector["version"]
+        value, data = vector["value"], bytes.fromhex(vector["hex"])
+    except (ValueError, KeyError, TypeError) as error:
+        return f"not a vector: {error!r}"
+    try:
+        message_class = message_named(name)
+    except (KeyError, AttributeError):
+        return f"{name}: no such message"
+    if not isinstance(version, int) or version not in message_class.versions:
+        return f"{name} v{version}: no such version"
+    wrong = check(message_class, version, value, data)
+    return f"{name} v{version}: {wrong}" if wrong else None
+
+
+def check(message_class: type[Message], version: int, value: Mapping[str, Any], data: bytes) -> str | None:
+    """What is wrong with a vector, in a sentence; None when it holds both ways."""
+    plain = message_class.at(version)
+    readers: dict[str, Callable[[bytes], Message]] = {
+        "compiled": lambda source: message_class.decode(source, version),
+        "interpreted": plain.parse,
+    }
+    for how, read in readers.items():
+        try:
+            decoded = read(data)
+            found = to_json(decoded, version)
+        except FAILURES as error:
+            return f"does not decode ({how}): {error}"
+        value = _with_records(message_class, value, found)
+        if _canonical(found) != _canonical(value):
+            return f"decodes ({how}) to {_first_difference(value, found)}"
+    return _check_encoding(message_class, version, value, data)
+
+
+def _check_encoding(message_class: type[Message], version: int, value: Mapping[str, Any], data: bytes) -> str | None:
+    writers: dict[str, Callable[[Message], bytes]] = {
+        "compiled": lambda message: message.encode(version),
+        "interpreted": message_class.at(version).build,
+    }
+    for how, write in writers.items():
+        try:
+            encoded = write(from_json(message_class, value, version))
+        except FAILURES as error:
+            return f"does not encode ({how}): {error}"
+        if encoded != data:
+            at = next((n for n, (a, b) in enumerate(zip(encoded, data, strict=False)) if a != b), None)
+            where = f"at byte {at}" if at is not None else f"in length: {len(encoded)} for {len(data)}"
+            return f"encodes ({how}) to other bytes, {where}"
+    return None
+
+
+def _with_records(struct_class: type[Struct], value: Any, found: Any) -> Any:
+    """The value, with the found records where it has "" for them."""
+    if not isinstance(value, dict) or not isinstance(found, dict) or not holds_records(struct_class.declared):
+        return value
+    filled = dict(value)
+    for field in struct_class.declared:
+        name = json_name(field.name)
+        old, new = value.get(name), found.get(name)
+        if field.kind == "records" and old == "" and isinstance(new, str):
+            filled[name] = new
+        elif field.kind == "array" and field.struct_class and isinstance(old, list) and isinstance(new, list):
+            inner = field.struct_class
+            filled[name] = [_with_records(inner, *pair) for pair in zip(old, new, strict=False)] + old[len(new) :]
+    return filled
+
+
+def _canonical(value: object) -> str:
+    """Text that tells 1 from true and from 1.0, which == does not."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _first_difference(wanted: Any, found: Any, where: str = "") -> str:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted(wanted.keys() | found.keys()):
+            if _canonical(wanted.get(key, "(nothing)")) != _canonical(found.get(key, "(nothing)")):
+                return _first_difference(wanted.get(key, "(nothing)"), found.get(key, "(nothing)"), f"{where}.{key}")
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for n, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            if _canonical(one) != _canonical(other):
+                return _first_difference(one, other, f"{where}[{n}]")
+    return f"{where.lstrip('.') or 'the value'} = {json.dumps(found)} where {json.dumps(wanted)} is expected"
