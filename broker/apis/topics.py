@@ -1,0 +1,86 @@
+"""CreateTopics (19), DeleteTopics (20) and CreatePartitions (37). KIP-4, KIP-195, KIP-464, KIP-516, KIP-525, KIP-599.
+
+CreateTopics: v4 defaults of -1, v5 the topic's configs in the answer, v7 topic ids. DeleteTopics: v3
+TOPIC_DELETION_DISABLED, v6 by topic id. Topics are in force, their logs open, when the answer leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from broker.config_keys.general import DELETE_TOPIC_ENABLE
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.topics import (
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+
+FIRST_VERSION_WITH_DELETION_DISABLED = 3
+
+
+def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+            for topic in request.topics
+        ]
+    )
+
+
+@api(CreateTopicsRequest, on_error=_creation_failed)
+def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Create each topic that can be."""
+    controller = ctx.broker.controller
+    return controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
+
+
+def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    results = [
+        DeletableTopicResult(name=name, error_code=error.code, error_message=error.message)
+        for name in request.topic_names
+    ]
+    results += [
+        DeletableTopicResult(
+            name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.message
+        )
+        for topic in request.topics
+    ]
+    return DeleteTopicsResponse(responses=results)
+
+
+@api(DeleteTopicsRequest, on_error=_deletion_failed)
+def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Delete each topic that is there."""
+    if not ctx.broker.config[DELETE_TOPIC_ENABLE]:
+        if ctx.api_version < FIRST_VERSION_WITH_DELETION_DISABLED:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    controller = ctx.broker.controller
+    return controller.commit(controller.local.delete_topics(request))
+
+
+def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+            for topic in request.topics
+        ]
+    )
+
+
+@api(CreatePartitionsRequest, on_error=_extension_failed)
+def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Add partitions to each topic that can have them."""
+    controller = ctx.broker.controller
+    return controller.commit(controller.local.create_partitions(request))

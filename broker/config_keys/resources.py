@@ -1,0 +1,88 @@
+"""Config keys of groups (KIP-848, KIP-932, KIP-1071) and of client metrics subscriptions (KIP-714).
+
+They are kept and described; nothing acts on them until the protocols they belong to are there. A group key's
+default is the broker key `group.<name>`, where there is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
+
+_INHERITED: Final = {
+    "consumer.assignment.interval.ms": "Shortest time between two assignments of the group.",
+    "consumer.assignor.offload.enable": "Whether assignments of the group are computed in the background.",
+    "consumer.heartbeat.interval.ms": "Heartbeat interval told to the group's members.",
+    "consumer.session.timeout.ms": "Time without heartbeat after which a member is removed.",
+    "share.assignment.interval.ms": "Shortest time between two assignments of the share group.",
+    "share.assignor.offload.enable": "Whether assignments of the share group are computed in the background.",
+    "share.delivery.count.limit": "How often a record is delivered at most.",
+    "share.heartbeat.interval.ms": "Heartbeat interval told to the share group's members.",
+    "share.partition.max.record.locks": "Most records of one partition that the group holds locked.",
+    "share.record.lock.duration.ms": "Time a record stays locked for the member that acquired it.",
+    "share.session.timeout.ms": "Time without heartbeat after which a member of the share group is removed.",
+    "streams.assignment.interval.ms": "Shortest time between two assignments of the streams group.",
+    "streams.assignor.offload.enable": "Whether assignments of the streams group are computed in the background.",
+    "streams.heartbeat.interval.ms": "Heartbeat interval told to the streams group's members.",
+    "streams.initial.rebalance.delay.ms": "Time the empty group waits for more members before its first rebalance.",
+    "streams.num.standby.replicas": "Standby replicas of each task.",
+    "streams.session.timeout.ms": "Time without heartbeat after which a member of the streams group is removed.",
+}
+
+SHARE_AUTO_OFFSET_RESET = string(
+    "share.auto.offset.reset",
+    "latest",
+    "",
+    MEDIUM,
+    "Where a share group starts that has no position: latest, earliest or by_duration:PnDTnHnMn.nS.",
+)
+SHARE_ISOLATION_LEVEL = string(
+    "share.isolation.level",
+    "read_uncommitted",
+    "[read_committed, read_uncommitted]",
+    MEDIUM,
+    "Whether the share group is given records of transactions that are not committed.",
+)
+SHARE_RENEW_ACKNOWLEDGE_ENABLE = boolean(
+    "share.renew.acknowledge.enable", True, MEDIUM, "Whether members may renew the lock of a record."
+)
+ERRORS_DEADLETTERQUEUE_TOPIC_NAME = string(
+    "errors.deadletterqueue.topic.name", "", "", MEDIUM, "Topic for records that could not be delivered."
+)
+ERRORS_DEADLETTERQUEUE_COPY_RECORD_ENABLE = boolean(
+    "errors.deadletterqueue.copy.record.enable",
+    False,
+    MEDIUM,
+    "Whether undeliverable records are copied whole, with key and value.",
+)
+
+CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
+    key.name: key
+    for key in (
+        list_of("metrics", (), "", MEDIUM, "Prefixes of the metrics a subscription asks for; * is all."),
+        integer("interval.ms", 300_000, "[100,...,3600000]", MEDIUM, "Time between two pushes of a client."),
+        list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs."),
+    )
+}
+"""Keys of client metrics subscriptions."""
+
+
+def broker_synonym(name: str) -> str | None:
+    """The broker key that gives a group key's default; None where there is none."""
+    return f"group.{name}" if name in _INHERITED else None
+
+
+def _inherited(name: str, doc: str) -> ConfigKey[Any]:
+    broker_key = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}[f"group.{name}"]
+    return ConfigKey(
+        broker_key.type, name, broker_key.default, broker_key.valid, MEDIUM, broker_key.dynamic, doc, used=False
+    )
+
+
+GROUP_KEYS: Final[dict[str, ConfigKey[Any]]] = {
+    **{name: _inherited(name, doc) for name, doc in _INHERITED.items()},
+    **{key.name: key for key in list(globals().values()) if isinstance(key, ConfigKey)},
+}
+"""Keys of groups, of all three kinds."""

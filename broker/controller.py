@@ -1,0 +1,186 @@
+"""The controller inside a single node: requests become records of the metadata log, and their effects follow at once.
+
+Every change goes one way: judged by `LocalController`, written and synced by `MetadataLog`, replayed into the
+image, followed by partitions and configuration, answered. So whoever was answered finds what was asked for, and a
+restart finds it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from broker.config_keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from broker.config_keys.groups import (
+    OFFSETS_TOPIC_NUM_PARTITIONS,
+    OFFSETS_TOPIC_REPLICATION_FACTOR,
+    OFFSETS_TOPIC_SEGMENT_BYTES,
+)
+from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS, broker_synonym
+from broker.listeners import Endpoint
+from broker.metadata_log import MetadataLog
+from broker.server_config import UNUSED
+from coord.cluster.config_schema import ConfigSchema
+from coord.cluster.image import BROKER, TOPIC, ClusterDelta, ClusterImage
+from coord.cluster.local_controller import SUPPORTED_FEATURES, LocalController, Outcome
+from coord.cluster.topic_changes import TopicDefaults
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
+from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.metadata_records import BrokerEndpoint
+from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from wire.types import uuid_from_text
+
+if TYPE_CHECKING:
+    from broker.context import Broker
+
+R = TypeVar("R")
+
+logger = logging.getLogger("kafka.server.Controller")
+
+_TOPIC_SYNONYMS: Final = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
+_WILDCARDS: Final = {"", "0.0.0.0", "::"}
+
+
+class Controller:
+    """Changes the cluster's metadata and makes the broker follow."""
+
+    supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
+    """Feature levels this broker can work with, lowest and highest."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._log = MetadataLog(broker)
+        self._warned: set[tuple[int, str]] = set()
+        self.on_config_change: list[Callable[[set[str]], None]] = []
+        """Called with the names of broker configs that a request has changed, after they are in force."""
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as of now."""
+        return self._log.image
+
+    def open(self) -> None:
+        """Read the metadata; a new log gets its first records, after a crash every partition a new leader epoch."""
+        self._log.open()
+        broker = self._broker
+        schema = ConfigSchema(
+            topic_keys=TOPIC_KEYS,
+            broker_keys={**BROKER_KEYS, **DYNAMIC_ONLY_KEYS},
+            group_keys=GROUP_KEYS,
+            client_metrics_keys=CLIENT_METRICS_KEYS,
+            topic_synonyms=SYNONYMS,
+            check_topic=check_topic_configs,
+            group_synonym=broker_synonym,
+        )
+        self.local = LocalController(self.image, schema, broker.config, broker.node_id, broker.log_dirs.new_id)
+        if self._log.is_new:
+            self._log.write(self.local.bootstrap_records(), sync=False)
+        elif not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs):
+            self._log.write(self.local.new_leader_epochs(), sync=False)
+        self._take_over_configs()
+
+    def register_broker(self, listeners: Sequence[Endpoint]) -> None:
+        """Make this node known, with its bound addresses and its log directories. Syncs what `open` has written."""
+        broker = self._broker
+        advertised = broker.config.advertised_listeners
+        endpoints = [advertised.get(listener.name, listener) for listener in listeners]
+        records = self.local.register_broker(
+            incarnation_id=broker.log_dirs.new_id(),
+            endpoints=[
+                BrokerEndpoint(
+                    name=endpoint.name,
+                    host="localhost" if endpoint.host in _WILDCARDS else endpoint.host,
+                    port=endpoint.port,
+                )
+                for endpoint in endpoints
+            ],
+            directories=[uuid_from_text(log_dir.directory_id) for log_dir in broker.log_dirs.dirs],
+            rack=broker.config[BROKER_RACK],
+            epoch=self._log.end_offset,
+        )
+        self._log.write(records)
+
+    def commit(self, outcome: Outcome[R]) -> R:
+        """Put an outcome in force and give its response; KafkaError when the metadata log cannot be written."""
+        if outcome.records:
+            self._follow(self._log.write(outcome.records))
+        return outcome.response
+
+    def _follow(self, delta: ClusterDelta) -> None:
+        self._broker.partitions.apply(self.image, delta)
+        for kind, name in delta.changed_configs:
+            self._warn_unused(kind, name)
+        if any(kind == BROKER for kind, _ in delta.changed_configs):
+            changed = self._take_over_configs()
+            if changed & _TOPIC_SYNONYMS:
+                self._broker.partitions.update_configs(self.image)
+            for listener in self.on_config_change:
+                listener(changed)
+
+    def _take_over_configs(self) -> set[str]:
+        """Put the dynamic configs of the image in force."""
+        own = self.image.config(BROKER, str(self._broker.node_id))
+        return self._broker.config.set_dynamic(own, self.image.config(BROKER, ""))
+
+    def _warn_unused(self, kind: int, name: str) -> None:
+        """Say once of every config that was set and does nothing here."""
+        keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS if kind == BROKER else GROUP_KEYS
+        for config in self.image.config(kind, name):
+            key = keys.get(config)
+            if key is not None and not key.used and (kind, config) not in self._warned:
+                self._warned.add((kind, config))
+                logger.warning("Config %s (set on %r) is %s", config, name, UNUSED)
+
+    # What the broker itself asks for
+
+    def topic_defaults(self) -> TopicDefaults:
+        """What a topic gets that asks for nothing in particular."""
+        config = self._broker.config
+        return TopicDefaults(config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR])
+
+    def auto_create_topic(self, name: str) -> None:
+        """Create a topic because someone asked for it; one that is there already is fine. KafkaError says why not."""
+        self.auto_create([name])
+        if name not in self.image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def auto_create(self, names: Iterable[str]) -> None:
+        """Create the topics that are missing, together. KafkaError of the first that cannot be; the others are made."""
+        missing = [self._automatic_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
+        if not missing:
+            return
+        request = CreateTopicsRequest(topics=missing)
+        response = self.commit(self.local.create_topics(request, self.topic_defaults()))
+        for result in response.topics:
+            if result.error_code:
+                raise KafkaError(ErrorCode(result.error_code), result.error_message)
+
+    def _automatic_topic(self, name: str) -> CreatableTopic:
+        """What a topic looks like that is created without anyone saying how."""
+        config = self._broker.config
+        if name == GROUP_METADATA_TOPIC:
+            configs = {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config[OFFSETS_TOPIC_SEGMENT_BYTES]),
+            }
+            return CreatableTopic(
+                name=name,
+                num_partitions=config[OFFSETS_TOPIC_NUM_PARTITIONS],
+                replication_factor=config[OFFSETS_TOPIC_REPLICATION_FACTOR],
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            )
+        if name in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Nothing uses the internal topic {name} yet.")
+        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+    def allocate_producer_ids(self) -> tuple[int, int]:
+        """A block of producer ids that nobody ever had: the first, and how many."""
+        broker_id = self._broker.node_id
+        registered = self.image.brokers.get(broker_id)
+        records, block = self.local.allocate_producer_ids(broker_id, -1 if registered is None else registered.epoch)
+        self.commit(Outcome(records, None))
+        return block.start, len(block)

@@ -1,0 +1,176 @@
+"""`__cluster_metadata-0`: the log of the cluster's metadata, read at start and synced with every write.
+
+The log has Kafka's format and the fixed topic id 00..01, so that Kafka's tools read it. Each start is a new epoch
+and begins with a LeaderChange record, as in a quorum of one. When the log has grown by
+metadata.log.max.record.bytes.between.snapshots, the image is written as `<offset>-<epoch>.checkpoint` beside the
+segments, and what it covers is let go. After a failed sync the state on disk is unknown: the log takes no more
+writes. KIP-595, KIP-630.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.config_keys.controller import (
+    METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
+    METADATA_LOG_SEGMENT_BYTES,
+    METADATA_LOG_SEGMENT_MS,
+)
+from coord.cluster.image import ClusterDelta, ClusterImage
+from coord.cluster.metadata_serde import (
+    build_metadata_batch,
+    leader_change_batch,
+    parse_checkpoint_name,
+    replay_batches,
+)
+from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from storage.log_config import LogConfig
+from wire.configdef import INT_MAX
+from wire.errors import ErrorCode, KafkaError
+from wire.schema import Message
+from wire.types import ONE_UUID
+
+if TYPE_CHECKING:
+    from broker.context import Broker
+
+logger = logging.getLogger("kafka.server.MetadataLog")
+
+READ_BYTES: Final = 1 << 20
+
+
+class MetadataLog:
+    """The log and the image that its records make."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.image = ClusterImage()
+        self._is_dead = False
+
+    def open(self) -> None:
+        """Load the newest snapshot and replay what follows it, then begin a new epoch."""
+        broker = self._broker
+        self._log = broker.log_dirs.open_log(
+            CLUSTER_METADATA_TOPIC, 0, self._config(), topic_id=ONE_UUID, now_ms=broker.now_ms(), now=broker.now()
+        )
+        self._load_snapshot()
+        offset = self.image.offset + 1
+        delta = ClusterDelta()
+        while offset < self._log.log_end_offset:
+            read = self._log.read(offset, READ_BYTES, limit_offset=self._log.log_end_offset, min_one_batch=True)
+            if read.slice is None:
+                break
+            replay_batches(read.slice.read(), self.image, delta)
+            offset = self.image.offset + 1
+        self._snapshot_size = self._log.size_bytes
+        self._begin_epoch()
+
+    def _config(self) -> LogConfig:
+        config = LogConfig()
+        config.segment_bytes = self._broker.config[METADATA_LOG_SEGMENT_BYTES]
+        config.segment_ms = self._broker.config[METADATA_LOG_SEGMENT_MS]
+        config.max_message_bytes = INT_MAX
+        return config
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written to this log."""
+        return not self.image.features
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record will have."""
+        return self._log.log_end_offset
+
+    def _begin_epoch(self) -> None:
+        self.image.epoch += 1
+        batch = leader_change_batch(
+            leader_id=self._broker.node_id, epoch=self.image.epoch, now_ms=self._broker.now_ms()
+        )
+        self._append(batch)
+        self.image.offset = self._log.log_end_offset - 1
+
+    def write(self, records: Sequence[Message], *, sync: bool = True) -> ClusterDelta:
+        """Append records as one batch, make them durable, replay them; what they changed.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when the disk fails: nothing has changed then. `sync=False` leaves the sync to
+        the next write: for records that nobody has been told of.
+        """
+        delta = ClusterDelta()
+        if not records:
+            return delta
+        self._append(build_metadata_batch(records, epoch=self.image.epoch, now_ms=self._broker.now_ms()))
+        if sync:
+            self.sync()
+        for record in records:
+            self.image.replay(record, delta)
+        self.image.offset = self._log.log_end_offset - 1
+        self._snapshot_if_due()
+        return delta
+
+    def _append(self, batch: bytes) -> None:
+        if self._is_dead:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log could not be synced and is closed.")
+        broker = self._broker
+        self._log.append_as_leader(
+            memoryview(bytearray(batch)),
+            leader_epoch=self.image.epoch,
+            now_ms=broker.now_ms(),
+            now=broker.now(),
+            origin="coordinator",
+        )
+        self._log.high_watermark = self._log.log_end_offset
+
+    def sync(self) -> None:
+        """Make everything written durable."""
+        try:
+            self._log.flush()
+        except KafkaError:
+            self._is_dead = True
+            raise
+
+    def _load_snapshot(self) -> None:
+        files, directory = self._log.files, self._log.directory
+        found = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
+        if found:
+            from coord.cluster.metadata_serde import load_checkpoint
+
+            (end_offset, epoch), name = max(found)
+            self.image = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
+
+    def _snapshot_if_due(self) -> None:
+        if (
+            self._log.size_bytes - self._snapshot_size
+            > self._broker.config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
+        ):
+            try:
+                self._snapshot()
+            except (OSError, KafkaError):
+                logger.exception("Cannot write a snapshot of the metadata; the log keeps all of it")
+
+    def _snapshot(self) -> None:
+        """Write the image as a checkpoint, then let go of older checkpoints and of the segments it covers."""
+        from coord.cluster.image_records import image_records
+        from coord.cluster.metadata_serde import build_checkpoint, checkpoint_name
+        from storage.checkpoints import replace_file
+
+        if self.image.is_in_transaction:
+            return
+        log, image, broker = self._log, self.image, self._broker
+        now_ms = broker.now_ms()
+        content = b"".join(
+            build_checkpoint(image_records(image), epoch=image.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
+        )
+        name = checkpoint_name(image.offset + 1, image.epoch)
+        replace_file(log.files, f"{log.directory}/{name}", content)
+        for other, _ in log.files.list_files(log.directory):
+            if parse_checkpoint_name(other) is not None and other != name:
+                log.files.unlink(f"{log.directory}/{other}")
+        log.roll(broker.now())
+        log.advance_log_start_offset(image.offset + 1)
+        broker.log_dirs.write_log_starts()
+        doomed = log.delete_segments_below(image.offset + 1)
+        broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
+        self._snapshot_size = log.size_bytes
+        logger.info("Wrote snapshot %s of the metadata", name)
