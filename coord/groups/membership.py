@@ -80,11 +80,27 @@ class Membership:
         if not group.supports(request.protocol_type, protocols):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if is_new_group:
-            self._groups[group.group_id] = group
-            result.records.append(records.group_metadata(group.group_id, group.to_record({})))
+            self._create(group, result)
         if request.member_id == UNKNOWN_MEMBER_ID:
             return self._join_new(group, request, ticket, context, at, result)
         return self._join_existing(group, request, ticket, context, at, result)
+
+    def _create(self, group: ClassicGroup, result: Result) -> None:
+        """Begin a group, in the log too; without its record it never was."""
+        self._groups[group.group_id] = group
+        result.records.append(records.group_metadata(group.group_id, group.to_record({})))
+
+        def undo(at: Moment) -> Result:
+            undone = Result()
+            for member in group.members.values():
+                error = join_error(UNKNOWN_MEMBER_ID, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                self._rebalance.answer_join(member, error, undone)
+            self._rebalance.forget(group)
+            del self._groups[group.group_id]
+            group.become(GroupState.DEAD, at)
+            return undone
+
+        result.on_failure(undo)
 
     def _check_join(self, request: JoinGroupRequest) -> None:
         config = self._config

@@ -90,6 +90,9 @@ def test_a_group_is_in_the_log_from_its_first_join_on(driver):
 def test_when_the_first_record_cannot_be_written_the_member_hears_of_it(driver):
     driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR
     assert driver.code(driver.join()) is ErrorCode.NOT_COORDINATOR
+    assert driver.code(driver.join(context=OLD)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driver.coordinator.groups == {}
+    assert driver.coordinator.next_deadline() is None
 
 
 class TestFirstRebalance:
