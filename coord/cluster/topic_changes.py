@@ -204,7 +204,8 @@ class TopicChanges:
         if topic.count < existing:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"The topic {topic.name} currently has {existing} partition(s); {topic.count} would not be an increase.",
+                f"The topic {topic.name} currently has {existing} partition(s); "
+                f"{topic.count} would not be an increase.",
             )
         self._count(topic.count - existing)
         factor = len(found.partitions[0].replicas)
