@@ -118,19 +118,20 @@ class Array(AnyConstruct):
 
 
 class NullableStruct(AnyConstruct):
-    """A byte, less than 0 for null, then the struct (KIP-893)."""
+    """A byte, 1 before the struct, -1 for null (KIP-893); in a tagged field null is 0, as Kafka's classes write it."""
 
     min_size = 1
 
-    def __init__(self, subcon: Any) -> None:
+    def __init__(self, subcon: Any, tagged: bool = False) -> None:
         super().__init__()
         self.subcon = subcon
+        self.null = 0 if tagged else -1
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        return None if INT8._parse(stream, context, path) < 0 else self.subcon._parse(stream, context, path)
+        return None if INT8._parse(stream, context, path) <= self.null else self.subcon._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        INT8._build(-1 if obj is None else 1, stream, context, path)
+        INT8._build(self.null if obj is None else 1, stream, context, path)
         if obj is not None:
             self.subcon._build(obj, stream, context, path)
         return obj
@@ -141,7 +142,7 @@ class NullableStruct(AnyConstruct):
         present = reader.name("n")
         reader.cell("b", present)
         reader.flush()
-        with reader.block(f"if {present} < 0:"):
+        with reader.block(f"if {present} <= {self.null}:"):
             reader.line(f"{target} = None")
         with reader.block("else:"):
             reader.read(self.subcon, target)
@@ -153,7 +154,7 @@ class NullableStruct(AnyConstruct):
         source = writer.source
         writer.flush()
         with writer.block(f"if {source} is None:"):
-            writer.cell("b", "-1")
+            writer.cell("b", str(self.null))
             writer.flush()
         with writer.block("else:"):
             writer.cell("b", "1")

@@ -56,7 +56,7 @@ def _field_construct(field: Field, version: int, flexible: bool) -> AnyConstruct
     if field.kind == "struct":
         assert field.struct_class is not None
         inner = construct_of(field.struct_class, version, flexible)
-        return NullableStruct(inner) if nullable else inner
+        return NullableStruct(inner, tagged=field.tag >= 0) if nullable else inner
     return _primitive(field.kind, flexible and field.compact, nullable)
 
 

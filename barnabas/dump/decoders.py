@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.dump.item import Decoded, Decoder, Fields
-from barnabas.dump.message_json import to_json
 from wire.errors import KafkaError, ProtocolError
+from wire.json_form import to_json
 from wire.records import ControlRecordType, Record
 
 if TYPE_CHECKING:
