@@ -128,9 +128,11 @@ class Controller:
     def _warn_unused(self, kind: int, name: str) -> None:
         """Say once of every config that was set and does nothing here."""
         keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS if kind == BROKER else GROUP_KEYS
-        for config in self.image.config(kind, name):
+        for config, value in self.image.config(kind, name).items():
             key = keys.get(config)
-            if key is not None and not key.used and (kind, config) not in self._warned:
+            if key is None or key.used or key.parse(value) == key.default:
+                continue
+            if (kind, config) not in self._warned:
                 self._warned.add((kind, config))
                 logger.warning("Config %s (set on %r) is %s", config, name, UNUSED)
 

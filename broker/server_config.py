@@ -130,7 +130,6 @@ class ServerConfig:
         defaults: dict[str, str] = {}
         for topic_key, synonyms in SYNONYMS.items():
             for name, factor in synonyms:
-                text = self._text(name)
                 if self._text(name) is not None:
                     value = self[BROKER_KEYS[name]]
                     scaled = value if factor == 1 else max(-1, value * factor)

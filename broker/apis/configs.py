@@ -136,7 +136,9 @@ def _logger_names() -> list[str]:
 
 
 def _describe_loggers(ctx: RequestContext, asked: DescribeConfigsResource, *, synonyms: bool) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+    result = DescribeConfigsResult(
+        resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+    )
     try:
         _check_broker(ctx, asked.resource_name)
     except KafkaError as error:
@@ -158,7 +160,7 @@ def _alter_loggers(
     ctx: RequestContext, asked: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool
 ) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
     response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-        resource_type=asked.resource_type, resource_name=asked.resource_name
+        resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
     )
     try:
         _check_broker(ctx, asked.resource_name)

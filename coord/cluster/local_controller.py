@@ -164,7 +164,7 @@ class LocalController:
         for asked in request.resources:
             resource = (asked.resource_type, asked.resource_name)
             response = AlterConfigsResponseAlterConfigsResourceResponse(
-                resource_type=asked.resource_type, resource_name=asked.resource_name
+                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
             )
             try:
                 _check_once(resource, twice)
@@ -184,7 +184,7 @@ class LocalController:
         for asked in request.resources:
             resource = (asked.resource_type, asked.resource_name)
             response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                resource_type=asked.resource_type, resource_name=asked.resource_name
+                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
             )
             try:
                 _check_once(resource, twice)
@@ -199,7 +199,9 @@ class LocalController:
         """DescribeConfigs (32) of everything but broker loggers, which the broker knows itself."""
         results = []
         for asked in request.resources:
-            result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+            result = DescribeConfigsResult(
+                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+            )
             try:
                 result.configs = self._describer.describe(
                     (asked.resource_type, asked.resource_name),

@@ -86,6 +86,7 @@ class TopicChanges:
         return CreatableTopicResult(
             name=topic.name,
             topic_id=topic_id,
+            error_message=None,
             num_partitions=len(assignments),
             replication_factor=len(assignments[0]),
             configs=[
