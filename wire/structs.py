@@ -248,5 +248,7 @@ def _differs(code: StatementGen, field: Field, source: str) -> str:
     local = code.name("m")
     parts = [_differs(code, inner, f"{local}.{inner.name}") for inner in field.struct_class.declared]
     parts.append(f"{local}.unknown_tagged_fields")
+    if field.nullable != "none":
+        return " or ".join([f"({local} := {source}) is None", *parts])
     first = parts[0].replace(f"{local}.", f"({local} := {source}).", 1)
     return " or ".join([first, *parts[1:]])
