@@ -1,0 +1,213 @@
+"""Classic groups: FindCoordinator (10), JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14),
+DescribeGroups (15), ListGroups (16), DeleteGroups (42).
+
+FindCoordinator: v4 several keys (KIP-699), v6 share groups. JoinGroup: v4 member ids are required (KIP-394), v5
+static members, v7 protocol names may be null, v9 skips assignment (KIP-814). LeaveGroup: v3 several members.
+DescribeGroups: v3 authorised operations, v6 GROUP_ID_NOT_FOUND (KIP-1043). ListGroups: v4 states, v5 types. What the
+requests mean is in `coord.groups`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from broker.pending import Pending
+from coord.groups.context import ClientContext
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.groups import (
+    Coordinator,
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+    from broker.coordinators import Event
+
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+FIRST_VERSION_WITH_KEYS = 4
+FIRST_JOIN_WITH_NULL_PROTOCOL = 7
+FIRST_LEAVE_WITH_MEMBERS = 3
+
+GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
+"""Bit n stands for AclOperation n: read, delete, describe, describe and alter configs."""
+
+NO_TRANSACTIONS = "This broker does not coordinate transactions yet."
+NO_SHARE_GROUPS = "This broker does not coordinate share groups yet."
+
+
+def client_of(ctx: RequestContext) -> ClientContext:
+    """What coordinators may know of the client."""
+    return ClientContext(ctx.client_id or "", ctx.client_host, ctx.api_version)
+
+
+# ---- FindCoordinator
+
+
+@api(FindCoordinatorRequest)
+def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """On one node every coordinator is this broker; the first question creates `__consumer_offsets`."""
+    if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in keys])
+    found = _find(ctx, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type == TRANSACTION_KEY:
+            # The one error that no client library tries again until its time is up.
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+        if key_type == SHARE_KEY:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, NO_SHARE_GROUPS)
+        if key_type != GROUP_KEY:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type}.")
+        ctx.broker.coordinators.ensure_topic()
+    except KafkaError as error:
+        return Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message
+        )
+    node_id, host, port, _ = ctx.broker.endpoints(ctx)[0]
+    return Coordinator(key=key, node_id=node_id, host=host, port=port)
+
+
+# ---- membership
+
+
+@api(JoinGroupRequest)
+def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Pending:
+    """Answered when the group's next generation begins."""
+    pending = Pending()
+    knows_null = ctx.api_version >= FIRST_JOIN_WITH_NULL_PROTOCOL
+
+    def answer(response: JoinGroupResponse) -> None:
+        if response.protocol_name is None and not knows_null:
+            response.protocol_name = ""
+        pending.resolve(response)
+
+    client = client_of(ctx)
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.join(request, answer, client, at))
+    return pending
+
+
+@api(SyncGroupRequest)
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending:
+    """Answered when the leader's assignment is in the log."""
+    pending = Pending()
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, pending.resolve, at))
+    return pending
+
+
+@api(HeartbeatRequest)
+def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Pending:
+    """Renews the member's session."""
+    pending = Pending()
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.heartbeat(request, pending.resolve, at))
+    return pending
+
+
+@api(LeaveGroupRequest)
+def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Pending:
+    """Removes one member (up to v2) or several."""
+    pending = Pending()
+    has_members = ctx.api_version >= FIRST_LEAVE_WITH_MEMBERS
+    if not has_members:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+
+    def answer(response: LeaveGroupResponse) -> None:
+        if not has_members and response.members:
+            response = LeaveGroupResponse(error_code=response.members[0].error_code)
+        pending.resolve(response)
+
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.leave(request, answer, at))
+    return pending
+
+
+# ---- administration
+
+
+def _no_group_described(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[
+            DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
+            for group_id in request.groups
+        ]
+    )
+
+
+@api(DescribeGroupsRequest, on_error=_no_group_described)
+def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """State, members and assignments of each group."""
+    response = DescribeGroupsResponse(groups=[_describe(ctx, group_id) for group_id in request.groups])
+    if request.include_authorized_operations:
+        for group in response.groups:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return response
+
+
+def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    try:
+        return ctx.broker.coordinators.of_group(group_id).describe(group_id, ctx.api_version)
+    except KafkaError as error:
+        return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
+
+
+@api(ListGroupsRequest)
+def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Every group that has the wanted state and type."""
+    return ListGroupsResponse(
+        groups=[
+            group
+            for coordinator in ctx.broker.coordinators
+            for group in coordinator.list_groups(request.states_filter, request.types_filter)
+        ]
+    )
+
+
+def _no_group_deleted(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[_not_deleted(group_id, error) for group_id in request.groups_names])
+
+
+def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=int(error.code), error_message=error.message)
+
+
+def _deletion(group_id: str, response: DeleteGroupsResponse) -> Event:
+    return lambda groups, _: groups.delete_group(group_id, response.results.append)
+
+
+@api(DeleteGroupsRequest, on_error=_no_group_deleted)
+def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Removes empty groups with their offsets."""
+    response = DeleteGroupsResponse()
+    coordinators = ctx.broker.coordinators
+    for group_id in dict.fromkeys(request.groups_names):
+        try:
+            coordinators.handle(group_id, _deletion(group_id, response))
+        except KafkaError as error:
+            response.results.append(_not_deleted(group_id, error))
+    return response
