@@ -75,6 +75,11 @@ class Timers:
             heapq.heappop(heap)
         return heap[0][0] if heap else inf
 
+    def is_due(self, now: float) -> bool:
+        """Whether a moment has come that the task has not served yet."""
+        heap = self._heap
+        return bool(heap) and heap[0][0] <= now
+
     async def run(self) -> None:
         """Serve the deadlines until cancelled."""
         while True:

@@ -1,0 +1,134 @@
+"""Which sockets are ready: epoll where there is one, else what `selectors` finds.
+
+Both answer with (target, ready) pairs, where the target is whatever was registered with the descriptor. epoll is used bare since
+`selectors` costs more than the system call itself.
+"""
+
+from __future__ import annotations
+
+import select
+import selectors
+from typing import Protocol
+
+READ = 1
+WRITE = 2
+
+
+class Poller(Protocol):
+    """What the reactor asks of the system."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when something is ready."""
+
+    def register(self, fd: int, interest: int, target: object) -> None:
+        """Watch a descriptor."""
+
+    def modify(self, fd: int, interest: int, target: object) -> None:
+        """Watch it for something else."""
+
+    def unregister(self, fd: int) -> None:
+        """Watch it no more."""
+
+    def poll(self, timeout_s: float) -> list[tuple[object, int]]:
+        """What is ready, waiting up to `timeout_s` seconds for the first; READ stands for errors and hang-ups too."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class EpollPoller:
+    """Linux."""
+
+    __slots__ = ("_epoll", "_targets")
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._targets: dict[int, object] = {}
+
+    def fileno(self) -> int:
+        """The epoll descriptor."""
+        return self._epoll.fileno()
+
+    def register(self, fd: int, interest: int, target: object) -> None:
+        """Watch a descriptor."""
+        self._epoll.register(fd, _EPOLL_OF[interest])
+        self._targets[fd] = target
+
+    def modify(self, fd: int, interest: int, target: object) -> None:
+        """Watch it for something else."""
+        self._epoll.modify(fd, _EPOLL_OF[interest])
+        self._targets[fd] = target
+
+    def unregister(self, fd: int) -> None:
+        """Watch it no more."""
+        del self._targets[fd]
+        self._epoll.unregister(fd)
+
+    def poll(self, timeout_s: float) -> list[tuple[object, int]]:
+        """What is ready."""
+        targets = self._targets
+        return [
+            (targets[fd], (READ if mask & ~select.EPOLLOUT else 0) | (WRITE if mask & select.EPOLLOUT else 0))
+            for fd, mask in self._epoll.poll(timeout_s)
+        ]
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        self._targets.clear()
+        self._epoll.close()
+
+
+class SelectorPoller:
+    """Other systems: kqueue where there is one."""
+
+    __slots__ = ("_selector",)
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def fileno(self) -> int:
+        """The selector's descriptor; OSError where it has none."""
+        fileno = getattr(self._selector, "fileno", None)
+        if fileno is None:
+            raise OSError("this system's selector cannot be waited for")
+        return int(fileno())
+
+    def register(self, fd: int, interest: int, target: object) -> None:
+        """Watch a descriptor."""
+        self._selector.register(fd, _SELECT_OF[interest], target)
+
+    def modify(self, fd: int, interest: int, target: object) -> None:
+        """Watch it for something else."""
+        self._selector.modify(fd, _SELECT_OF[interest], target)
+
+    def unregister(self, fd: int) -> None:
+        """Watch it no more."""
+        self._selector.unregister(fd)
+
+    def poll(self, timeout_s: float) -> list[tuple[object, int]]:
+        """What is ready."""
+        return [
+            (
+                key.data,
+                (READ if ready & selectors.EVENT_READ else 0) | (WRITE if ready & selectors.EVENT_WRITE else 0),
+            )
+            for key, ready in self._selector.select(timeout_s)
+        ]
+
+    def close(self) -> None:
+        """Close the selector."""
+        self._selector.close()
+
+
+_EPOLL = hasattr(select, "epoll")
+_EPOLL_OF = {READ: select.EPOLLIN, WRITE: select.EPOLLOUT, READ | WRITE: select.EPOLLIN | select.EPOLLOUT} if _EPOLL else {}
+_SELECT_OF = {
+    READ: selectors.EVENT_READ,
+    WRITE: selectors.EVENT_WRITE,
+    READ | WRITE: selectors.EVENT_READ | selectors.EVENT_WRITE,
+}
+
+
+def make_poller() -> Poller:
+    """The best this system has."""
+    return EpollPoller() if _EPOLL else SelectorPoller()
