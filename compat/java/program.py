@@ -1,0 +1,47 @@
+"""Compiles and runs `src/Compat.java` with the Java client's jars.
+
+python -m compat.java.program HOST:PORT [SCENARIO...]
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from compat.jars import ROOT, classpath
+
+FOLDER = Path(__file__).resolve().parent
+POM = FOLDER / "pom.xml"
+RUN_TIMEOUT_S = 600
+
+
+def compiled(source: Path, pom: Path) -> Path:
+    """The folder with the classes of one Java source, compiled now unless this very source was compiled before."""
+    digest = hashlib.sha256(source.read_bytes() + pom.read_bytes()).hexdigest()[:16]
+    target = ROOT / ".cache" / "classes" / f"{source.stem}-{digest}"
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / "done").exists():
+            subprocess.run(["javac", "-cp", classpath(pom), "-d", str(target), str(source)], check=True)
+            (target / "done").touch()
+    return target
+
+
+def command(bootstrap: str, *scenarios: str) -> list[str]:
+    """The command line that runs the scenarios (all by default) against a broker."""
+    classes = compiled(FOLDER / "src" / "Compat.java", POM)
+    java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    return [*java, "-cp", f"{classes}:{classpath(POM)}", "Compat", bootstrap, *scenarios]
+
+
+def main() -> int:
+    """Run the scenarios and show their outcome."""
+    return subprocess.run(command(*sys.argv[1:]), check=False, timeout=RUN_TIMEOUT_S).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,613 @@
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Properties;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.GroupListing;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
+import org.apache.kafka.common.errors.InvalidPartitionsException;
+import org.apache.kafka.common.errors.InvalidTopicException;
+import org.apache.kafka.common.errors.RecordTooLargeException;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * The Java client against a broker: {@code java Compat HOST:PORT [SCENARIO...]}.
+ *
+ * Runs each scenario (all of them by default) and prints {@code PASS name} or {@code FAIL name reason}; the exit code is the
+ * number of failures. Every scenario uses topics and groups of its own, so that runs may share a broker.
+ */
+public final class Compat {
+    private interface Scenario {
+        void run() throws Exception;
+    }
+
+    private static final Duration PATIENCE = Duration.ofSeconds(45);
+    private static final long EPOCH = 1_700_000_000_000L;
+
+    private final String bootstrap;
+    private final Admin admin;
+    private final Map<String, Scenario> scenarios = new LinkedHashMap<>();
+    private final List<AutoCloseable> opened = new ArrayList<>();
+
+    private Compat(String bootstrap) {
+        this.bootstrap = bootstrap;
+        this.admin = Admin.create(properties());
+        for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
+            scenarios.put("roundtrip_" + codec, () -> roundTrip(codec));
+        }
+        for (String acks : List.of("0", "1", "all")) {
+            scenarios.put("acks_" + acks, () -> acks(acks));
+        }
+        scenarios.put("idempotent_order", this::idempotentOrder);
+        scenarios.put("message_too_large", this::messageTooLarge);
+        scenarios.put("big_records", this::bigRecords);
+        scenarios.put("null_key_and_value", this::nullKeyAndValue);
+        scenarios.put("offsets_for_times", this::offsetsForTimes);
+        scenarios.put("seek", this::seek);
+        scenarios.put("out_of_range", this::outOfRange);
+        scenarios.put("log_append_time", this::logAppendTime);
+        scenarios.put("read_committed_plain", this::readCommittedPlain);
+        scenarios.put("auto_create", this::autoCreate);
+        scenarios.put("pattern_subscription", this::patternSubscription);
+        scenarios.put("group_commit_and_resume", this::groupCommitAndResume);
+        for (String assignor : List.of("Range", "RoundRobin", "Sticky", "CooperativeSticky")) {
+            scenarios.put("group_of_three_" + assignor, () -> groupOfThree(assignor));
+        }
+        scenarios.put("static_member", this::staticMember);
+        scenarios.put("admin_topics", this::adminTopics);
+        scenarios.put("admin_topic_by_id", this::adminTopicById);
+        scenarios.put("admin_partitions", this::adminPartitions);
+        scenarios.put("admin_configs", this::adminConfigs);
+        scenarios.put("admin_delete_records", this::adminDeleteRecords);
+        scenarios.put("admin_list_offsets", this::adminListOffsets);
+        scenarios.put("admin_groups", this::adminGroups);
+        scenarios.put("admin_cluster", this::adminCluster);
+        scenarios.put("admin_log_dirs", this::adminLogDirs);
+        scenarios.put("admin_producers", this::adminProducers);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Compat compat = new Compat(arguments[0]);
+        List<String> wanted = Arrays.asList(arguments).subList(1, arguments.length);
+        int failures = 0;
+        for (Map.Entry<String, Scenario> entry : compat.scenarios.entrySet()) {
+            if (wanted.isEmpty() || wanted.contains(entry.getKey())) {
+                failures += compat.run(entry.getKey(), entry.getValue());
+            }
+        }
+        compat.admin.close(Duration.ofSeconds(5));
+        System.exit(Math.min(failures, 100));
+    }
+
+    private int run(String name, Scenario scenario) {
+        String outcome = "PASS " + name;
+        try {
+            scenario.run();
+        } catch (Throwable error) {
+            outcome = "FAIL " + name + " " + String.valueOf(error).replace('\n', ' ') + " at " + where(error);
+        } finally {
+            for (AutoCloseable one : opened) {
+                try {
+                    one.close();
+                } catch (Exception error) {
+                    outcome = outcome.startsWith("FAIL") ? outcome : "FAIL " + name + " close: " + error;
+                }
+            }
+            opened.clear();
+        }
+        System.out.println(outcome);
+        return outcome.startsWith("FAIL") ? 1 : 0;
+    }
+
+    private static String where(Throwable error) {
+        for (StackTraceElement element : error.getStackTrace()) {
+            if (element.getClassName().startsWith("Compat") && !element.getMethodName().startsWith("check")) {
+                return element.getMethodName() + ":" + element.getLineNumber();
+            }
+        }
+        return "?";
+    }
+
+    // ---------------------------------------------------------------- building blocks
+
+    private Properties properties(String... pairs) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("default.api.timeout.ms", "30000");
+        for (int n = 0; n < pairs.length; n += 2) {
+            properties.put(pairs[n], pairs[n + 1]);
+        }
+        return properties;
+    }
+
+    private KafkaProducer<byte[], byte[]> producer(String... pairs) {
+        KafkaProducer<byte[], byte[]> producer =
+            new KafkaProducer<>(properties(pairs), new ByteArraySerializer(), new ByteArraySerializer());
+        opened.add(() -> producer.close(Duration.ofSeconds(10)));
+        return producer;
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer(String... pairs) {
+        Properties properties = properties("auto.offset.reset", "earliest", "enable.auto.commit", "false");
+        for (int n = 0; n < pairs.length; n += 2) {
+            properties.put(pairs[n], pairs[n + 1]);
+        }
+        KafkaConsumer<byte[], byte[]> consumer =
+            new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        opened.add(consumer::close);
+        return consumer;
+    }
+
+    private static String unique(String stem) {
+        return stem + "-" + UUID.randomUUID();
+    }
+
+    private String create(int partitions, String... configs) throws Exception {
+        String topic = unique("java");
+        Map<String, String> settings = new HashMap<>();
+        for (int n = 0; n < configs.length; n += 2) {
+            settings.put(configs[n], configs[n + 1]);
+        }
+        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get(30, TimeUnit.SECONDS);
+        return topic;
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    private static String text(byte[] bytes) {
+        return bytes == null ? null : new String(bytes, java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    private void sendNumbers(KafkaProducer<byte[], byte[]> producer, String topic, int count) throws Exception {
+        List<Future<RecordMetadata>> answers = new ArrayList<>();
+        for (int n = 0; n < count; n++) {
+            answers.add(producer.send(new ProducerRecord<>(topic, 0, EPOCH + n * 1000L, bytes("key-" + n), bytes("" + n))));
+        }
+        producer.flush();
+        for (Future<RecordMetadata> answer : answers) {
+            answer.get(30, TimeUnit.SECONDS);
+        }
+    }
+
+    private static List<ConsumerRecord<byte[], byte[]>> read(KafkaConsumer<byte[], byte[]> consumer, int count) {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (records.size() < count && System.nanoTime() < deadline) {
+            ConsumerRecords<byte[], byte[]> batch = consumer.poll(Duration.ofMillis(200));
+            batch.forEach(records::add);
+        }
+        check(records.size() == count, "read " + records.size() + " records of " + count);
+        return records;
+    }
+
+    private static void assign(KafkaConsumer<byte[], byte[]> consumer, String topic, int partition, long offset) {
+        TopicPartition where = new TopicPartition(topic, partition);
+        consumer.assign(List.of(where));
+        consumer.seek(where, offset);
+    }
+
+    private static void check(boolean holds, String what) {
+        if (!holds) {
+            throw new AssertionError(what);
+        }
+    }
+
+    private static void checkEquals(Object found, Object expected) {
+        check(Objects.equals(found, expected), "found " + found + ", expected " + expected);
+    }
+
+    private static void checkFails(Class<? extends Throwable> expected, Future<?> future) throws Exception {
+        try {
+            future.get(30, TimeUnit.SECONDS);
+        } catch (ExecutionException error) {
+            check(expected.isInstance(error.getCause()), "failed with " + error.getCause());
+            return;
+        }
+        throw new AssertionError("did not fail with " + expected.getSimpleName());
+    }
+
+    private static void checkNumbers(List<ConsumerRecord<byte[], byte[]>> records, int first) {
+        for (int n = 0; n < records.size(); n++) {
+            checkEquals(records.get(n).offset(), (long) (first + n));
+            checkEquals(text(records.get(n).value()), "" + (first + n));
+        }
+    }
+
+    private static void pollUntil(Collection<KafkaConsumer<byte[], byte[]>> consumers, BooleanSupplier settled) {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (!settled.getAsBoolean()) {
+            check(System.nanoTime() < deadline, "the group did not settle in time");
+            consumers.forEach(one -> one.poll(Duration.ofMillis(20)));
+        }
+    }
+
+    // ---------------------------------------------------------------- producing and consuming
+
+    private void roundTrip(String codec) throws Exception {
+        String topic = create(1);
+        KafkaProducer<byte[], byte[]> producer = producer("compression.type", codec, "linger.ms", "20", "acks", "all");
+        List<Future<RecordMetadata>> answers = new ArrayList<>();
+        for (int n = 0; n < 500; n++) {
+            ProducerRecord<byte[], byte[]> record =
+                new ProducerRecord<>(topic, 0, EPOCH + n, bytes("key-" + n), bytes(("value-" + n + " ").repeat(20)));
+            record.headers().add("n", bytes("" + n)).add(new RecordHeader("null", (byte[]) null));
+            answers.add(producer.send(record));
+        }
+        producer.flush();
+        for (int n = 0; n < 500; n++) {
+            checkEquals(answers.get(n).get().offset(), (long) n);
+        }
+        KafkaConsumer<byte[], byte[]> consumer = consumer("check.crcs", "true");
+        assign(consumer, topic, 0, 0);
+        List<ConsumerRecord<byte[], byte[]>> records = read(consumer, 500);
+        for (int n = 0; n < 500; n++) {
+            ConsumerRecord<byte[], byte[]> record = records.get(n);
+            checkEquals(record.offset(), (long) n);
+            checkEquals(record.timestamp(), EPOCH + n);
+            checkEquals(text(record.key()), "key-" + n);
+            checkEquals(text(record.value()), ("value-" + n + " ").repeat(20));
+            checkEquals(text(record.headers().lastHeader("n").value()), "" + n);
+            checkEquals(record.headers().lastHeader("null").value(), null);
+        }
+    }
+
+    private void acks(String acks) throws Exception {
+        String topic = create(1);
+        sendNumbers(producer("acks", acks, "enable.idempotence", "false"), topic, 300);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        assign(consumer, topic, 0, 0);
+        checkNumbers(read(consumer, 300), 0);
+    }
+
+    private void idempotentOrder() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer("enable.idempotence", "true", "batch.size", "100"), topic, 2000);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        assign(consumer, topic, 0, 0);
+        checkNumbers(read(consumer, 2000), 0);
+    }
+
+    private void messageTooLarge() throws Exception {
+        String topic = create(1, "max.message.bytes", "200000");
+        KafkaProducer<byte[], byte[]> producer = producer("max.request.size", "10000000");
+        producer.send(new ProducerRecord<>(topic, new byte[199_000])).get(30, TimeUnit.SECONDS);
+        checkFails(RecordTooLargeException.class, producer.send(new ProducerRecord<>(topic, new byte[201_000])));
+    }
+
+    private void bigRecords() throws Exception {
+        String topic = create(1, "max.message.bytes", "8000000");
+        KafkaProducer<byte[], byte[]> producer = producer("max.request.size", "8000000");
+        byte[] value = new byte[5_000_000];
+        new java.util.Random(1).nextBytes(value);
+        for (int n = 0; n < 3; n++) {
+            producer.send(new ProducerRecord<>(topic, value)).get(30, TimeUnit.SECONDS);
+        }
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        assign(consumer, topic, 0, 0);
+        for (ConsumerRecord<byte[], byte[]> record : read(consumer, 3)) {
+            check(Arrays.equals(record.value(), value), "a big value came back changed");
+        }
+    }
+
+    private void nullKeyAndValue() throws Exception {
+        String topic = create(1);
+        KafkaProducer<byte[], byte[]> producer = producer();
+        producer.send(new ProducerRecord<>(topic, null, new byte[0])).get(30, TimeUnit.SECONDS);
+        producer.send(new ProducerRecord<>(topic, new byte[0], null)).get(30, TimeUnit.SECONDS);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        assign(consumer, topic, 0, 0);
+        List<ConsumerRecord<byte[], byte[]>> records = read(consumer, 2);
+        check(records.get(0).key() == null && records.get(0).value().length == 0, "null key, empty value");
+        check(records.get(1).key().length == 0 && records.get(1).value() == null, "empty key, null value");
+    }
+
+    private void offsetsForTimes() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 100);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        TopicPartition where = new TopicPartition(topic, 0);
+        OffsetAndTimestamp found = consumer.offsetsForTimes(Map.of(where, EPOCH + 41_500)).get(where);
+        checkEquals(found.offset(), 42L);
+        checkEquals(found.timestamp(), EPOCH + 42_000);
+        checkEquals(consumer.offsetsForTimes(Map.of(where, EPOCH + 1_000_000)).get(where), null);
+        checkEquals(consumer.beginningOffsets(List.of(where)), Map.of(where, 0L));
+        checkEquals(consumer.endOffsets(List.of(where)), Map.of(where, 100L));
+    }
+
+    private void seek() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 100);
+        KafkaConsumer<byte[], byte[]> consumer = consumer("max.poll.records", "10");
+        TopicPartition where = new TopicPartition(topic, 0);
+        assign(consumer, topic, 0, 90);
+        checkNumbers(read(consumer, 10), 90);
+        consumer.seekToBeginning(List.of(where));
+        checkNumbers(read(consumer, 10), 0);
+        consumer.seekToEnd(List.of(where));
+        checkEquals(consumer.position(where), 100L);
+    }
+
+    private void outOfRange() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 3);
+        KafkaConsumer<byte[], byte[]> consumer = consumer("auto.offset.reset", "none");
+        assign(consumer, topic, 0, 1000);
+        try {
+            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            while (System.nanoTime() < deadline) {
+                consumer.poll(Duration.ofMillis(200));
+            }
+        } catch (OffsetOutOfRangeException expected) {
+            checkEquals(expected.offsetOutOfRangePartitions(), Map.of(new TopicPartition(topic, 0), 1000L));
+            return;
+        }
+        throw new AssertionError("no OffsetOutOfRangeException");
+    }
+
+    private void logAppendTime() throws Exception {
+        String topic = create(1, "message.timestamp.type", "LogAppendTime");
+        long before = System.currentTimeMillis();
+        RecordMetadata answer = producer("compression.type", "zstd")
+            .send(new ProducerRecord<>(topic, 0, 1L, null, bytes("value"))).get(30, TimeUnit.SECONDS);
+        check(answer.timestamp() >= before - 1000, "the producer is told the append time, not " + answer.timestamp());
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        assign(consumer, topic, 0, 0);
+        ConsumerRecord<byte[], byte[]> record = read(consumer, 1).get(0);
+        checkEquals(record.timestampType(), TimestampType.LOG_APPEND_TIME);
+        checkEquals(record.timestamp(), answer.timestamp());
+    }
+
+    private void readCommittedPlain() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 10);
+        KafkaConsumer<byte[], byte[]> consumer = consumer("isolation.level", "read_committed");
+        assign(consumer, topic, 0, 0);
+        checkNumbers(read(consumer, 10), 0);
+    }
+
+    private void autoCreate() throws Exception {
+        String topic = unique("java-auto");
+        producer().send(new ProducerRecord<>(topic, bytes("value"))).get(30, TimeUnit.SECONDS);
+        check(admin.listTopics().names().get().contains(topic), "the topic was not created");
+    }
+
+    private void patternSubscription() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 1);
+        KafkaConsumer<byte[], byte[]> consumer = consumer("group.id", unique("group"));
+        consumer.subscribe(java.util.regex.Pattern.compile("^" + topic + "$"));
+        checkNumbers(read(consumer, 1), 0);
+    }
+
+    // ---------------------------------------------------------------- groups
+
+    private void groupCommitAndResume() throws Exception {
+        String topic = create(1);
+        String group = unique("group");
+        sendNumbers(producer(), topic, 20);
+        TopicPartition where = new TopicPartition(topic, 0);
+        try (KafkaConsumer<byte[], byte[]> first = consumer("group.id", group, "max.poll.records", "12")) {
+            first.subscribe(List.of(topic));
+            checkNumbers(read(first, 12), 0);
+            first.commitSync(Map.of(where, new OffsetAndMetadata(12, "half way")));
+        }
+        KafkaConsumer<byte[], byte[]> second = consumer("group.id", group);
+        second.subscribe(List.of(topic));
+        checkNumbers(read(second, 8), 12);
+        checkEquals(second.committed(Set.of(where)).get(where).metadata(), "half way");
+        second.commitAsync();
+        second.enforceRebalance();
+        pollUntil(List.of(second), () -> second.groupMetadata().generationId() > 1);
+    }
+
+    private void groupOfThree(String assignor) throws Exception {
+        String topic = create(6);
+        String group = unique("group");
+        String strategy = "org.apache.kafka.clients.consumer." + assignor + "Assignor";
+        List<KafkaConsumer<byte[], byte[]>> members = new ArrayList<>();
+        for (int n = 0; n < 3; n++) {
+            members.add(consumer("group.id", group, "partition.assignment.strategy", strategy, "heartbeat.interval.ms", "300"));
+            members.get(n).subscribe(List.of(topic));
+        }
+        pollUntil(members, () -> members.stream().allMatch(one -> one.assignment().size() == 2));
+        checkEquals(owned(members), Set.of(0, 1, 2, 3, 4, 5));
+        members.remove(0).close();
+        pollUntil(members, () -> members.stream().allMatch(one -> one.assignment().size() == 3));
+        checkEquals(owned(members), Set.of(0, 1, 2, 3, 4, 5));
+    }
+
+    private static Set<Integer> owned(List<KafkaConsumer<byte[], byte[]>> members) {
+        Set<Integer> partitions = new HashSet<>();
+        members.forEach(one -> one.assignment().forEach(where -> partitions.add(where.partition())));
+        return partitions;
+    }
+
+    private void staticMember() throws Exception {
+        String topic = create(2);
+        String group = unique("group");
+        String[] settings = {"group.id", group, "session.timeout.ms", "30000", "heartbeat.interval.ms", "300", "group.instance.id", ""};
+        List<KafkaConsumer<byte[], byte[]>> members = new ArrayList<>();
+        for (String name : List.of("a", "b")) {
+            settings[7] = name;
+            members.add(consumer(settings));
+            members.get(members.size() - 1).subscribe(List.of(topic));
+        }
+        pollUntil(members, () -> members.stream().allMatch(one -> one.assignment().size() == 1));
+        Set<TopicPartition> owned = members.get(0).assignment();
+        int generation = members.get(1).groupMetadata().generationId();
+        members.get(0).close();
+        settings[7] = "a";
+        members.set(0, consumer(settings));
+        members.get(0).subscribe(List.of(topic));
+        pollUntil(members, () -> members.get(0).assignment().equals(owned));
+        checkEquals(members.get(1).groupMetadata().generationId(), generation);
+    }
+
+    // ---------------------------------------------------------------- admin
+
+    private void adminTopics() throws Exception {
+        String topic = create(3);
+        TopicDescription described = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
+        checkEquals(described.partitions().size(), 3);
+        check(described.partitions().stream().allMatch(p -> p.isr().equals(p.replicas())), "ISR is not the replicas");
+        checkFails(TopicExistsException.class, admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all());
+        checkFails(InvalidTopicException.class, admin.createTopics(List.of(new NewTopic("not allowed", 1, (short) 1))).all());
+        admin.deleteTopics(List.of(topic)).all().get(30, TimeUnit.SECONDS);
+        check(!admin.listTopics().names().get().contains(topic), "the topic is still listed");
+        checkFails(UnknownTopicOrPartitionException.class, admin.deleteTopics(List.of(topic)).all());
+    }
+
+    private void adminTopicById() throws Exception {
+        String topic = create(1);
+        org.apache.kafka.common.Uuid id = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).topicId();
+        var ids = org.apache.kafka.common.TopicCollection.ofTopicIds(List.of(id));
+        checkEquals(admin.describeTopics(ids).allTopicIds().get().get(id).name(), topic);
+        admin.deleteTopics(ids).all().get(30, TimeUnit.SECONDS);
+    }
+
+    private void adminPartitions() throws Exception {
+        String topic = create(1);
+        admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(4))).all().get(30, TimeUnit.SECONDS);
+        checkEquals(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size(), 4);
+        checkFails(InvalidPartitionsException.class, admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(2))).all());
+    }
+
+    private void adminConfigs() throws Exception {
+        String topic = create(1, "retention.ms", "1234567");
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        ConfigEntry entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms");
+        checkEquals(entry.value(), "1234567");
+        checkEquals(entry.source(), ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG);
+        AlterConfigOp set = new AlterConfigOp(new ConfigEntry("retention.ms", "7654321"), AlterConfigOp.OpType.SET);
+        admin.incrementalAlterConfigs(Map.of(resource, List.of(set))).all().get(30, TimeUnit.SECONDS);
+        checkEquals(admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms").value(), "7654321");
+        AlterConfigOp delete = new AlterConfigOp(new ConfigEntry("retention.ms", ""), AlterConfigOp.OpType.DELETE);
+        admin.incrementalAlterConfigs(Map.of(resource, List.of(delete))).all().get(30, TimeUnit.SECONDS);
+        entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms");
+        checkEquals(entry.value(), "604800000");
+        check(entry.isDefault(), "a deleted setting is not the default");
+        check(admin.listConfigResources().all().get().contains(resource), "the topic is no config resource");
+    }
+
+    private void adminDeleteRecords() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 10);
+        TopicPartition where = new TopicPartition(topic, 0);
+        long low = admin.deleteRecords(Map.of(where, RecordsToDelete.beforeOffset(4))).lowWatermarks().get(where).get().lowWatermark();
+        checkEquals(low, 4L);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        consumer.assign(List.of(where));
+        consumer.seekToBeginning(List.of(where));
+        checkNumbers(read(consumer, 6), 4);
+    }
+
+    private void adminListOffsets() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer(), topic, 10);
+        TopicPartition where = new TopicPartition(topic, 0);
+        Map<OffsetSpec, Long> expected = new LinkedHashMap<>();
+        expected.put(OffsetSpec.earliest(), 0L);
+        expected.put(OffsetSpec.latest(), 10L);
+        expected.put(OffsetSpec.maxTimestamp(), 9L);
+        expected.put(OffsetSpec.forTimestamp(EPOCH + 4500), 5L);
+        expected.put(OffsetSpec.earliestLocal(), 0L);
+        for (Map.Entry<OffsetSpec, Long> one : expected.entrySet()) {
+            checkEquals(admin.listOffsets(Map.of(where, one.getKey())).partitionResult(where).get().offset(), one.getValue());
+        }
+    }
+
+    private void adminGroups() throws Exception {
+        String topic = create(1);
+        String group = unique("group");
+        TopicPartition where = new TopicPartition(topic, 0);
+        sendNumbers(producer(), topic, 5);
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer("group.id", group, "client.id", "reader")) {
+            consumer.subscribe(List.of(topic));
+            read(consumer, 5);
+            consumer.commitSync();
+            check(admin.listGroups().all().get().stream().map(GroupListing::groupId).anyMatch(group::equals), "not listed");
+            ConsumerGroupDescription described = admin.describeConsumerGroups(List.of(group)).all().get().get(group);
+            checkEquals(described.groupState().toString(), "Stable");
+            checkEquals(described.members().iterator().next().clientId(), "reader");
+            checkEquals(described.members().iterator().next().assignment().topicPartitions(), Set.of(where));
+        }
+        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(where).offset(), 5L);
+        admin.alterConsumerGroupOffsets(group, Map.of(where, new OffsetAndMetadata(2))).all().get(30, TimeUnit.SECONDS);
+        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(where).offset(), 2L);
+        admin.deleteConsumerGroupOffsets(group, Set.of(where)).all().get(30, TimeUnit.SECONDS);
+        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get(), Collections.emptyMap());
+        admin.deleteConsumerGroups(List.of(group)).all().get(30, TimeUnit.SECONDS);
+        checkFails(GroupIdNotFoundException.class, admin.deleteConsumerGroups(List.of(group)).all());
+    }
+
+    private void adminCluster() throws Exception {
+        Collection<Node> nodes = admin.describeCluster().nodes().get();
+        checkEquals(nodes.size(), 1);
+        Node node = nodes.iterator().next();
+        checkEquals(node.host() + ":" + node.port(), bootstrap);
+        check(!admin.describeCluster().clusterId().get().isEmpty(), "no cluster id");
+    }
+
+    private void adminLogDirs() throws Exception {
+        String topic = create(2);
+        Node node = admin.describeCluster().nodes().get().iterator().next();
+        Set<TopicPartition> wanted = Set.of(new TopicPartition(topic, 0), new TopicPartition(topic, 1));
+        Set<TopicPartition> found = new HashSet<>();
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (!found.containsAll(wanted) && System.nanoTime() < deadline) { // Kafka makes the logs a moment after answering
+            admin.describeLogDirs(List.of(node.id())).allDescriptions().get().values()
+                .forEach(dirs -> dirs.values().forEach(dir -> found.addAll(dir.replicaInfos().keySet())));
+        }
+        check(found.containsAll(wanted), "no replicas listed");
+    }
+
+    private void adminProducers() throws Exception {
+        String topic = create(1);
+        sendNumbers(producer("enable.idempotence", "true"), topic, 5);
+        TopicPartition where = new TopicPartition(topic, 0);
+        var producers = admin.describeProducers(List.of(where)).partitionResult(where).get().activeProducers();
+        checkEquals(producers.size(), 1);
+        checkEquals(producers.get(0).lastSequence(), 4);
+    }
+}

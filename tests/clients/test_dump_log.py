@@ -1,0 +1,212 @@
+"""Kafka's own kafka-dump-log and ours read the same files, of Barnabas and of Kafka, and say the same of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from written_log import open_log, write_log
+
+from barnabas.cli import main
+from bench.real_kafka import KafkaServer
+from bench.servers import ROOT, BarnabasServer, Server
+from compat.jars import classpath
+from storage.log_config import LogConfig
+
+pytestmark = pytest.mark.java
+
+TOOL = "org.apache.kafka.tools.DumpLogSegments"
+JVM = [
+    "java",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+]
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+RECORDS = 2000
+
+
+class Dump:
+    """What a tool printed, and what it complained of."""
+
+    def __init__(self, text: str, complaints: list[str]) -> None:
+        self.text = text
+        self.complaints = complaints
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def offsets(self) -> list[int]:
+        return [int(offset) for offset in re.findall(r"^\| offset: (\d+)", self.text, re.MULTILINE)]
+
+
+def kafkas_dump(files: list[Path], *options: str) -> Dump:
+    """Kafka's tool. It takes -1 for the offset before each file's first, and says so: that is no complaint."""
+    jars = classpath(ROOT / "compat/kafka-tools/pom.xml", ROOT / "compat/kafka/pom.xml")
+    command = [*JVM, "-cp", jars, TOOL, "--files", ",".join(map(str, files)), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    for at, line in reversed(list(enumerate(complaints))):
+        if re.fullmatch(r"  -1 is followed by \d+", line):
+            del complaints[at - 1 : at + 1]
+    return Dump(done.stdout, complaints)
+
+
+def our_dump(files: list[Path], *options: str) -> Dump:
+    out, complaints = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints):
+        code = main(["dump-log", "--files", ",".join(map(str, files)), *options])
+    assert code == (1 if complaints.getvalue() else 0)
+    return Dump(out.getvalue(), complaints.getvalue().splitlines())
+
+
+def both_agree(files: list[Path], *options: str) -> Dump:
+    """Run both; no complaints, the same lines."""
+    assert files
+    theirs, ours = kafkas_dump(files, *options), our_dump(files, *options)
+    assert theirs.complaints == []
+    assert ours.complaints == []
+    assert ours.lines == theirs.lines
+    return theirs
+
+
+def files_of(directory: Path, *suffixes: str) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.suffix in suffixes)
+
+
+@pytest.fixture(scope="module")
+def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log written by storage alone."""
+    return write_log(tmp_path_factory.mktemp("storage"))
+
+
+def test_every_segment_of_storage_reads_in_kafkas_tool(partition: Path) -> None:
+    files = files_of(partition, ".log")
+    assert len(files) > 5
+    dump = both_agree(files, "--deep-iteration", "--print-data-log")
+    assert dump.offsets == list(range(dump.offsets[-1] + 1))
+    assert {f"compresscodec: {codec} " in dump.text for codec in CODECS} == {True}
+    assert "isvalid: false" not in dump.text
+    assert "endTxnMarker: COMMIT" in dump.text
+    assert "endTxnMarker: ABORT" in dump.text
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_every_index_of_storage_is_sane_and_points_at_its_batches(partition: Path, suffix: str) -> None:
+    """L4."""
+    files = files_of(partition, suffix)
+    assert len(files) == len(files_of(partition, ".log"))
+    both_agree(files, "--index-sanity-check")
+    dump = both_agree(files)
+    assert len(dump.lines) > 2 * len(files)
+
+
+def test_snapshots_and_transaction_indexes_of_storage_read_in_kafkas_tool(partition: Path) -> None:
+    """I5, T6."""
+    dump = both_agree(files_of(partition, ".snapshot", ".txnindex"))
+    assert "producerId: 7 producerEpoch: 1" in dump.text
+    assert "lastStableOffset: " in dump.text
+
+
+def test_indexes_rebuilt_by_recovery_read_in_kafkas_tool(partition: Path, tmp_path: Path) -> None:
+    """L1: the torn tail is cut and the indexes come anew."""
+    directory = tmp_path / partition.name
+    shutil.copytree(partition, directory)
+    last = files_of(directory, ".log")[-1]
+    with last.open("r+b") as file:
+        file.truncate(last.stat().st_size - 7)
+    for index in files_of(directory, ".index", ".timeindex"):
+        index.unlink()
+    config = LogConfig()
+    config.index_interval_bytes = 1000
+    open_log(directory, config, clean_shutdown=False).close()
+    both_agree(files_of(directory, ".log", ".index", ".timeindex"), "--deep-iteration")
+
+
+def produce_and_consume(server: Server) -> None:
+    """Data in every codec, plain and idempotent, over several segments; a group that commits offsets."""
+    topic = NewTopic("orders", 1, 1, config={"segment.bytes": str(1 << 20), "index.interval.bytes": "512"})
+    for created in AdminClient({"bootstrap.servers": server.bootstrap}).create_topics([topic]).values():
+        created.result()
+    rng = random.Random(11)
+    for codec in CODECS:
+        for idempotent in (False, True):
+            settings = {"compression.type": codec, "enable.idempotence": idempotent, "batch.size": 20_000}
+            producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 5, **settings})
+            for number in range(RECORDS // 10):
+                value = rng.randbytes(1500) + bytes(100)
+                producer.produce("orders", value, key=b"key%d" % number, headers={"codec": codec.encode()})
+                producer.poll(0)
+            assert producer.flush(30) == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
+    consumer.subscribe(["orders"])
+    read = 0
+    while read < RECORDS:
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        read += 1
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@pytest.fixture(scope="module", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
+def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The data directory that a broker leaves behind: ours, and Kafka's own as the check of the check."""
+    where = tmp_path_factory.mktemp(request.param) / "data"
+    config = {"offsets.topic.num.partitions": "1"}
+    make: Callable[..., Server] = KafkaServer if request.param == "kafka" else BarnabasServer
+    server = make(where, config=config)
+    with server:
+        produce_and_consume(server)
+    yield where / "logs" if request.param == "kafka" else where
+
+
+def test_segments_of_a_broker_read_in_both_tools(data_dir: Path) -> None:
+    files = files_of(data_dir / "orders-0", ".log")
+    assert len(files) > 2
+    dump = both_agree(files, "--deep-iteration")
+    assert dump.offsets == list(range(RECORDS))
+    assert {f"compresscodec: {codec} " in dump.text for codec in CODECS} == {True}
+
+
+def test_indexes_of_a_broker_read_in_both_tools(data_dir: Path) -> None:
+    files = files_of(data_dir / "orders-0", ".index", ".timeindex", ".snapshot")
+    both_agree(files)
+    both_agree(files_of(data_dir / "orders-0", ".index", ".timeindex"), "--index-sanity-check")
+
+
+def test_cluster_metadata_of_a_broker_reads_in_both_tools(data_dir: Path) -> None:
+    dump = both_agree(files_of(data_dir / "__cluster_metadata-0", ".log", ".checkpoint"), "--cluster-metadata-decoder")
+    assert '{"type":"TOPIC_RECORD","version":0,"data":{"name":"orders"' in dump.text
+    assert "skipping" not in dump.text
+
+
+def test_committed_offsets_of_a_broker_read_in_both_tools(data_dir: Path) -> None:
+    """G2."""
+    dump = both_agree(files_of(data_dir / "__consumer_offsets-0", ".log"), "--offsets-decoder")
+    key = '{"type":"1","data":{"group":"readers","topic":"orders","partition":0}}'
+    assert f'key: {key} payload: {{"version":"4","data":{{"offset":{RECORDS},' in dump.text
+    assert '"protocolType":"consumer"' in dump.text
+    assert "skipping" not in dump.text

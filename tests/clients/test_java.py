@@ -1,0 +1,39 @@
+"""The Java client 4.4.0: producer, consumer groups and admin, by the program in `compat/java`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.servers import Server
+from compat.java import program
+
+SCENARIOS = (Path(program.__file__).parent / "tests.allow").read_text().split()
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.timeout(program.RUN_TIMEOUT_S),
+    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes(broker: Server) -> dict[str, str]:
+    """What each scenario came to, from one run of the program: `PASS name` or `FAIL name reason`."""
+    done = subprocess.run(
+        program.command(broker.bootstrap), capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("PASS ", "FAIL "))]
+    assert lines, done.stdout + done.stderr
+    return {line.split()[1]: line for line in lines}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_java_client(scenario: str, outcomes: dict[str, str]) -> None:
+    assert outcomes.get(scenario) == f"PASS {scenario}"
+
+
+def test_every_scenario_is_expected(outcomes: dict[str, str]) -> None:
+    assert list(outcomes) == SCENARIOS
