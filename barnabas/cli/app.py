@@ -80,8 +80,11 @@ def app() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; every mistake and failure becomes one sentence on stderr and an exit code."""
+    if "_BARNABAS_COMPLETE" in os.environ:
+        app.main(list(arguments), prog_name="barnabas")  # a shell asks for completions
     try:
-        result = app.main(list(arguments) or ["--help"], prog_name="barnabas", standalone_mode=False)
+        with app.make_context("barnabas", list(arguments) or ["--help"]) as context:
+            result = app.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:

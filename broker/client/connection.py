@@ -27,6 +27,7 @@ OnReply = Callable[[Message | None, ClientError | None], None]
 """Called once: with the reply, or with what went wrong."""
 
 READ_SIZE = 1 << 18
+MAX_FRAME_BYTES = 256 * 1024 * 1024
 SOFTWARE_NAME = "barnabas"
 
 
@@ -40,7 +41,7 @@ class NodeConnection:
         self.software_version = software_version
         self.versions: dict[int, ApiVersion] = {}
         self._socket: socket.socket | None = None
-        self._protocol = Connection.client(client_id)
+        self._protocol = _protocol(client_id)
         self._waiting: deque[OnReply] = deque()
 
     def __repr__(self) -> str:
@@ -78,10 +79,13 @@ class NodeConnection:
         except ClientError:
             # Whatever it is, it does not know KIP-511; version 0 is as old as the question itself.
             self._connect(deadline)
-            self._negotiate(0, deadline)
+            try:
+                self._negotiate(0, deadline)
+            except Unreachable:
+                raise Unreachable(f"what listens at {self.address} hangs up: is it a Kafka broker?") from None
 
     def _connect(self, deadline: float) -> None:
-        self._protocol = Connection.client(self.client_id)
+        self._protocol = _protocol(self.client_id)
         try:
             self._socket = socket.create_connection((self.host, self.port), max(0.001, deadline - monotonic()))
         except TimeoutError:
@@ -200,6 +204,10 @@ class NodeConnection:
                 self._waiting.popleft()(event.response, None)
         except ProtocolError as error:
             self.close(ClientError(f"what answers at {self.address} does not speak Kafka's protocol: {error}"))
+
+
+def _protocol(client_id: str) -> Connection:
+    return Connection.client(client_id, max_frame_bytes=MAX_FRAME_BYTES)
 
 
 def _reason(error: OSError) -> str:

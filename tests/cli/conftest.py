@@ -1,0 +1,57 @@
+"""Running the real command, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "barnabas"]
+
+
+class Ran:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
+        self.code = done.returncode
+        self.stdout = done.stdout.decode()
+        self.stderr = done.stderr.decode()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    def ok(self) -> Ran:
+        assert self.code == 0, self.stderr
+        return self
+
+
+def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None = None, **environment: str) -> Ran:
+    """`barnabas ARGUMENTS` in a clean environment."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "BARNABAS_"))}
+    if bootstrap is not None:
+        clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    command = [*COMMAND, *arguments]
+    return Ran(
+        subprocess.run(command, input=given, capture_output=True, env=clean | environment, timeout=60, check=False)
+    )
+
+
+@pytest.fixture
+def run(broker) -> Callable[..., Ran]:
+    """`run("topic", "list")` against the session's broker."""
+
+    def against_broker(*arguments: str, **options: Any) -> Ran:
+        return run_command(*arguments, bootstrap=broker.bootstrap, **options)
+
+    return against_broker

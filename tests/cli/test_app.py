@@ -1,0 +1,137 @@
+"""The command line as a whole: help, version, mistakes, exit codes, an absent broker."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import barnabas
+from barnabas.cli.app import COMMANDS
+
+from .conftest import run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_version_is_the_package_version() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert barnabas.__version__ == declared
+    assert run_command("--version").ok().stdout == f"barnabas {declared}\n"
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_lists_every_command(option: str) -> None:
+    text = run_command(option).ok().stdout
+    assert all(f"  {name} " in text for name in COMMANDS)
+
+
+def test_no_command_shows_the_help() -> None:
+    assert run_command().ok().stdout == run_command("-h").stdout
+
+
+@pytest.mark.parametrize("name", [name for name, (place, _) in COMMANDS.items() if place])
+def test_every_command_of_the_table_exists(name: str) -> None:
+    module, attribute = COMMANDS[name][0].split(":")
+    assert getattr(import_module(module), attribute).name == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["tpoic"], "barnabas: no such command: tpoic; did you mean topic?"),
+        (["topic", "lst"], "did you mean 'list'"),
+        (["topic", "create"], "missing argument"),
+        (["topic", "create", "t", "-p", "0"], "0 is not in the range"),
+        (["topic", "create", "t", "-c", "x"], "wants KEY=VALUE, not 'x'"),
+        (["topic", "list", "-b", "host:port"], "a broker's address is HOST:PORT"),
+        (["topic", "list", "-o", "xml"], "'xml' is not one of"),
+        (["produce", "t", "--compression", "rar"], "'rar' is not one of"),
+        (["produce", "t", "-k", "a", "-K", ":"], "give one of them"),
+        (["produce", "t", "-H", "=x"], "wants NAME=VALUE"),
+        (["consume", "t", "-f", "%x"], "knows no %x"),
+        (["consume", "t", "-o", "middle"], "'middle' is no place in a partition"),
+        (["consume", "t", "--json", "-f", "%v"], "give one of them"),
+        (["consume"], "missing argument"),
+        (["config", "get", "topics", "t"], "'topics' is not one of"),
+        (["config", "set", "topic", "t", "x"], "wants KEY=VALUE"),
+        (["group", "seek", "g"], "missing option '--to'"),
+        (["--nonsense"], "no such option"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], sentence: str) -> None:
+    ran = run_command(*arguments)
+    assert ran.code == 2
+    assert ran.stdout == ""
+    assert len(ran.stderr.splitlines()) == 1
+    assert sentence.lower() in ran.stderr.lower()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["topic", "list"], ["produce", "t"], ["consume", "t"], ["group", "list"], ["config", "get", "topic", "t"]],
+    ids=" ".join,
+)
+def test_absent_broker_is_one_sentence_and_exit_code_1(arguments: list[str]) -> None:
+    address = f"127.0.0.1:{_free_port()}"
+    ran = run_command(*arguments, stdin="line\n", bootstrap=address)
+    assert ran.code == 1
+    assert ran.stdout == ""
+    assert ran.stderr.startswith(f"barnabas: no broker answers at {address} (connection refused)")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_health_of_an_absent_broker_is_exit_code_3() -> None:
+    ran = run_command("health", "-b", f"127.0.0.1:{_free_port()}")
+    assert ran.code == 3
+    assert ran.stderr.startswith("not ready: no broker answers")
+    assert run_command("health", "-q", "-b", f"127.0.0.1:{_free_port()}").stderr == ""
+
+
+def test_silent_listener_is_a_timeout_and_exit_code_4() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ran = run_command("topic", "list", "--timeout", "0.2", "-b", f"127.0.0.1:{silent.getsockname()[1]}")
+    assert ran.code == 4
+    assert "did not answer" in ran.stderr
+
+
+def test_server_that_is_no_kafka_is_named_as_such() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(100)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ran = run_command("topic", "list", "-b", f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert ran.code == 1
+    assert "does not speak Kafka's protocol" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_listing_commands_imports_none_of_them() -> None:
+    program = (
+        "import sys; from barnabas.cli.app import run; run(['-h']); print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(done.stderr.split())
+    assert "barnabas.cli.app" in loaded
+    assert not {name for name in loaded if name.startswith(("rich", "wire.", "broker.", "barnabas.cli.topic"))}

@@ -1,0 +1,133 @@
+"""`barnabas group` against a broker, beside a real consumer."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer
+
+
+@pytest.fixture
+def topic_with_records(run, topic) -> str:
+    run("topic", "create", topic, "-p", "2").ok()
+    for partition, count in ((0, 10), (1, 5)):
+        run("produce", topic, "-p", str(partition), stdin="x\n" * count).ok()
+    return topic
+
+
+@pytest.fixture
+def consumer(broker, topic_with_records):
+    """A member of the group `group-of-<topic>` that has read and committed everything."""
+    member = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": f"group-of-{topic_with_records}",
+            "client.id": "the-reader",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    member.subscribe([topic_with_records])
+    read = 0
+    while read < 15:
+        message = member.poll(30)
+        assert message is not None
+        assert message.error() is None, message.error()
+        read += 1
+    member.commit(asynchronous=False)
+    yield member
+    member.close()
+
+
+def _lags(run, group: str) -> dict[int, dict]:
+    (described,) = run("group", "describe", group, "-o", "json").ok().json
+    return {row["partition"]: row for row in described["partitions"]}
+
+
+def test_lag_of_each_partition_and_who_reads_it(run, consumer, topic_with_records) -> None:
+    group = f"group-of-{topic_with_records}"
+    run("produce", topic_with_records, "-p", "1", stdin="x\nx\n").ok()
+    lags = _lags(run, group)
+    assert {index: (row["committed"], row["end"], row["lag"]) for index, row in lags.items()} == {
+        0: (10, 10, 0),
+        1: (5, 7, 2),
+    }
+    assert {row["client"] for row in lags.values()} == {"the-reader"}
+    assert all(row["member"].startswith("the-reader") for row in lags.values())
+
+    first, header, *rows = run("group", "describe", group).ok().lines
+    assert first == f"group {group}: Stable, 1 member, assignor range, total lag 2"
+    assert header.split()[:5] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
+    assert len(rows) == 2
+
+
+def test_group_is_listed_with_its_state(run, consumer, topic_with_records) -> None:
+    groups = {row["group"]: row for row in run("group", "list", "-o", "json").ok().json}
+    assert groups[f"group-of-{topic_with_records}"]["state"] == "Stable"
+    consumer.close()
+    groups = {row["group"]: row for row in run("group", "list", "-o", "json").ok().json}
+    assert groups[f"group-of-{topic_with_records}"]["state"] == "Empty"
+
+
+def test_group_with_members_is_neither_moved_nor_deleted(run, consumer, topic_with_records) -> None:
+    group = f"group-of-{topic_with_records}"
+    moved = run("group", "seek", group, "--to", "earliest")
+    assert (moved.code, moved.stderr) == (
+        1,
+        f"barnabas: group '{group}' has members; stop them before moving its offsets\n",
+    )
+    deleted = run("group", "delete", group)
+    assert deleted.code == 1
+    assert "NON_EMPTY_GROUP" in deleted.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "offsets"),
+    [("earliest", [0, 0]), ("latest", [10, 5]), ("7", [7, 5]), ("-3", [7, 2]), ("@0", [0, 0])],
+)
+def test_seek(run, topic_with_records, where: str, offsets: list[int]) -> None:
+    group = f"new-group-of-{topic_with_records}"
+    rows = run("group", "seek", group, "--to", where, "-t", topic_with_records, "-o", "json").ok().json
+    assert [(row["partition"], row["before"], row["after"]) for row in rows] == [
+        (0, None, offsets[0]),
+        (1, None, offsets[1]),
+    ]
+    assert [row["committed"] for _, row in sorted(_lags(run, group).items())] == offsets
+
+
+def test_seek_of_one_partition_and_without_effect(run, topic_with_records) -> None:
+    group = f"new-group-of-{topic_with_records}"
+    run("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
+    run("group", "seek", group, "--to", "2", "-t", f"{topic_with_records}:1").ok()
+    assert {index: row["committed"] for index, row in _lags(run, group).items()} == {0: 10, 1: 2}
+    run("group", "seek", group, "--to", "earliest", "--dry-run").ok()
+    assert {index: row["committed"] for index, row in _lags(run, group).items()} == {0: 10, 1: 2}
+
+
+def test_moved_group_reads_from_there(run, broker, consumer, topic_with_records) -> None:
+    consumer.close()
+    group = f"group-of-{topic_with_records}"
+    run("group", "seek", group, "--to", "8").ok()
+    again = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    again.subscribe([topic_with_records])
+    read = [again.poll(30) for _ in range(2)]
+    again.close()
+    assert sorted((message.partition(), message.offset()) for message in read) == [(0, 8), (0, 9)]
+
+
+def test_deleted_group_is_gone(run, topic_with_records) -> None:
+    group = f"new-group-of-{topic_with_records}"
+    run("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
+    assert run("group", "delete", group).ok().stdout == f"deleted group {group}\n"
+    assert run("group", "describe", group).code == 3
+    ran = run("group", "delete", group)
+    assert (ran.code, ran.stderr) == (3, f"barnabas: there is no group '{group}'\n")
+
+
+def test_mistakes_of_seek(run, topic) -> None:
+    assert run("group", "seek", "g", "--to", "earliest", "-t", topic).code == 3
+    run("topic", "create", topic).ok()
+    assert run("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:x").code == 2
+    assert run("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:5").code == 3
+    nothing = run("group", "seek", f"fresh-{topic}", "--to", "earliest")
+    assert nothing.code == 2
+    assert "has committed nothing" in nothing.stderr

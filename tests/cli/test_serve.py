@@ -1,0 +1,144 @@
+"""The contract of `barnabas serve` that scripts rely on: ready line, ready file, exit codes, sentences."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import COMMAND, run_command
+
+
+class Serving:
+    """A `barnabas serve` whose stdout and stderr the test reads."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "BARNABAS_"))}
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=clean | environment,
+        )
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], 30)
+        self.first_line = self.process.stdout.readline().decode() if ready else ""
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self, number: int) -> tuple[int, str, str]:
+        """Send a signal; exit code, rest of stdout, stderr."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out.decode(), err.decode()
+
+
+def test_ready_line_names_the_address_and_satisfies_those_who_grep(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    with Serving("--listen", "127.0.0.1:0", "--ready-file", str(ready)) as serving:
+        host, _, port = ready.read_text().strip().rpartition(":")
+        assert host == "127.0.0.1"
+        assert int(port) > 0
+        assert "[KafkaServer id=1] started" in serving.first_line
+        assert f"127.0.0.1:{port}" in serving.first_line
+        code, out, _ = serving.stop(signal.SIGTERM)
+    assert code == 0
+    assert f'"bootstrap.servers": "127.0.0.1:{port}"' in out
+    assert f'bootstrap_servers="127.0.0.1:{port}"' in out
+    assert f'"kafka.bootstrap.servers", "127.0.0.1:{port}"' in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_it_cleanly_and_its_temporary_directory_goes(tmp_path: Path, number: signal.Signals) -> None:
+    with Serving("--listen", "127.0.0.1:0", TMPDIR=str(tmp_path)) as serving:
+        assert "started" in serving.first_line
+        assert list(tmp_path.iterdir()), "the data is kept in the temporary directory"
+        assert serving.stop(number)[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def _mistake(*arguments: str, **environment: str) -> str:
+    """Run `serve` with a mistake; the one sentence it says."""
+    ran = run_command("serve", *arguments, **environment)
+    assert ran.code == 2, ran.stderr
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+    lines = [line for line in ran.stderr.splitlines() if not line.startswith("[")]
+    assert len(lines) == 1, ran.stderr
+    return lines[0]
+
+
+def test_taken_port_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        sentence = _mistake("--listen", f"127.0.0.1:{port}")
+    assert str(port) in sentence
+    assert "in use" in sentence
+
+
+def test_locked_data_directory_is_one_sentence(tmp_path: Path) -> None:
+    with Serving("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")) as serving:
+        assert "started" in serving.first_line
+        assert str(tmp_path / "data") in _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+
+
+def test_unknown_key_on_the_command_line_names_the_nearest() -> None:
+    sentence = _mistake("--listen", "127.0.0.1:0", "--set", "num.partitons=3")
+    assert "num.partitons" in sentence
+    assert "num.partitions" in sentence
+
+
+def test_bad_value_is_one_sentence() -> None:
+    assert "num.partitions" in _mistake("--listen", "127.0.0.1:0", "--set", "num.partitions=many")
+
+
+def test_bad_value_in_the_environment_is_one_sentence() -> None:
+    assert "num.partitions" in _mistake("--listen", "127.0.0.1:0", KAFKA_NUM_PARTITIONS="many")
+
+
+def test_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
+    assert "nowhere.properties" in _mistake("--config", str(tmp_path / "nowhere.properties"))
+
+
+def test_data_directory_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert str(tmp_path / "file") in _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
+
+
+def test_unknown_key_of_the_environment_is_a_warning() -> None:
+    with Serving("--listen", "127.0.0.1:0", KAFKA_NO_SUCH_KEY="1") as serving:
+        assert "started" in serving.first_line
+        code, _, err = serving.stop(signal.SIGTERM)
+    assert code == 0
+    assert "no.such.key" in err
+
+
+def test_command_line_goes_before_environment_before_file(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("num.partitions=2\nlog.retention.hours=2\nlog.segment.bytes=2000000\n")
+    ready = tmp_path / "ready"
+    options = ("--listen", "127.0.0.1:0", "--config", str(properties), "--ready-file", str(ready))
+    environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_LOG_RETENTION_HOURS": "3"}
+    with Serving(*options, "--set", "num.partitions=4", **environment) as serving:
+        assert "started" in serving.first_line
+        keys = ("num.partitions", "log.retention.hours", "log.segment.bytes")
+        ran = run_command("config", "get", "broker", "1", *keys, "-o", "json", bootstrap=ready.read_text().strip())
+    values = {row["key"]: row["value"] for row in ran.ok().json}
+    assert values == {"num.partitions": "4", "log.retention.hours": "3", "log.segment.bytes": "2000000"}
+
+
+def test_help_explains_every_option() -> None:
+    text = run_command("serve", "--help").ok().stdout
+    for option in ("--listen", "--data-dir", "--config", "--set", "--profile", "--ready-file", "--log-level"):
+        assert option in text
+    assert text == run_command("serve", "-h").stdout

@@ -1,0 +1,97 @@
+"""What `barnabas serve` understands, and what it says to a mistake: one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from barnabas.cli.light import UsageError
+from barnabas.cli.serve import serve_options
+
+
+def test_options_become_kafka_keys() -> None:
+    options = serve_options(
+        ["--listen", "0.0.0.0:9093", "--data-dir=/data", "--set", "num.partitions=3", "--set=log.cleaner.enable=false"],
+        {"KAFKA_NODE_ID": "7"},
+    )
+    assert options.sets == {
+        "listeners": "PLAINTEXT://0.0.0.0:9093",
+        "log.dirs": "/data",
+        "num.partitions": "3",
+        "log.cleaner.enable": "false",
+    }
+    assert options.environment == {"KAFKA_NODE_ID": "7"}
+    assert (options.profile, options.config_file, options.ready_file) == ("dev", None, None)
+
+
+def test_other_options_are_kept() -> None:
+    options = serve_options(
+        ["--profile", "kafka", "--config", "server.properties", "--ready-file", "ready", "--log-level", "warn"], {}
+    )
+    assert (options.profile, options.config_file, options.ready_file) == ("kafka", "server.properties", "ready")
+    assert options.log_level == "warn"
+
+
+def test_value_may_hold_an_equals_sign() -> None:
+    assert serve_options(["--set", "a=b=c"], {}).sets == {"a": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("listen", "listener"),
+    [
+        ("127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"),
+        (":9092", "PLAINTEXT://:9092"),
+        ("[::1]:9092", "PLAINTEXT://[::1]:9092"),
+        ("localhost:65535", "PLAINTEXT://localhost:65535"),
+    ],
+)
+def test_listen_becomes_a_listener(listen: str, listener: str) -> None:
+    assert serve_options(["--listen", listen], {}).sets["listeners"] == listener
+
+
+MISTAKES = [
+    (["--lsten", "x"], "no such option: --lsten; did you mean --listen?"),
+    (["--frobnicate"], "no such option: --frobnicate"),
+    (["9092"], "no room for an argument here: '9092'"),
+    (["--listen"], "--listen needs a value: --listen HOST:PORT"),
+    (["--listen="], "--listen needs a value"),
+    (["--listen", "9092"], "--listen wants HOST:PORT"),
+    (["--listen", "::1:9092"], "--listen wants HOST:PORT"),
+    (["--listen", "host:port"], "--listen wants a port between 0 and 65535, not 'port'"),
+    (["--listen", "host:65536"], "--listen wants a port between 0 and 65535, not '65536'"),
+    (["--listen", "host:-1"], "--listen wants a port between 0 and 65535"),
+    (["--listen", "a:1", "--listen", "b:1"], "--listen is given twice"),
+    (["--profile", "prod"], "--profile is one of dev, kafka, not 'prod'"),
+    (["--set", "num.partitions"], "--set wants KEY=VALUE"),
+    (["--set", "=3"], "--set wants KEY=VALUE"),
+    (["--listen", "a:1", "--set", "listeners=PLAINTEXT://b:1"], "--listen and --set listeners say the same thing"),
+    (["--data-dir", "a", "--set", "log.dirs=b"], "--data-dir and --set log.dirs say the same thing"),
+    (["--data-dir", "a", "--set", "log.dir=b"], "say the same thing"),
+    (["-h=1"], "-h takes no value"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
+def test_mistake_gets_one_sentence(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        serve_options(arguments, {})
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+LIGHT = """
+import sys
+before = set(sys.modules)
+from barnabas.cli import main
+code = main(["serve", "--lsten"])
+heavy = {"click", "rich", "trio", "construct", "dataclasses", "argparse", "broker.server"} & (set(sys.modules) - before)
+print(code, sorted(heavy))
+"""
+
+
+def test_reading_the_options_imports_nothing_heavy() -> None:
+    """Start-up is a feature: `serve` does not pay for the rest of the command line."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "2 []", done.stderr
