@@ -45,6 +45,7 @@ _FIRST_VERSION_OF = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+FIRST_VERSION_WITH_LEADER_EPOCH = 4
 READ_COMMITTED = 1
 UNKNOWN = (-1, -1, -1)
 """Timestamp, offset and leader epoch of what is not there."""
@@ -85,7 +86,10 @@ def _look_up(
         logger.exception("Looking up an offset of %s-%d failed", topic, asked.partition_index)
         return _failed(asked.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=asked.partition_index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if ctx.api_version >= FIRST_VERSION_WITH_LEADER_EPOCH else -1,
     )
 
 
