@@ -1,0 +1,189 @@
+"""Hostile bytes: cut anywhere, changed anywhere, made up; each gives a message or ProtocolError, and no memory for nothing.
+
+`BARNABAS_EXAMPLES=100000` cuts every vector at every byte and lets hypothesis try that often.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from construct import ConstructError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire.conftest import EXAMPLES
+from tests.wire.recorded import Vector, exchanges, vectors
+from wire.errors import KafkaError, ProtocolError
+from wire.frame import message_for, parse_request_header, parse_response_header
+from wire.registry import all_messages
+from wire.schema import Message
+from wire.types import chunk_bytes
+
+FUZZ = settings(max_examples=int(EXAMPLES or 1000))
+EVERY_VERSION = [(one, version) for one in all_messages().values() for version in one.versions]
+
+
+def read(message_class: type[Message], version: int, data: bytes) -> Message | None:
+    """The message, or None for ProtocolError. Anything else escapes, and fails the test."""
+    try:
+        return message_class.decode(data, version)
+    except ProtocolError:
+        return None
+
+
+def read_interpreted(message_class: type[Message], version: int, data: bytes) -> Message | None:
+    try:
+        stream_end = message_class.at(version).parse(data)
+    except ConstructError:
+        return None
+    found: Message = stream_end
+    return found
+
+
+def cuts(size: int) -> range:
+    """Where to cut: everywhere in a long run or a short message, otherwise about fifty places."""
+    return range(0, size, 1 if EXAMPLES or size < 60 else size // 50)
+
+
+def test_message_cut_at_any_byte_is_a_protocol_error() -> None:
+    for one in vectors():
+        for cut in cuts(len(one.data)):
+            if read(one.message_class, one.version, one.data[:cut]) is not None:
+                pytest.fail(f"{one.message_class.__name__} v{one.version} cut at {cut} is still a message")
+
+
+def test_interpreted_construct_refuses_a_cut_message_too() -> None:
+    for one in vectors()[:: 1 if EXAMPLES else 9]:
+        for cut in cuts(len(one.data)):
+            assert read_interpreted(one.message_class, one.version, one.data[:cut]) is None
+
+
+def test_trailing_byte_is_a_protocol_error() -> None:
+    for one in vectors()[::5]:
+        assert read(one.message_class, one.version, one.data + b"\0") is None
+
+
+def test_client_frame_cut_at_any_byte_is_a_protocol_error() -> None:
+    for one in exchanges()[:: 1 if EXAMPLES else 8]:
+        request_class, _ = message_for(one.api_key)
+        for cut in cuts(len(one.request)):
+            with pytest.raises(ProtocolError):
+                header, pos = parse_request_header(memoryview(one.request)[:cut])
+                request_class.decode(one.request[pos:cut], header.request_api_version)
+        for cut in range(4 + (one.version % 2)):
+            with pytest.raises(ProtocolError):
+                parse_response_header(one.response[: min(cut, 3)], one.api_key, one.version)
+
+
+def mutate(data: bytes, edits: list[tuple[int, int, int]]) -> bytes:
+    """Changes a byte, takes a byte out or puts one in, some times."""
+    changed = bytearray(data)
+    for kind, where, byte in edits:
+        at = where % (len(changed) + 1)
+        if kind == 0 or at == len(changed):
+            changed.insert(at, byte)
+        elif kind == 1:
+            del changed[at]
+        else:
+            changed[at] = byte
+    return bytes(changed)
+
+
+LENGTH_BYTES = st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])
+EDITS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 1 << 16), st.one_of(LENGTH_BYTES, st.integers(0, 255))),
+    min_size=1,
+    max_size=6,
+)
+
+
+def both_agree(message_class: type[Message], version: int, data: bytes) -> None:
+    """Compiled and interpreted codec say the same of any bytes, and what they read they write."""
+    compiled = read(message_class, version, data)
+    try:
+        interpreted, size = parse_measured(message_class, version, data)
+    except ConstructError:
+        assert compiled is None
+        return
+    if size != len(data):
+        assert compiled is None
+        return
+    assert compiled is not None
+    again = b"".join(map(chunk_bytes, compiled.encode_chunks(version)))
+    assert message_class.at(version).build(interpreted) == again
+    reread = read(message_class, version, again)
+    assert reread is not None
+    assert reread.encode(version) == again
+
+
+def parse_measured(message_class: type[Message], version: int, data: bytes) -> tuple[Message, int]:
+    import io
+
+    stream = io.BytesIO(data)
+    return message_class.at(version).parse_stream(stream), stream.tell()
+
+
+@FUZZ
+@given(one=st.sampled_from(vectors()), edits=EDITS)
+def test_changed_message_is_a_message_or_a_protocol_error(one: Vector, edits: list[tuple[int, int, int]]) -> None:
+    both_agree(one.message_class, one.version, mutate(one.data, edits))
+
+
+@FUZZ
+@given(which=st.sampled_from(EVERY_VERSION), data=st.binary(max_size=200))
+def test_made_up_bytes_are_a_message_or_a_protocol_error(which: tuple[type[Message], int], data: bytes) -> None:
+    both_agree(*which, data)
+
+
+@FUZZ
+@given(one=st.sampled_from(exchanges()), edits=EDITS)
+def test_changed_client_frame_is_a_request_or_a_protocol_error(one: object, edits: list[tuple[int, int, int]]) -> None:
+    frame = mutate(one.request, edits)  # type: ignore[attr-defined]
+    try:
+        header, pos = parse_request_header(memoryview(frame))
+        request_class, _ = message_for(header.request_api_key)
+        request_class.codec(header.request_api_version).parse(memoryview(frame), pos)
+    except (ProtocolError, KafkaError):
+        pass
+
+
+def peak_bytes(one: Vector, data: bytes) -> int:
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    read(one.message_class, one.version, data)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+def test_huge_count_anywhere_allocates_nothing() -> None:
+    """Architecture 2.9: a count is checked against the bytes left before anything is allocated."""
+    chosen = vectors()[:: 1 if EXAMPLES else 23]
+    for one in chosen:
+        read(one.message_class, one.version, one.data)  # compiles
+    tracemalloc.start()
+    try:
+        for one in chosen:
+            limit = 100_000 + 200 * len(one.data)
+            for at in cuts(len(one.data)):
+                for bomb in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f\xff"):
+                    data = one.data[:at] + bomb + one.data[at + len(bomb) :]
+                    assert peak_bytes(one, data) < limit, (one.message_class, one.version, at)
+    finally:
+        tracemalloc.stop()
+
+
+def test_array_of_one_element_more_than_fits_is_refused_before_it_is_made() -> None:
+    from wire.messages.metadata import MetadataRequest
+
+    empty = MetadataRequest().encode(12)[1:]
+    full = b"".join([b"\x00" * 16, b"\x01", b"\x00"]) * 5  # topic id, empty name, no tags: 18 bytes each
+    assert read(MetadataRequest, 12, b"\x06" + full + empty) is not None
+    for count in (7, 8, 2**20, 2**31 - 1):
+        with pytest.raises(ProtocolError, match=r"more than the bytes left can hold|cut short|null"):
+            MetadataRequest.decode(bytes(_varint(count + 1)) + full + empty, 12)
+
+
+def _varint(value: int) -> bytes:
+    from wire.runtime import encode_unsigned_varint
+
+    return encode_unsigned_varint(value)
