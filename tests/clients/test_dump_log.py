@@ -8,19 +8,19 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from written_log import open_log, write_log
 
 from barnabas.cli import main
 from bench.real_kafka import KafkaServer
 from bench.servers import ROOT, BarnabasServer, Server
 from compat.jars import classpath
 from storage.log_config import LogConfig
+from tests.written_log import open_log, write_log
 
 pytestmark = pytest.mark.java
 
@@ -139,7 +139,8 @@ def test_indexes_rebuilt_by_recovery_read_in_kafkas_tool(partition: Path, tmp_pa
 def produce_and_consume(server: Server) -> None:
     """Data in every codec, plain and idempotent, over several segments; a group that commits offsets."""
     topic = NewTopic("orders", 1, 1, config={"segment.bytes": str(1 << 20), "index.interval.bytes": "512"})
-    for created in AdminClient({"bootstrap.servers": server.bootstrap}).create_topics([topic]).values():
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    for created in admin.create_topics([topic]).values():
         created.result()
     rng = random.Random(11)
     for codec in CODECS:
@@ -172,7 +173,7 @@ def produce_and_consume(server: Server) -> None:
 
 
 @pytest.fixture(scope="module", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
-def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory that a broker leaves behind: ours, and Kafka's own as the check of the check."""
     where = tmp_path_factory.mktemp(request.param) / "data"
     config = {"offsets.topic.num.partitions": "1"}
@@ -180,7 +181,7 @@ def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     server = make(where, config=config)
     with server:
         produce_and_consume(server)
-    yield where / "logs" if request.param == "kafka" else where
+    return where / "logs" if request.param == "kafka" else where
 
 
 def test_segments_of_a_broker_read_in_both_tools(data_dir: Path) -> None:
