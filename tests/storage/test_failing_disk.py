@@ -1,0 +1,107 @@
+"""A disk that fails: nothing is half done, and the log goes on when the disk does."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.files import Buffer, File, UnsyncedFiles
+from storage.log import Log
+from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
+from wire.errors import ErrorCode, KafkaError
+
+
+class FailingFiles(UnsyncedFiles):
+    """Fails the nth write from now on (a part of its bytes gets through), or every sync."""
+
+    def __init__(self) -> None:
+        self.writes_left = -1
+        self.part = 0.5
+        self.sync_fails = False
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:
+        if self.writes_left == 0:
+            self.writes_left = -1
+            os.pwrite(file.fd, memoryview(data)[: int(len(data) * self.part)], position)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        if self.writes_left > 0:
+            self.writes_left -= 1
+        super().write_at(file, data, position)
+
+    def sync(self, file: File) -> None:
+        if self.sync_fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+
+
+class StingyFiles(UnsyncedFiles):
+    """Writes a few bytes a call, as a system may."""
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:
+        head, rest = memoryview(data)[:7], memoryview(data)[7:]
+        os.pwrite(file.fd, head, position)
+        self._write_rest(file, rest, position + len(head))
+
+
+def size_of(log: Log) -> int:
+    return Path(log.segments.active.stem + ".log").stat().st_size
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
+def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
+    """KAFKA_STORAGE_ERROR, no bytes left behind, no offset used, no sequence taken; the retry succeeds."""
+    files = FailingFiles()
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20), files)
+    append(log, batch_of([b"a"], producer=(1, 0, 0)))
+    size = size_of(log)
+    files.writes_left, files.part = 0, part
+    with pytest.raises(KafkaError) as caught:
+        append(log, batch_of([b"b"], producer=(1, 0, 1)))
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.log_end_offset, log.size_bytes, size_of(log)) == (1, size, size)
+    info = append(log, batch_of([b"b"], producer=(1, 0, 1)))
+    assert (info.first_offset, info.duplicate) == (1, False)
+    assert values_from(log, 0) == [(0, b"a"), (1, b"b")]
+
+
+@pytest.mark.parametrize("nth", range(12))
+def test_failure_at_any_write_leaves_a_log_that_goes_on(tmp_path: Path, nth: int) -> None:
+    """Also in the middle of a roll: index files, the new segment, the snapshot, the epoch checkpoint."""
+    files = FailingFiles()
+    log = open_log(tmp_path, small_config(segment_bytes=300, index_interval_bytes=0), files)
+    files.writes_left = nth
+    acknowledged, refused = [], []
+    for at in range(12):
+        value = b"%d" % at
+        try:
+            info = append(log, batch_of([value], producer=(1, at, 0)), leader_epoch=at // 3)
+        except KafkaError as error:
+            refused.append(error.code)
+        else:
+            acknowledged.append((info.first_offset, value))
+    assert refused in ([], [ErrorCode.KAFKA_STORAGE_ERROR])
+    assert values_from(log, 0) == acknowledged
+    for stop in (kill, restart, kill):
+        log = stop(log)
+        assert values_from(log, 0) == acknowledged
+
+
+def test_failed_sync_is_told_and_moves_nothing(tmp_path: Path) -> None:
+    """Section 3: after a failed fsync nothing may be believed; the recovery point stays."""
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
+    append(log, batch_of([b"a"]))
+    files.sync_fails = True
+    with pytest.raises(KafkaError) as caught:
+        log.flush()
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.recovery_point == 0
+
+
+def test_short_writes_are_carried_on(tmp_path: Path) -> None:
+    log = open_log(tmp_path, files=StingyFiles())
+    for at in range(5):
+        append(log, batch_of([b"%d" % at * 50]))
+    assert [offset for offset, _ in values_from(kill(log), 0)] == [0, 1, 2, 3, 4]

@@ -1,0 +1,246 @@
+"""Log directories: lock, identity, the clean-stop marker, checkpoints, deletion, and directories of other topics."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from storage import layout
+from storage.files import UnsyncedFiles
+from storage.log import Log
+from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
+from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
+
+OTHER_ID = bytes(reversed(range(16)))
+
+
+def log_dirs(*paths: Path, ids: itertools.count[int] | None = None) -> LogDirs:
+    numbers = ids or itertools.count(1)
+    return LogDirs(UnsyncedFiles(), [str(path) for path in paths], lambda: next(numbers).to_bytes(16, "big"))
+
+
+def open_log(dirs: LogDirs, topic: str = "t", partition: int = 0, topic_id: bytes = TOPIC_ID, now: float = 0.0) -> Log:
+    return dirs.open_log(
+        topic, partition, small_config(file_delete_delay_ms=60_000), topic_id=topic_id, now_ms=10_000, now=now
+    )
+
+
+def test_identity_is_made_once_and_kept(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    cluster_id = dirs.open(1)
+    directory_id = dirs.dirs[0].directory_id
+    dirs.close()
+    lines = (tmp_path / "meta.properties").read_text().splitlines()
+    assert lines == ["version=1", "node.id=1", f"cluster.id={cluster_id}", f"directory.id={directory_id}"]
+    again = log_dirs(tmp_path, ids=itertools.count(500))
+    assert again.open(1) == cluster_id
+    assert again.dirs[0].directory_id == directory_id
+    again.release()
+
+
+@pytest.mark.parametrize(("node_id", "cluster_id"), [(2, ""), (1, "another-cluster")])
+def test_directory_of_another_node_or_cluster_is_refused(tmp_path: Path, node_id: int, cluster_id: str) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    dirs.close()
+    with pytest.raises(DataDirMismatch, match=str(tmp_path)):
+        log_dirs(tmp_path).open(node_id, cluster_id)
+    log_dirs(tmp_path).open(1)
+
+
+def test_locked_directory_is_refused_and_the_others_are_let_go(tmp_path: Path) -> None:
+    first = log_dirs(tmp_path / "b")
+    first.open(1)
+    with pytest.raises(DataDirLocked, match="in use by another broker"):
+        log_dirs(tmp_path / "a", tmp_path / "b").open(1)
+    log_dirs(tmp_path / "a").open(1)
+    first.release()
+    log_dirs(tmp_path / "b").open(1)
+
+
+def test_logs_and_their_offsets_survive_a_clean_stop(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(5):
+        append(log, batch_of([b"v"]))
+    log.high_watermark = 5
+    log.advance_log_start_offset(3)
+    dirs.close()
+    assert (tmp_path / layout.CLEAN_SHUTDOWN).read_text() == '{"version":0,"brokerEpoch":-1}'
+    assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
+    assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 3\n"
+    assert (tmp_path / layout.REPLICATION_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert dirs.dirs[0].had_clean_shutdown
+    assert not (tmp_path / layout.CLEAN_SHUTDOWN).exists(), "a crash from here on is an unclean stop"
+    assert list(dirs.found()) == [("t", 0)]
+    log = open_log(dirs)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (3, 5, 5)
+    assert list(dirs.found()) == []
+    dirs.close()
+
+
+def test_kill_leaves_no_marker_and_the_logs_are_recovered(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    append(log, batch_of([b"v"]))
+    with Path(log.segments.active.stem + ".log").open("ab") as file:
+        file.write(b"torn")
+    dirs.release()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert not dirs.dirs[0].had_clean_shutdown
+    log = open_log(dirs)
+    assert values_from(log, 0) == [(0, b"v")]
+    append(log, batch_of([b"w"]))
+    assert values_from(log, 0) == [(0, b"v"), (1, b"w")]
+
+
+def test_untouched_logs_cost_nothing_at_the_stop(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    append(open_log(dirs), batch_of([b"v"]))
+    dirs.close()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()}
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    open_log(dirs)
+    dirs.close()
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()} == before
+
+
+def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
+    """L5: file.delete.delay.ms; what a reader holds stays readable."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    append(log, batch_of([b"v"]))
+    read = log.read(0, 1000, limit_offset=1, min_one_batch=True)
+    assert read.slice is not None
+    dirs.delete_log("t", 0, now=100.0)
+    [renamed] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert renamed.name.startswith("t-0.")
+    assert renamed.name.endswith("-delete")
+    assert len(renamed.name) == len("t-0.") + 32 + len("-delete")
+    assert dirs.next_deletion() == 160.0
+    assert dirs.due_deletions(159.9) == []
+    [due] = dirs.due_deletions(160.0)
+    dirs.remove(due)
+    assert not renamed.exists()
+    assert dirs.next_deletion() is None
+    assert len(read.slice.read()) == len(read.slice)
+    assert open_log(dirs).log_end_offset == 0
+
+
+def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    open_log(dirs)
+    dirs.delete_log("t", 0, now=0.0)
+    dirs.release()
+    log_dirs(tmp_path).open(1)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) -> None:
+    """R22: the directory of another topic id is set aside."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    append(open_log(dirs), batch_of([b"old"]))
+    dirs.close()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs, topic_id=OTHER_ID)
+    assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
+    assert len(dirs.due_deletions(60.0)) == 1
+    dirs.close()
+
+
+def test_stray_directory_is_found_and_removed(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    open_log(dirs, "gone", 3)
+    dirs.close()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert list(dirs.found()) == [("gone", 3)]
+    dirs.delete_stray("gone", 3, now=0.0)
+    for path in dirs.due_deletions(0.0):
+        dirs.remove(path)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
+    dirs.open(1)
+    for partition in range(4):
+        open_log(dirs, partition=partition)
+    assert sorted(path.name for path in (tmp_path / "a").glob("t-*")) == ["t-0", "t-2"]
+    assert sorted(path.name for path in (tmp_path / "b").glob("t-*")) == ["t-1", "t-3"]
+    dirs.close()
+    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
+    dirs.open(1)
+    assert open_log(dirs, partition=3).directory == str(tmp_path / "b" / "t-3")
+
+
+def test_rolled_segments_are_handed_out_for_syncing(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    append(log, batch_of([b"v" * 1000]))
+    assert dirs.logs_with_rolled_segments() == []
+    append(log, batch_of([b"v" * 1000]))
+    assert dirs.logs_with_rolled_segments() == [log]
+    job = log.start_flush(log.segments.active.base_offset)
+    assert job is not None
+    append(log, batch_of([b"v"]))
+    job.run()
+    log.finish_flush(job)
+    assert (log.recovery_point, log.unflushed) == (1, 2)
+    assert dirs.logs_with_rolled_segments() == []
+
+
+@pytest.mark.parametrize("name", ["plain", "-0", "t-", "t-x", "t-0.0123-delete", "t-0-future", "t-٣"])
+def test_other_directories_are_left_alone(tmp_path: Path, name: str) -> None:
+    if not name.endswith("-delete"):
+        (tmp_path / name).mkdir()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert list(dirs.found()) == []
+
+
+def test_name_of_a_deleted_directory_fits_the_file_system() -> None:
+    name = layout.deleted_dir_name("x" * 249, 12345, "0" * 32)
+    assert len(name) == 255
+    assert name.endswith(f"-12345.{'0' * 32}-delete")
+
+
+def test_partition_metadata_is_kafkas_text(tmp_path: Path) -> None:
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    open_log(dirs)
+    assert (tmp_path / "t-0" / "partition.metadata").read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+
+
+def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> None:
+    """L5, L6: whole segments only, never the active one; files are renamed first."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(6):
+        append(log, batch_of([b"v" * 1000]))
+    log.high_watermark = 5
+    log.advance_log_start_offset(4)
+    renamed = log.delete_segments_below(log.log_start_offset)
+    assert [segment.base_offset for segment in log.segments] == [4, 5]
+    assert all(path.endswith(".deleted") and Path(path).exists() for path in renamed)
+    dirs.delete_later(renamed, due=60.0)
+    for path in dirs.due_deletions(60.0):
+        dirs.remove(path)
+    assert not list(Path(log.directory).glob("*.deleted"))
+    assert [offset for offset, _ in values_from(log, 4)] == [4, 5]

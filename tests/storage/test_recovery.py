@@ -1,0 +1,200 @@
+"""Recovery after an unclean stop: the tail is cut at the first bad batch, all beside the log is rebuilt. L1."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from storage.log import Log
+from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, restart, small_config, values_from
+
+
+def filled_log(directory: Path, batches: int = 12) -> Log:
+    """Several segments; the last two have a few batches each."""
+    log = open_log(directory, small_config(segment_bytes=700))
+    sequence = 0
+    for at in range(batches):
+        count = at % 3 + 1
+        append(
+            log, batch_of([b"%d-%d" % (at, n) for n in range(count)], producer=(7, 0, sequence)), leader_epoch=at // 4
+        )
+        sequence += count
+    return log
+
+
+def ends_of_batches(log: Log) -> list[tuple[int, int]]:
+    """(position behind each batch of the active segment, next offset)."""
+    active = log.segments.active
+    return [(header.position + header.size, header.last_offset + 1) for header in active.scan(0)]
+
+
+def names_in(log: Log) -> list[str]:
+    """The names of the files in the log's directory."""
+    return [path.name for path in Path(log.directory).iterdir()]
+
+
+def index_of(log: Log) -> list[tuple[list[int], list[int], list[int]]]:
+    """The content of all indexes."""
+    return [
+        (list(segment.offset_index.offsets), list(segment.offset_index.positions), list(segment.time_index.timestamps))
+        for segment in log.segments
+    ]
+
+
+def test_every_truncation_of_the_last_segment_keeps_its_whole_batches(tmp_path: Path) -> None:
+    """L1: a torn tail is cut at the first bad batch, wherever it is torn."""
+    log = filled_log(tmp_path)
+    log.flush()
+    active = log.segments.active
+    whole, ends, path = values_from(log, 0), ends_of_batches(log), active.stem + ".log"
+    content = Path(path).read_bytes()
+    for size in range(len(content)):
+        Path(path).write_bytes(content[:size])
+        log.recovery_point = active.base_offset
+        again = kill(log)
+        end = max([offset for position, offset in ends if position <= size], default=active.base_offset)
+        assert again.log_end_offset == end
+        assert values_from(again, 0) == [entry for entry in whole if entry[0] < end]
+        assert Path(path).stat().st_size == max([position for position, _ in ends if position <= size], default=0)
+
+
+def test_flipped_bit_in_the_unflushed_tail_ends_the_log_before_its_batch(tmp_path: Path) -> None:
+    """L1: every bit but those outside the CRC (leader epoch) is noticed; what lies before it stays."""
+    log = filled_log(tmp_path)
+    active = log.segments.active
+    whole, path = values_from(log, 0), Path(active.stem + ".log")
+    content = path.read_bytes()
+    spans = [(header.position, header.size, header.base_offset) for header in active.scan(0)]
+    flips = random.Random(3).sample(range(len(content) * 8), 300)
+    for bit in flips:
+        at = bit // 8
+        position, _, base_offset = next(span for span in spans if span[0] <= at < span[0] + span[1])
+        if 12 <= at - position < 16:
+            continue
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        again = kill(log)
+        # A greater base offset looks like a gap that a cleaner has left: the CRC does not cover it.
+        if at - position < 8 and again.log_end_offset > base_offset:
+            assert again.segments.active.base_offset == active.base_offset
+            continue
+        assert again.log_end_offset == base_offset
+        assert values_from(again, 0) == [entry for entry in whole if entry[0] < base_offset]
+
+
+def test_damage_in_an_earlier_unflushed_segment_removes_the_segments_behind_it(tmp_path: Path) -> None:
+    log = filled_log(tmp_path)
+    first = log.segments[0]
+    damaged = bytearray(Path(first.stem + ".log").read_bytes())
+    damaged[30] ^= 1
+    Path(first.stem + ".log").write_bytes(damaged)
+    again = kill(log)
+    assert again.log_end_offset == 0
+    assert [name for name in names_in(log) if name.endswith(".log")] == [f"{0:020d}.log"]
+
+
+def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
+    log = filled_log(tmp_path)
+    log.flush()
+    end, first = log.log_end_offset, log.segments[0]
+    content = bytearray(Path(first.stem + ".log").read_bytes())
+    content[70] ^= 1
+    Path(first.stem + ".log").write_bytes(content)
+    assert kill(log).log_end_offset == end
+
+
+def test_indexes_rebuilt_are_those_that_appending_made(tmp_path: Path) -> None:
+    """L4: recovery makes the same entries as the appends did."""
+    log = filled_log(tmp_path, 40)
+    log.segments.active.seal()
+    before = index_of(log)
+    for name in names_in(log):
+        if name.endswith((".index", ".timeindex")):
+            Path(log.directory, name).write_bytes(b"garbage that is longer than an entry")
+    assert index_of(kill(log)) == before
+
+
+def test_missing_index_is_rebuilt_even_after_a_clean_stop(tmp_path: Path) -> None:
+    log = filled_log(tmp_path, 40)
+    log.close()
+    before, whole = index_of(log), values_from(log, 0)
+    Path(log.segments[1].stem + ".index").unlink()
+    again = restart(log)
+    assert index_of(again) == before
+    assert values_from(again, 0) == whole
+
+
+def test_preallocated_index_of_kafka_is_read_up_to_its_zeros(tmp_path: Path) -> None:
+    """Kafka leaves zeros behind the last entry of the active segment's indexes after a kill."""
+    log = filled_log(tmp_path, 40)
+    log.close()
+    before, whole = index_of(log), values_from(log, 0)
+    for name in names_in(log):
+        if name.endswith((".index", ".timeindex")):
+            with Path(log.directory, name).open("ab") as file:
+                file.write(bytes(1200))
+    again = restart(log)
+    assert index_of(again) == before
+    assert values_from(again, 0) == whole
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\x00" * 24, b"\xff" * 16, b"\x00\x00\x00\x01" * 10])
+def test_wrong_index_never_yields_a_wrong_offset(tmp_path: Path, garbage: bytes) -> None:
+    """L4: an index that lies at most makes the search longer, as long as it names starts of batches."""
+    log = filled_log(tmp_path, 40)
+    log.close()
+    whole = values_from(log, 0)
+    Path(log.segments[0].stem + ".index").write_bytes(garbage[:8])
+    Path(log.segments[0].stem + ".timeindex").write_bytes(garbage)
+    again = restart(log)
+    first = again.segments[0]
+    if not len(first.offset_index) or first.offset_index.positions[0] == 0:
+        for offset, _ in whole:
+            assert values_from(again, offset) == whole[offset:]
+
+
+def test_leader_epochs_lost_with_the_checkpoint_come_back_from_the_batches(tmp_path: Path) -> None:
+    """R2: every batch carries its epoch (R1)."""
+    log = filled_log(tmp_path)
+    entries = log.leader_epochs.entries()
+    assert len(entries) == 3
+    Path(log.directory, "leader-epoch-checkpoint").unlink()
+    assert kill(log).leader_epochs.entries() == entries
+
+
+def test_leftovers_of_interrupted_work_are_removed(tmp_path: Path) -> None:
+    log = filled_log(tmp_path)
+    log.close()
+    before = sorted(names_in(log))
+    for name in (f"{0:020d}.log.deleted", f"{9:020d}.log.cleaned", "partition.metadata.tmp", f"{77:020d}.index"):
+        Path(log.directory, name).write_bytes(b"leftover")
+    restart(log)
+    assert sorted(names_in(log)) == before
+
+
+def test_aborted_transactions_are_indexed_anew(tmp_path: Path) -> None:
+    """T6: the index of aborted transactions is rebuilt from data and markers."""
+    log = open_log(tmp_path, small_config(segment_bytes=400))
+    for at, commit in enumerate([False, True, False]):
+        append(log, batch_of([b"a", b"b"], producer=(at, 0, 0), transactional=True))
+        append_marker(log, commit=commit, producer_id=at)
+    expected = log.aborted_transactions(0, log.log_end_offset)
+    assert [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in expected] == [(0, 0, 2), (2, 6, 8)]
+    for name in names_in(log):
+        if name.endswith(".txnindex"):
+            Path(log.directory, name).write_bytes(b"\x01" * 50)
+    assert kill(log).aborted_transactions(0, 9) == expected
+
+
+def test_clean_stop_reads_hardly_a_batch(tmp_path: Path) -> None:
+    """After a clean stop damage in the middle is not looked for: the log is trusted."""
+    log = filled_log(tmp_path)
+    log.close()
+    end = log.log_end_offset
+    content = bytearray(Path(log.segments[1].stem + ".log").read_bytes())
+    content[70] ^= 1
+    Path(log.segments[1].stem + ".log").write_bytes(content)
+    assert restart(log).log_end_offset == end

@@ -1,0 +1,134 @@
+"""When a new segment starts, and what the closed one leaves behind."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from storage.log import Log
+from storage.segment import Segment
+from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
+
+SIZE = len(batch_of([b"v"]))
+HOUR = 3_600_000
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_full_segment_is_rolled_before_the_append(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=3 * SIZE))
+    for _ in range(7):
+        append(log, batch_of([b"v"]))
+    assert bases(log) == [0, 3, 6]
+    assert all(segment.size <= 3 * SIZE for segment in log.segments)
+
+
+def test_age_is_counted_in_timestamps_of_records(tmp_path: Path) -> None:
+    """L12: the wall clock may jump as it likes."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, segment_ms=HOUR))
+    append(log, batch_of([b"v"], timestamps=[1_000]), now_ms=10_000)
+    append(log, batch_of([b"v"], timestamps=[1_000 + HOUR]), now_ms=10_000_000_000)
+    assert bases(log) == [0]
+    append(log, batch_of([b"v"], timestamps=[1_001 + HOUR]), now_ms=10_000_000_000)
+    assert bases(log) == [0, 2]
+
+
+def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, segment_ms=HOUR))
+    append(log, batch_of([b"v"], timestamps=[1_000]))
+    for again in (restart, kill):
+        log = again(log)
+        assert log.segments.active.should_roll(log.config, 10, 1, 1_001 + HOUR, 0.0)
+        assert not log.segments.active.should_roll(log.config, 10, 1, 1_000 + HOUR, 0.0)
+
+
+def test_without_timestamps_age_is_time_since_the_segment_was_made(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, segment_ms=HOUR))
+    append(log, batch_of([b"v"], timestamps=[-1]), now_ms=0)
+    append(log, batch_of([b"v"], timestamps=[-1]), now_ms=HOUR)
+    assert bases(log) == [0]
+    append(log, batch_of([b"v"], timestamps=[-1]), now_ms=HOUR + 1)
+    assert bases(log) == [0, 2]
+
+
+def test_jitter_makes_segments_roll_earlier_but_not_all_at_once(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=SIZE, segment_jitter_ms=HOUR))
+    for _ in range(8):
+        append(log, batch_of([b"v"]))
+    jitters = [segment.roll_jitter_ms for segment in log.segments][1:]
+    assert all(0 <= jitter < HOUR for jitter in jitters)
+    assert len(set(jitters)) == len(jitters)
+
+
+def test_full_index_rolls_the_segment(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0, segment_index_bytes=40))
+    for at in range(12):
+        append(log, batch_of([b"v"], timestamps=[at]))
+    assert len(log.segments) > 1
+    assert all(len(segment.offset_index) <= 5 and len(segment.time_index) <= 3 for segment in log.segments)
+
+
+def test_offset_too_far_from_the_base_rolls_the_segment(tmp_path: Path) -> None:
+    """Indexes hold 31-bit offsets relative to the base offset."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
+    segment = log.segments.active
+    append(log, batch_of([b"v"]))
+    assert not segment.should_roll(log.config, SIZE, 2**31 - 1, 0, 0.0)
+    assert segment.should_roll(log.config, SIZE, 2**31, 0, 0.0)
+
+
+def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: Path) -> None:
+    """Kafka's dump tool and retention rely on the last entry; its offset is its batch's last."""
+    log = open_log(tmp_path, small_config(segment_bytes=3 * SIZE, index_interval_bytes=4096))
+    for timestamp in (5, 9, 7, 1):
+        append(log, batch_of([b"v"], timestamps=[timestamp]))
+    content = Path(f"{log.directory}/{0:020d}.timeindex").read_bytes()
+    assert list(struct.iter_unpack(">qi", content)) == [(9, 1)]
+
+
+def test_index_entry_holds_the_last_offset_of_the_batch_it_points_to(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
+    for _ in range(4):
+        append(log, batch_of([b"a", b"b"]))
+    size = log.size_bytes // 4
+    log.close()
+    content = Path(f"{log.directory}/{0:020d}.index").read_bytes()
+    assert list(struct.iter_unpack(">ii", content)) == [(3, size), (5, 2 * size), (7, 3 * size)]
+
+
+def test_greatest_timestamp_is_exact_after_any_stop(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
+    for timestamp in (5, 9, 7, 12, 3, 12):
+        append(log, batch_of([b"v" * 60], timestamps=[timestamp]))
+    for stop in (kill, restart):
+        log = stop(log)
+        assert (log.segments.active.max_timestamp, log.segments.active.offset_of_max_timestamp) == (12, 3)
+        assert log.max_timestamp_offset() == (3, 12, 0)
+
+
+def test_empty_log_knows_no_timestamp(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    assert log.max_timestamp_offset() is None
+    assert log.offset_for_timestamp(0) is None
+
+
+def test_many_index_entries_are_written_as_they_come(tmp_path: Path) -> None:
+    """The files of the active segment's indexes follow in blocks, and are whole after a clean stop."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
+    for at in range(1100):
+        append(log, batch_of([b"v"], timestamps=[at]))
+    index, time_index = Path(f"{log.directory}/{0:020d}.index"), Path(f"{log.directory}/{0:020d}.timeindex")
+    assert (index.stat().st_size, time_index.stat().st_size) == (1024 * 8, 1024 * 12)
+    log = restart(log)
+    assert (index.stat().st_size, time_index.stat().st_size) == (1099 * 8, 1099 * 12)
+    assert values_from(log, 1090)[0] == (1090, b"v")
+
+
+def test_rolled_segment_is_found_from_any_offset(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=2 * SIZE))
+    for _ in range(9):
+        append(log, batch_of([b"v"]))
+    segments: list[Segment] = [log.segments[log.segments.floor_index(offset)] for offset in range(9)]
+    assert [segment.base_offset for segment in segments] == [0, 0, 2, 2, 4, 4, 6, 6, 8]
