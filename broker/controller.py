@@ -111,6 +111,7 @@ class Controller:
 
     def _follow(self, delta: ClusterDelta) -> None:
         self._broker.partitions.apply(self.image, delta)
+        self._broker.coordinators.apply(delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):

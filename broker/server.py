@@ -169,6 +169,7 @@ class Server:
         broker.is_stopping = True
         self.reactor.stop_accepting()
         self.reactor.stop_reading()
+        broker.coordinators.stop()  # answers the parked JoinGroups and SyncGroups
         with trio.move_on_after(DRAIN_S):
             while self.reactor.connection_count:
                 await trio.sleep(0.005)

@@ -67,6 +67,8 @@ def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Fi
         keys = request.coordinator_keys
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in keys])
     found = _find(ctx, request.key_type, request.key)
+    if not found.error_code:
+        found.error_message = "NONE"  # Kafka's own words up to v3
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
