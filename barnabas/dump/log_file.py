@@ -117,7 +117,7 @@ def _dump_batch(
             offsets.see(record.offset)
             yield _record_item(batch, record, options)
     except CorruptRecord as error:
-        problems.add(f"UnreadableError records in {path}", f"  batch at position {position}: {error}")
+        problems.add(f"Unreadable records in {path}", f"  batch at position {position}: {error}")
 
 
 def batch_fields(batch: BatchView, position: int) -> Fields:
