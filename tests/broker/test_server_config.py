@@ -1,0 +1,257 @@
+"""A broker's configuration: layers and precedence, profiles, environment, listeners, mistakes in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from broker.config_keys.general import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from broker.config_keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
+from broker.config_keys.network import MAX_CONNECTIONS
+from broker.environment import key_of, settings_from_environment
+from broker.listeners import Endpoint
+from broker.server_config import ServerConfig, load
+from wire.configdef import ConfigError
+
+
+def config(
+    sets: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None, profile: str = "dev"
+) -> ServerConfig:
+    return load(sets or {}, environment or {}, None, profile)
+
+
+# Layers
+
+
+def test_command_line_wins_over_environment_over_file_over_profile_over_default(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=4\ndefault.replication.factor=1\ngroup.initial.rebalance.delay.ms=7\n")
+    environment = {"KAFKA_NUM_PARTITIONS": "5"}
+    assert load({"num.partitions": "6"}, environment, str(file))[NUM_PARTITIONS] == 6
+    assert load({}, environment, str(file))[NUM_PARTITIONS] == 5
+    assert load({}, {}, str(file))[NUM_PARTITIONS] == 4
+    assert load({}, {}, None)[NUM_PARTITIONS] == 1
+    assert load({}, {}, str(file))[GROUP_INITIAL_REBALANCE_DELAY_MS] == 7
+    assert load({}, {}, None)[GROUP_INITIAL_REBALANCE_DELAY_MS] == 0
+    assert load({}, {}, None, "kafka")[GROUP_INITIAL_REBALANCE_DELAY_MS] == 3000
+
+
+def test_dynamic_configs_win_over_static_ones_and_a_brokers_own_over_all_brokers() -> None:
+    c = config({"max.connections": "5"})
+    assert c.set_dynamic({}, {"max.connections": "6"}) == {"max.connections"}
+    assert c[MAX_CONNECTIONS] == 6
+    assert c.set_dynamic({"max.connections": "7"}, {"max.connections": "6"}) == {"max.connections"}
+    assert c[MAX_CONNECTIONS] == 7
+    assert c.text_layers("max.connections") == [(2, "7"), (3, "6"), (4, "5"), (5, "2147483647")]
+    assert c.set_dynamic({"max.connections": "7"}, {}) == set()
+    assert c.set_dynamic({}, {}) == {"max.connections"}
+    assert c[MAX_CONNECTIONS] == 5
+
+
+def test_what_the_user_set_is_told_apart_from_defaults() -> None:
+    c = config({"num.partitions": "1"})
+    assert c.explicit("num.partitions") == "1"
+    assert c.explicit("offsets.topic.replication.factor") is None
+
+
+def test_what_is_only_known_at_start_can_be_settled() -> None:
+    from broker.config_keys.log import LOG_DIRS
+
+    c = config()
+    assert c.log_dirs == ()
+    c.settle(LOG_DIRS, "/data")
+    assert c.log_dirs == ("/data",)
+    assert c.text_layers("log.dirs") == [(5, "/data")]
+
+
+# Mistakes and warnings
+
+
+def test_unknown_key_on_the_command_line_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"Unknown config key num\.partition on the command line"):
+        config({"num.partition": "1"})
+
+
+def test_unknown_keys_elsewhere_are_named_in_warnings(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("zookeeper.connect=localhost:2181\n")
+    c = load({}, {"KAFKA_MY_OWN": "1"}, str(file))
+    assert c.warnings == [
+        "Unknown config key my.own in the environment is ignored",
+        f"Unknown config key zookeeper.connect in the file {file} is ignored",
+    ]
+
+
+def test_a_known_key_without_effect_is_named_in_one_warning() -> None:
+    c = config({"num.io.threads": "4"})
+    assert c.warnings == ["num.io.threads is known to Kafka, not acted on by Barnabas"]
+
+
+def test_keys_of_one_listener_are_known() -> None:
+    c = config({"listener.name.internal.ssl.client.auth": "required"})
+    assert c.warnings == ["listener.name.internal.ssl.client.auth is known to Kafka, not acted on by Barnabas"]
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        ({"num.partitions": "none"}, "Invalid value none for configuration num.partitions: Not a number of type INT"),
+        ({"num.partitions": "0"}, "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
+        ({"listeners": "9092"}, "Error creating broker listeners from '9092'"),
+        ({"listeners": "PLAINTEXT://:99999"}, "Error creating broker listeners"),
+        ({"listeners": "A://:1,A://:2"}, "Each listener must have a different name"),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "Each listener must have a different port"),
+        ({"listeners": "MINE://:1"}, "No security protocol defined for listener MINE"),
+        ({"listeners": "SSL://:1"}, "Listener SSL asks for SSL, but Barnabas speaks only PLAINTEXT so far"),
+        ({"listeners": "CONTROLLER://:9093"}, "at least one listener for clients"),
+        ({"listener.security.protocol.map": "PLAINTEXT"}, "not NAME:PROTOCOL"),
+        ({"advertised.listeners": "OTHER://h:1"}, "OTHER is not in listeners"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "nonroutable meta-address 0.0.0.0"),
+        ({"process.roles": "broker"}, "process.roles=broker is not possible yet"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "names several nodes"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_one_sentence(sets: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        config(sets)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Cannot read the config file .*missing: No such file or directory"):
+        load({}, {}, str(tmp_path / "missing"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="it is not UTF-8 text"):
+        load({}, {}, str(tmp_path / "binary"))
+
+
+def test_an_unknown_profile_is_one_sentence() -> None:
+    with pytest.raises(ConfigError, match="There is no profile prod: take one of dev, kafka"):
+        config(profile="prod")
+
+
+# Profiles
+
+
+def test_dev_cuts_replicas_down_to_the_one_broker_and_says_so() -> None:
+    c = config({"offsets.topic.replication.factor": "3", "default.replication.factor": "2"})
+    assert c[OFFSETS_TOPIC_REPLICATION_FACTOR] == 1
+    assert c[DEFAULT_REPLICATION_FACTOR] == 1
+    assert (
+        "offsets.topic.replication.factor=3 is more than the 1 broker there is: 1 is used (profile dev)" in c.warnings
+    )
+
+
+def test_kafka_keeps_kafkas_defaults() -> None:
+    c = config(profile="kafka")
+    assert c[OFFSETS_TOPIC_REPLICATION_FACTOR] == 3
+    assert c.listeners == [Endpoint("PLAINTEXT", "", 9092)]
+    assert config().listeners == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+
+
+# Environment
+
+
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [
+        ("NUM_PARTITIONS", "num.partitions"),
+        ("LISTENER_NAME_A__B_SSL___KEY", "listener.name.a_b.ssl-key"),
+        ("SSL_A___B__C_D", "ssl.a-b_c.d"),
+    ],
+)
+def test_variables_are_named_as_in_kafkas_image(variable: str, key: str) -> None:
+    assert key_of(variable) == key
+
+
+def test_own_keys_have_variables_of_their_own() -> None:
+    settings, ignored = settings_from_environment({"BARNABAS_LOG_SYNC": "os", "BARNABAS_EXAMPLES": "9", "PATH": "/"})
+    assert settings == {"barnabas.log.sync": "os"}
+    assert ignored == []
+
+
+def test_variables_of_kafkas_jvm_are_named_as_ignored() -> None:
+    c = config(environment={"KAFKA_HEAP_OPTS": "-Xmx1g", "KAFKA_JMX_PORT": "9999", "KAFKA_": "x"})
+    assert c.warnings == [
+        "KAFKA_HEAP_OPTS is for Kafka's JVM and ignored",
+        "KAFKA_JMX_PORT is for Kafka's JVM and ignored",
+    ]
+
+
+def test_the_cluster_id_comes_from_the_environment() -> None:
+    assert config(environment={"CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw"}).cluster_id == "4L6g3nShT-eMCtK--X86sw"
+    assert config().cluster_id is None
+
+
+def test_the_environment_of_kafkas_compose_example_is_accepted() -> None:
+    c = config(
+        environment={
+            "KAFKA_NODE_ID": "1",
+            "KAFKA_PROCESS_ROLES": "broker,controller",
+            "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093",
+            "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:9092",
+            "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
+            "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+            "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        }
+    )
+    assert c.listeners == [Endpoint("PLAINTEXT", "0.0.0.0", 9092)]
+    assert c.advertised_listeners == {"PLAINTEXT": Endpoint("PLAINTEXT", "localhost", 9092)}
+    assert c.node_id == 1
+    assert (
+        "Controller listener CONTROLLER://localhost:9093 is not opened: the controller is in this process" in c.warnings
+    )
+
+
+# What follows from settings
+
+
+def test_several_listeners_may_map_to_plaintext() -> None:
+    c = config(
+        {
+            "listeners": "INTERNAL://[::1]:29092,EXTERNAL://:9092",
+            "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+            "advertised.listeners": "EXTERNAL://broker.example:19092",
+        }
+    )
+    assert c.listeners == [Endpoint("INTERNAL", "::1", 29092), Endpoint("EXTERNAL", "", 9092)]
+    assert str(c.listeners[0]) == "INTERNAL://[::1]:29092"
+    assert list(c.advertised_listeners) == ["EXTERNAL"]
+
+
+@pytest.mark.parametrize(
+    ("sets", "node_id"),
+    [({}, 1), ({"node.id": "5"}, 5), ({"broker.id": "7"}, 7), ({"node.id": "5", "broker.id": "7"}, 5)],
+)
+def test_the_node_id_may_have_its_older_name(sets: dict[str, str], node_id: int) -> None:
+    assert config(sets).node_id == node_id
+
+
+@pytest.mark.parametrize(
+    ("sets", "dirs"), [({}, ()), ({"log.dir": "/a"}, ("/a",)), ({"log.dir": "/a", "log.dirs": "/b,/c"}, ("/b", "/c"))]
+)
+def test_log_dirs_win_over_log_dir(sets: dict[str, str], dirs: tuple[str, ...]) -> None:
+    assert config(sets).log_dirs == dirs
+
+
+@pytest.mark.parametrize(
+    ("sets", "defaults"),
+    [
+        ({}, {}),
+        ({"log.segment.bytes": "1048576"}, {"segment.bytes": "1048576"}),
+        ({"log.retention.hours": "2"}, {"retention.ms": "7200000"}),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, {"retention.ms": "180000"}),
+        ({"log.retention.hours": "2", "log.retention.ms": "4"}, {"retention.ms": "4"}),
+        ({"log.retention.hours": "-1"}, {"retention.ms": "-1"}),
+        ({"log.cleanup.policy": "delete, compact"}, {"cleanup.policy": "delete,compact"}),
+        ({"log.flush.scheduler.interval.ms": "9"}, {"flush.ms": "9"}),
+        ({"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}),
+    ],
+)
+def test_topics_inherit_the_brokers_settings(sets: dict[str, str], defaults: dict[str, str]) -> None:
+    assert config(sets).topic_defaults() == defaults
