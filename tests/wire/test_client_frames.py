@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.wire.recorded import Exchange, exchanges
-
 from wire.api_keys import ApiKey
 from wire.connection import Connection, RequestReceived, ResponseReceived
 from wire.frame import (
@@ -59,7 +58,7 @@ def test_responses_decode_and_encode_to_the_same_bytes() -> None:
 
 def test_interpreted_construct_reads_and_writes_the_same_bodies() -> None:
     for one in exchanges():
-        header, pos = parse_request_header(one.request)
+        _, pos = parse_request_header(one.request)
         plain = message_for(one.api_key)[0].at(one.version)
         assert plain.build(plain.parse(one.request[pos:])) == one.request[pos:], one.name
         _, pos = parse_response_header(one.response, one.api_key, one.version)

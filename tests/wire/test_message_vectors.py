@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from tests.wire.recorded import vectors
-
 from wire.registry import all_messages
 from wire.vectors import check_line
 

@@ -1,0 +1,110 @@
+"""Messages as Kafka's JSON, and what is said about JSON that is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.recorded import vectors
+from wire.errors import ErrorCode, KafkaError
+from wire.json_form import from_json, json_name, to_json
+from wire.messages.api_versions import ApiVersionsResponse
+from wire.messages.fetch import FetchRequest
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.types import ONE_UUID, ZERO_UUID, uuid_from_text, uuid_to_text
+
+TOPIC = {"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}
+REQUEST = {"topics": [TOPIC], "allowAutoTopicCreation": True, "includeTopicAuthorizedOperations": False}
+
+
+def test_every_vector_survives_the_way_through_json() -> None:
+    for one in vectors():
+        message = one.message_class.decode(one.data, one.version)
+        again = from_json(one.message_class, to_json(message, one.version), one.version)
+        assert again.encode(one.version) == one.data
+
+
+def test_names_are_kafkas() -> None:
+    assert json_name("throttle_time_ms") == "throttleTimeMs"
+    assert json_name("k_raft_version_feature") == "kRaftVersionFeature"
+    assert json_name("topics") == "topics"
+
+
+def test_json_has_the_fields_of_the_version() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    assert to_json(request, 13) == REQUEST
+    assert to_json(request, 0) == {"topics": [{"name": "t"}]}
+    assert from_json(MetadataRequest, REQUEST, 13) == request
+
+
+def test_tagged_fields_at_their_default_are_left_out() -> None:
+    assert "finalizedFeaturesEpoch" not in to_json(ApiVersionsResponse(), 3)
+    assert to_json(ApiVersionsResponse(finalized_features_epoch=4), 3)["finalizedFeaturesEpoch"] == 4
+
+
+def test_unknown_tagged_fields_survive() -> None:
+    message = ApiVersionsResponse()
+    message.unknown_tagged_fields = ((99, b"\x00\xff"),)
+    value = to_json(message, 3)
+    assert value["unknownTaggedFields"] == [{"tag": 99, "data": "AP8="}]
+    assert from_json(ApiVersionsResponse, value, 3) == message
+
+
+def test_records_in_pieces_are_one_text() -> None:
+    data = PartitionProduceData(records=[b"ab", memoryview(b"c")])
+    message = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    assert to_json(message, 9)["topicData"][0]["partitionData"][0]["records"] == "YWJj"
+
+
+def test_set_field_that_the_version_lacks_is_unsupported() -> None:
+    request = FetchRequest()
+    request.replica_state.replica_id = 1
+    with pytest.raises(KafkaError) as caught:
+        to_json(request, 4)
+    assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+    with pytest.raises(KafkaError):
+        from_json(FetchRequest, {}, 99)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"topics": 5}, r"MetadataRequest\.topics: an array is needed, not 5"),
+        ({"topics": [5]}, r"MetadataRequest\.topics\[0\]: an object is needed"),
+        ({"topics": [{**TOPIC, "name": 5}]}, r"topics\[0\]\.name: a string is needed"),
+        ({"topics": [{**TOPIC, "topicId": "short"}]}, r"topicId: a uuid is 22 characters"),
+        ({"topics": [{"name": "t"}]}, r"the field topicId is missing"),
+        ({"allowAutoTopicCreation": 1}, r"true or false is needed"),
+        ({"allowAutoTopicCreation": None}, r"may not be null"),
+        ({"allowAutoTopicCreations": True}, r"has no field allowAutoTopicCreations"),
+    ],
+)
+def test_wrong_json_is_told_in_one_sentence(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        from_json(MetadataRequest, {**REQUEST, **changes}, 13)
+
+
+def test_number_is_neither_text_nor_boolean() -> None:
+    for wrong in ("1", True, None, 1.5):
+        with pytest.raises(ValueError, match="throttleTimeMs"):
+            from_json(ApiVersionsResponse, {"errorCode": 0, "apiKeys": [], "throttleTimeMs": wrong}, 1)
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_uuid_text_round_trip(value: bytes) -> None:
+    text = uuid_to_text(value)
+    assert len(text) == 22
+    assert uuid_from_text(text) == value
+
+
+def test_uuids_that_kafka_reserves() -> None:
+    assert uuid_to_text(ZERO_UUID) == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert uuid_to_text(ONE_UUID) == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@pytest.mark.parametrize("text", ["", "A" * 21, "A" * 23, "A" * 20 + "!!", "é" * 22, "A" * 20 + "=="])
+def test_text_that_is_no_uuid_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a uuid is 22 characters"):
+        uuid_from_text(text)
