@@ -1,0 +1,138 @@
+"""DescribeConfigs: values, sources and synonyms as real Kafka tells them."""
+
+from __future__ import annotations
+
+from tests.coord.cluster.worlds import Settings, World
+from wire.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
+from wire.messages.metadata_records import ConfigRecord
+
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
+
+
+def describe(
+    world: World, kind: int, name: str, keys: list[str] | None = None, *, documentation: bool = False
+) -> DescribeConfigsResult:
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)],
+        include_synonyms=True,
+        include_documentation=documentation,
+    )
+    (result,) = world.controller.describe_configs(request).results
+    return result
+
+
+def one(world: World, kind: int, name: str, key: str) -> DescribeConfigsResourceResult:
+    (entry,) = describe(world, kind, name, [key]).configs
+    return entry
+
+
+def synonyms(entry: DescribeConfigsResourceResult) -> list[tuple[str, str | None, int]]:
+    return [(synonym.name, synonym.value, synonym.source) for synonym in entry.synonyms]
+
+
+def configured(kind: int, name: str, **configs: str) -> list[ConfigRecord]:
+    return [
+        ConfigRecord(resource_type=kind, resource_name=name, name=key.replace("_", "."), value=value)
+        for key, value in configs.items()
+    ]
+
+
+def test_a_topic_has_all_its_keys_with_defaults_behind_them() -> None:
+    world = World()
+    world.create("orders", segment_bytes="2000000")
+    result = describe(world, TOPIC, "orders")
+    assert (result.error_code, result.error_message, len(result.configs)) == (0, None, 37)
+    entry = one(world, TOPIC, "orders", "segment.bytes")
+    assert (entry.value, entry.config_source, entry.read_only, entry.config_type) == ("2000000", 1, False, 3)
+    assert synonyms(entry) == [("segment.bytes", "2000000", 1), ("log.segment.bytes", "1073741824", 5)]
+
+
+def test_a_brokers_setting_shows_behind_its_topics() -> None:
+    world = World(settings=Settings({"log.segment.bytes": "3000000"}, {"segment.bytes": "3000000"}))
+    world.create("orders")
+    entry = one(world, TOPIC, "orders", "segment.bytes")
+    assert (entry.value, entry.config_source) == ("3000000", 4)
+    assert synonyms(entry) == [("log.segment.bytes", "3000000", 4), ("log.segment.bytes", "1073741824", 5)]
+
+
+def test_a_key_whose_own_synonym_is_unset_has_no_synonyms() -> None:
+    """As `kafka-configs --describe --all` shows: retention.ms=604800000 synonyms={}."""
+    world = World()
+    world.create("orders")
+    entry = one(world, TOPIC, "orders", "retention.ms")
+    assert (entry.value, entry.config_source, synonyms(entry)) == ("604800000", 5, [])
+
+
+def test_a_broker_has_all_its_keys() -> None:
+    world = World(settings=Settings({"max.connections": "5", "ssl.key.password": "secret"}))
+    entries = {entry.name: entry for entry in describe(world, BROKER, "1").configs}
+    assert (entries["max.connections"].value, entries["max.connections"].config_source) == ("5", 4)
+    assert synonyms(entries["max.connections"]) == [("max.connections", "5", 4), ("max.connections", "100", 5)]
+    assert entries["num.partitions"].read_only
+    assert not entries["max.connections"].read_only
+    assert (entries["log.retention.ms"].value, synonyms(entries["log.retention.ms"])) == (None, [])
+    assert synonyms(entries["log.retention.hours"]) == [("log.retention.hours", "168", 5)]
+
+
+def test_passwords_are_never_told() -> None:
+    world = World(settings=Settings({"ssl.key.password": "secret"}))
+    entry = one(world, BROKER, "1", "ssl.key.password")
+    assert (entry.is_sensitive, entry.value, synonyms(entry)) == (True, None, [("ssl.key.password", None, 4)])
+    assert "secret" not in repr(describe(world, BROKER, "1"))
+
+
+def test_the_default_of_all_brokers_has_what_was_set_on_it() -> None:
+    world = World()
+    assert describe(world, BROKER, "").configs == []
+    world.apply(list(configured(BROKER, "", max_connections="6")))
+    (entry,) = describe(world, BROKER, "").configs
+    assert (entry.name, entry.value, entry.config_source) == ("max.connections", "6", 3)
+
+
+def test_groups_and_subscriptions_are_described_before_anything_is_set() -> None:
+    world = World()
+    entry = one(world, GROUP, "g", "consumer.session.timeout.ms")
+    assert (entry.value, entry.config_source) == ("45000", 5)
+    world.apply(list(configured(GROUP, "g", consumer_session_timeout_ms="50000")))
+    entry = one(world, GROUP, "g", "consumer.session.timeout.ms")
+    assert (entry.value, entry.config_source) == ("50000", 8)
+    assert one(world, METRICS, "m", "interval.ms").config_source == 5
+
+
+def test_documentation_and_synonyms_come_when_asked_for() -> None:
+    world = World()
+    world.create("orders")
+    (entry,) = describe(world, TOPIC, "orders", ["segment.bytes"], documentation=True).configs
+    assert entry.documentation == "Size at which a segment is rolled."
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=TOPIC, resource_name="orders", configuration_keys=None)]
+    )
+    (result,) = world.controller.describe_configs(request).results
+    assert all(entry.documentation is None and entry.synonyms == [] for entry in result.configs)
+    assert {entry.config_source for entry in result.configs} == {5}
+
+
+def test_keys_that_are_not_there_are_left_out() -> None:
+    world = World()
+    world.create("orders")
+    assert describe(world, TOPIC, "orders", ["no.such.key"]).configs == []
+    assert describe(world, TOPIC, "orders", []).configs == []
+
+
+def test_resources_that_are_not_there() -> None:
+    world = World()
+    codes = {
+        (TOPIC, "orders"): 3,
+        (TOPIC, "a b"): 17,
+        (BROKER, "2"): 42,
+        (BROKER, "one"): 42,
+        (GROUP, ""): 42,
+        (METRICS, ""): 42,
+        (1, "x"): 42,
+    }
+    assert {key: describe(world, *key).error_code for key in codes} == codes

@@ -1,0 +1,120 @@
+"""The bytes of metadata records and checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from coord.cluster.metadata_serde import (
+    RECORD_TYPES,
+    RECORDS_PER_BATCH,
+    build_checkpoint,
+    build_metadata_batch,
+    checkpoint_name,
+    decode_record,
+    encode_record,
+    leader_change_batch,
+    load_checkpoint,
+    parse_checkpoint_name,
+    replay_batches,
+)
+from wire.messages.metadata_records import FeatureLevelRecord, TopicRecord
+from wire.messages.raft_records import LeaderChangeMessage
+from wire.records import control_record_type, iter_batches, iter_records
+
+
+def test_a_record_begins_with_frame_version_type_and_version() -> None:
+    """MetadataRecordSerde: three unsigned varints, then the message."""
+    record = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    assert encode_record(record) == b"\x01\x0c\x00" + b"\x11metadata.version" + b"\x00\x21" + b"\x00"
+
+
+def test_all_27_kinds_of_kafka_come_back_from_their_bytes() -> None:
+    assert len(RECORD_TYPES) == 27
+    for declared in RECORD_TYPES.values():
+        assert decode_record(encode_record(declared())) == declared()
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"", "cut off"),
+        (b"\x01", "cut off"),
+        (b"\x02\x02\x00", "frame version 2"),
+        (b"\x01\x63\x00", "type 99 version 0 is not understood"),
+        (b"\x01\x02\x09", "type 2 version 9 is not understood"),
+        (b"\x01\x02\x00\x05a", "TopicRecord cannot be read"),
+    ],
+)
+def test_what_is_not_understood_stops_the_process(value: bytes, why: str) -> None:
+    with pytest.raises(UnknownMetadataError, match=why):
+        decode_record(value)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
+    try:
+        record = decode_record(value)
+    except UnknownMetadataError:
+        return
+    assert type(record) in RECORD_TYPES.values()
+
+
+def test_an_epoch_begins_with_a_leader_change() -> None:
+    (batch,) = iter_batches(leader_change_batch(leader_id=1, epoch=3, now_ms=5, base_offset=7))
+    (record,) = iter_records(batch)
+    assert (batch.is_control, batch.partition_leader_epoch, batch.base_offset) == (True, 3, 7)
+    assert control_record_type(record) == 2
+    change = LeaderChangeMessage.decode(record.value or b"", 0)
+    assert (change.leader_id, [voter.voter_id for voter in change.voters]) == (1, [1])
+
+
+def test_replay_moves_offset_and_epoch_and_skips_control_records() -> None:
+    image = ClusterImage()
+    log = leader_change_batch(leader_id=1, epoch=3, now_ms=0) + build_metadata_batch(
+        [TopicRecord(name="a", topic_id=b"\x01" * 16), TopicRecord(name="b", topic_id=b"\x02" * 16)],
+        epoch=3,
+        now_ms=0,
+        base_offset=1,
+    )
+    replay_batches(log, image, ClusterDelta())
+    assert (image.offset, image.epoch, list(image.topics)) == (2, 3, ["a", "b"])
+
+
+def test_a_flipped_bit_is_noticed() -> None:
+    log = bytearray(build_metadata_batch([TopicRecord(name="a", topic_id=b"\x01" * 16)], epoch=1, now_ms=0))
+    log[-3] ^= 1
+    with pytest.raises(UnknownMetadataError, match="fails its checksum"):
+        replay_batches(bytes(log), ClusterImage(), ClusterDelta())
+
+
+def test_checkpoints_have_kafkas_names() -> None:
+    assert checkpoint_name(12, 3) == "00000000000000000012-0000000003.checkpoint"
+    assert parse_checkpoint_name("00000000000000000012-0000000003.checkpoint") == (12, 3)
+    for other in ("00000000000000000012.log", "bootstrap.checkpoint", "1-2.checkpoint", checkpoint_name(1, 1) + ".tmp"):
+        assert parse_checkpoint_name(other) is None
+
+
+def topics(count: int) -> list[TopicRecord]:
+    return [TopicRecord(name=f"t{index}", topic_id=index.to_bytes(16, "big")) for index in range(1, count + 1)]
+
+
+def test_a_checkpoint_runs_from_header_to_footer_in_batches() -> None:
+    parts = list(build_checkpoint(topics(RECORDS_PER_BATCH + 1), epoch=2, last_timestamp_ms=9, now_ms=10))
+    batches = [batch for part in parts for batch in iter_batches(part)]
+    assert [(batch.base_offset, batch.is_control) for batch in batches] == [
+        (0, True),
+        (1, False),
+        (RECORDS_PER_BATCH + 1, False),
+        (RECORDS_PER_BATCH + 2, True),
+    ]
+    image = load_checkpoint(b"".join(parts), 50, 2)
+    assert (image.offset, image.epoch, len(image.topics)) == (49, 2, RECORDS_PER_BATCH + 1)
+
+
+def test_a_checkpoint_that_is_cut_is_refused() -> None:
+    *parts, _ = build_checkpoint(topics(3), epoch=2, last_timestamp_ms=9, now_ms=10)
+    with pytest.raises(UnknownMetadataError, match="is not whole"):
+        load_checkpoint(b"".join(parts), 50, 2)

@@ -1,0 +1,306 @@
+"""CreateTopics, DeleteTopics, CreatePartitions: Kafka's codes and sentences, and what becomes of the image."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coord.cluster.worlds import World
+from wire.errors import ErrorCode
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    DeleteTopicState,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_topic_is_in_the_image_with_its_id_partitions_and_configs(world: World) -> None:
+    result = world.create("orders", 3, retention_ms="1000")
+    assert result.error_code == ErrorCode.NONE
+    assert result.error_message is None
+    assert (result.num_partitions, result.replication_factor) == (3, 1)
+    topic = world.image.topics["orders"]
+    assert world.image.topics_by_id[result.topic_id] is topic
+    assert list(topic.partitions) == [0, 1, 2]
+    partition = topic.partitions[0]
+    assert (partition.leader, partition.isr, partition.leader_epoch, partition.partition_epoch) == (1, (1,), 0, 0)
+    assert partition.directories == (b"\x01" * 16,)
+    assert world.image.config(2, "orders") == {"retention.ms": "1000"}
+
+
+def test_the_answer_tells_every_config_with_its_source(world: World) -> None:
+    """KIP-525."""
+    result = world.create("orders", retention_ms="1000")
+    configs = {config.name: config for config in result.configs or []}
+    assert len(configs) == 37
+    assert list(configs) == sorted(configs)
+    assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("1000", 1)
+    assert (configs["segment.bytes"].value, configs["segment.bytes"].config_source) == ("1073741824", 5)
+
+
+def test_minus_one_takes_the_brokers_defaults(world: World) -> None:
+    """KIP-464."""
+    result = world.create("orders", -1, -1)
+    assert (result.num_partitions, result.replication_factor) == (4, 1)
+
+
+def test_validate_only_judges_and_changes_nothing(world: World) -> None:
+    assert world.create("orders", validate_only=True).error_code == ErrorCode.NONE
+    assert world.create("x y", validate_only=True).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert world.image.topics == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("a" * 250, "is longer than the max allowed length 249"),
+        ("a b", "one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("käse", "one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("a/b", "one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+    ],
+)
+def test_names_that_no_topic_may_have(world: World, name: str, why: str) -> None:
+    result = world.create(name)
+    assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert result.error_message is not None
+    assert result.error_message.startswith("Topic name is invalid: ")
+    assert result.error_message.endswith(why)
+
+
+def test_longest_name_is_fine(world: World) -> None:
+    assert world.create("a" * 249).error_code == ErrorCode.NONE
+
+
+def test_names_that_metrics_could_not_tell_apart_collide(world: World) -> None:
+    world.create("a.b")
+    result = world.create("a_b")
+    assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert result.error_message == "Topic 'a_b' collides with existing topic: a.b"
+
+
+def test_the_metadata_topic_cannot_be_created(world: World) -> None:
+    assert world.create("__cluster_metadata").error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_existing_name_is_refused(world: World) -> None:
+    world.create("orders")
+    result = world.create("orders")
+    assert result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert result.error_message == "Topic 'orders' already exists."
+
+
+def test_a_name_given_twice_in_a_request_is_refused_and_the_others_created(world: World) -> None:
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a", "b", "a")]
+    results = {result.name: result for result in world.create_all(*topics)}
+    assert results["a"].error_code == ErrorCode.INVALID_REQUEST
+    assert results["a"].error_message == "Duplicate topic name."
+    assert results["b"].error_code == ErrorCode.NONE
+    assert list(world.image.topics) == ["b"]
+
+
+@pytest.mark.parametrize(("partitions", "code"), [(0, 37), (-2, 37), (1, 0)])
+def test_numbers_of_partitions(world: World, partitions: int, code: int) -> None:
+    assert world.create("orders", partitions).error_code == code
+
+
+@pytest.mark.parametrize(("factor", "code"), [(0, 38), (-2, 38), (2, 38), (1, 0)])
+def test_replication_factors(world: World, factor: int, code: int) -> None:
+    assert world.create("orders", 1, factor).error_code == code
+
+
+def test_too_few_brokers_are_told_as_kafka_tells_it(world: World) -> None:
+    assert world.create("orders", 1, 3).error_message == (
+        "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
+        "only 1 broker(s) are registered."
+    )
+
+
+def test_a_request_for_very_many_partitions_is_refused(world: World) -> None:
+    assert world.create("orders", 10_001).error_code == ErrorCode.POLICY_VIOLATION
+    assert world.create("orders", 2**31 - 1).error_code == ErrorCode.POLICY_VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        ({"retention.ms": "soon"}, "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
+        ({"retention.hours": "1"}, "Unknown topic config name: retention.hours"),
+        (
+            {"cleanup.policy": "shred"},
+            "Invalid value shred for configuration cleanup.policy: String must be one of: compact, delete",
+        ),
+        ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
+    ],
+)
+def test_configs_that_no_topic_may_have(world: World, configs: dict[str, str | None], message: str) -> None:
+    topic = CreatableTopic(
+        name="orders",
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
+    (result,) = world.create_all(topic)
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_CONFIG, message)
+    assert world.image.topics == {}
+
+
+def manual(
+    *replicas: list[int], partitions: int = -1, factor: int = -1, indexes: list[int] | None = None
+) -> CreatableTopic:
+    return CreatableTopic(
+        name="orders",
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=chosen)
+            for index, chosen in zip(indexes or range(len(replicas)), replicas, strict=True)
+        ],
+    )
+
+
+def test_replicas_may_be_assigned_by_hand() -> None:
+    world = World(brokers=3)
+    (result,) = world.create_all(manual([2, 3], [3, 1]))
+    assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 2)
+    partitions = world.image.topics["orders"].partitions
+    assert [partition.replicas for partition in partitions.values()] == [(2, 3), (3, 1)]
+    assert [partition.leader for partition in partitions.values()] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (manual([1], partitions=1), 42),
+        (manual([1], factor=1), 42),
+        (manual([]), 39),
+        (manual([1, 1]), 39),
+        (manual([9]), 39),
+        (manual([1], [1, 2]), 39),
+        (manual([1], [1], indexes=[0, 2]), 39),
+        (manual([1], [1], indexes=[0, 0]), 39),
+    ],
+)
+def test_assignments_that_cannot_be(topic: CreatableTopic, code: int) -> None:
+    (result,) = World(brokers=2).create_all(topic)
+    assert result.error_code == code
+
+
+# Deletion
+
+
+def test_deleting_by_name_takes_topic_and_configs_away(world: World) -> None:
+    created = world.create("orders", retention_ms="1")
+    (result,) = world.delete(names=("orders",))
+    assert (result.error_code, result.name, result.topic_id) == (0, "orders", created.topic_id)
+    assert world.image.topics == {}
+    assert world.image.topics_by_id == {}
+    assert world.image.configs == {}
+
+
+def test_deleting_by_id_tells_the_name(world: World) -> None:
+    """KIP-516."""
+    created = world.create("orders")
+    (result,) = world.delete(DeleteTopicState(topic_id=created.topic_id))
+    assert (result.error_code, result.name) == (0, "orders")
+
+
+def test_a_topic_created_again_has_another_id_and_none_of_the_old_configs(world: World) -> None:
+    """R22."""
+    first = world.create("orders", retention_ms="1")
+    world.delete(names=("orders",))
+    second = world.create("orders")
+    assert second.topic_id != first.topic_id
+    assert world.image.config(2, "orders") == {}
+
+
+def test_what_is_not_there_cannot_be_deleted(world: World) -> None:
+    by_name, by_id, by_both, by_nothing = world.delete(
+        DeleteTopicState(name="orders"),
+        DeleteTopicState(topic_id=b"\x07" * 16),
+        DeleteTopicState(name="orders2", topic_id=b"\x08" * 16),
+        DeleteTopicState(),
+    )
+    assert (by_name.error_code, by_name.error_message) == (3, "This server does not host this topic-partition.")
+    assert (by_id.error_code, by_id.name) == (100, None)
+    assert by_both.error_code == 42
+    assert by_nothing.error_code == 42
+
+
+def test_a_topic_named_twice_is_deleted_at_most_once(world: World) -> None:
+    created = world.create("orders")
+    twice = world.delete(names=("orders", "orders"))
+    assert [result.error_code for result in twice] == [42, 42]
+    assert "orders" in world.image.topics
+    both = world.delete(DeleteTopicState(name="orders"), DeleteTopicState(topic_id=created.topic_id))
+    assert [result.error_code for result in both] == [0, 42]
+
+
+# More partitions
+
+
+def extend(
+    world: World, name: str, count: int, assignments: list[list[int]] | None = None, **flags: bool
+) -> tuple[int, str | None]:
+    chosen = None if assignments is None else [CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=name, count=count, assignments=chosen)], **flags
+    )
+    (result,) = world.commit(world.controller.create_partitions(request)).results
+    return result.error_code, result.error_message
+
+
+def test_partitions_are_added_behind_the_others(world: World) -> None:
+    world.create("orders", 2)
+    assert extend(world, "orders", 5) == (0, None)
+    assert list(world.image.topics["orders"].partitions) == [0, 1, 2, 3, 4]
+
+
+def test_validating_an_extension_changes_nothing(world: World) -> None:
+    world.create("orders", 2)
+    assert extend(world, "orders", 5, validate_only=True) == (0, None)
+    assert len(world.image.topics["orders"].partitions) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "assignments", "expected"),
+    [
+        ("other", 5, None, (3, "This server does not host this topic-partition.")),
+        ("orders", 2, None, (37, "Topic already has 2 partition(s).")),
+        ("orders", 1, None, (37, "The topic orders currently has 2 partition(s); 1 would not be an increase.")),
+        (
+            "orders",
+            4,
+            [[1]],
+            (39, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
+        ),
+        (
+            "orders",
+            3,
+            [[9]],
+            (39, "The manual partition assignment includes broker 9, but no such broker is registered."),
+        ),
+    ],
+)
+def test_extensions_that_cannot_be(
+    world: World, name: str, count: int, assignments: list[list[int]] | None, expected: tuple[int, str]
+) -> None:
+    world.create("orders", 2)
+    assert extend(world, name, count, assignments) == expected
+
+
+def test_added_partitions_may_be_assigned_by_hand() -> None:
+    world = World(brokers=2)
+    world.create_all(manual([1]))
+    assert extend(world, "orders", 2, [[2]]) == (0, None)
+    assert world.image.topics["orders"].partitions[1].replicas == (2,)
