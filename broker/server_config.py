@@ -171,7 +171,7 @@ class ServerConfig:
                 if base_key(name) is not None or name not in self._static:
                     continue
                 if origin == COMMAND_LINE:
-                    raise ConfigError(f"Unknown config key {name} on the command line")
+                    raise ConfigError(f"Unknown config key {name} on the command line{_nearest(name)}")
                 self.warnings.append(f"Unknown config key {name} in the {origin} is ignored")
                 del self._static[name]
         for name in sorted(self._static):
@@ -209,6 +209,14 @@ class ServerConfig:
             )
         if len(self[CONTROLLER_QUORUM_VOTERS]) > 1:
             raise ConfigError("controller.quorum.voters names several nodes, but Barnabas runs as a single node so far")
+
+
+def _nearest(name: str) -> str:
+    """`; did you mean x?` for a mistyped key, or nothing when none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, BROKER_KEYS, 1, 0.8)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def base_key(name: str) -> ConfigKey[Any] | None:

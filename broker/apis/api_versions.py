@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from broker.context import RequestContext
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
+FIRST_PRODUCE_VERSION_SHOWN = 0
+"""As Kafka 4, which serves Produce from 3 on but shows it from 0: older librdkafka look for it (KAFKA-18659)."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -46,6 +48,8 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
 
 def _versions_of(key: ApiKey) -> ApiVersion:
     first, last = served_versions(key)
+    if key == ApiKey.PRODUCE:
+        first = FIRST_PRODUCE_VERSION_SHOWN
     return ApiVersion(api_key=int(key), min_version=first, max_version=last)
 
 

@@ -115,6 +115,10 @@ def test_data_directory_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
 
 
+def test_ready_file_that_cannot_be_written_is_one_sentence() -> None:
+    assert "/no/such/dir/ready" in _mistake("--listen", "127.0.0.1:0", "--ready-file", "/no/such/dir/ready")
+
+
 def test_unknown_key_of_the_environment_is_a_warning() -> None:
     with Serving("--listen", "127.0.0.1:0", KAFKA_NO_SUCH_KEY="1") as serving:
         assert "started" in serving.first_line
