@@ -304,10 +304,7 @@ def iter_records(batch: BatchView, max_size: int = MAX_DECOMPRESSED_SIZE) -> Ite
 
     Raises CorruptRecord, perhaps after some records: whoever needs all or nothing makes a list.
     """
-    try:
-        yield from _parse_records(batch, _batch_records(batch, max_size))
-    except IndexError:
-        raise CorruptRecord("The records end early") from None
+    return _parse_records(batch, _batch_records(batch, max_size))
 
 
 def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: C901 (the hot loop, inlined)
@@ -318,50 +315,53 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
     base_sequence = batch.base_sequence
     total = len(data)
     pos = 0
-    for _ in range(batch.record_count):
-        length = data[pos]
-        pos += 1
-        if length > 0x7F:
-            length, pos = _unsigned(data, pos - 1)
-        end = pos + (length >> 1)
-        if length & 1 or end > total:
-            raise CorruptRecord(f"A record of {_signed(length)} bytes where {total - pos} are left")
-        pos += 1  # the record's own attributes: none are defined
-        delta = data[pos]
-        pos += 1
-        if delta > 0x7F:
-            delta, pos = _unsigned_long(data, pos - 1)
-        timestamp = base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
-        delta = data[pos]
-        pos += 1
-        if delta > 0x7F:
-            delta, pos = _unsigned(data, pos - 1)
-        delta = delta >> 1 ^ -(delta & 1)
-        length = data[pos]
-        pos += 1
-        if length > 0x7F:
-            length, pos = _unsigned(data, pos - 1)
-        key = None
-        if not length & 1:
-            start, pos = pos, pos + (length >> 1)
-            key = data[start:pos]
-        length = data[pos]
-        pos += 1
-        if length > 0x7F:
-            length, pos = _unsigned(data, pos - 1)
-        value = None
-        if not length & 1:
-            start, pos = pos, pos + (length >> 1)
-            value = data[start:pos]
-        count = data[pos]
-        pos += 1
-        headers: list[Header] = []
-        if count:
-            headers, pos = _parse_headers(data, pos - 1, end)
-        if pos != end:
-            raise CorruptRecord(f"A record whose fields end {pos - end} bytes after its length says")
-        sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else base_sequence + delta & MAX_INT32
-        yield Record(base_offset + delta, timestamp, key, value, headers, sequence)
+    try:
+        for _ in range(batch.record_count):
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            end = pos + (length >> 1)
+            if length & 1 or end > total:
+                raise CorruptRecord(f"A record of {_signed(length)} bytes where {total - pos} are left")
+            pos += 1  # the record's own attributes: none are defined
+            delta = data[pos]
+            pos += 1
+            if delta > 0x7F:
+                delta, pos = _unsigned_long(data, pos - 1)
+            timestamp = base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
+            delta = data[pos]
+            pos += 1
+            if delta > 0x7F:
+                delta, pos = _unsigned(data, pos - 1)
+            delta = delta >> 1 ^ -(delta & 1)
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            key = None
+            if not length & 1:
+                start, pos = pos, pos + (length >> 1)
+                key = data[start:pos]
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            value = None
+            if not length & 1:
+                start, pos = pos, pos + (length >> 1)
+                value = data[start:pos]
+            count = data[pos]
+            pos += 1
+            headers: list[Header] = []
+            if count:
+                headers, pos = _parse_headers(data, pos - 1, end)
+            if pos != end:
+                raise CorruptRecord(f"A record whose fields end {pos - end} bytes after its length says")
+            sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else base_sequence + delta & MAX_INT32
+            yield Record(base_offset + delta, timestamp, key, value, headers, sequence)
+    except IndexError:
+        raise CorruptRecord("The records end early") from None
     if pos != total:
         raise CorruptRecord(f"{total - pos} bytes after the last of {batch.record_count} records")
 
