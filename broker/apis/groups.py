@@ -2,7 +2,8 @@
 DescribeGroups (15), ListGroups (16), DeleteGroups (42).
 
 FindCoordinator: v4 several keys (KIP-699), v6 share groups. JoinGroup: v4 member ids are required (KIP-394), v5
-static members, v7 protocol names may be null, v9 skips assignment (KIP-814). LeaveGroup: v3 several members.
+static members, v7 protocol names may be null, v9 skips assignment (KIP-814). SyncGroup: from v5 on the protocol is
+named (KIP-559). LeaveGroup: v3 several members.
 DescribeGroups: v3 authorised operations, v6 GROUP_ID_NOT_FOUND (KIP-1043). ListGroups: v4 states, v5 types. What the
 requests mean is in `coord.groups`.
 """
@@ -34,6 +35,7 @@ from wire.messages.groups import (
     ListGroupsResponse,
     MemberIdentity,
     SyncGroupRequest,
+    SyncGroupResponse,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4
 FIRST_JOIN_WITH_NULL_PROTOCOL = 7
 FIRST_LEAVE_WITH_MEMBERS = 3
+FIRST_SYNC_WITH_PROTOCOL = 5
 
 GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
 """Bit n stands for AclOperation n: read, delete, describe, describe and alter configs."""
@@ -116,8 +119,11 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Pending:
 
 
 @api(SyncGroupRequest)
-def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending:
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending | SyncGroupResponse:
     """Answered when the leader's assignment is in the log."""
+    lacks_protocol = request.protocol_type is None or request.protocol_name is None
+    if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
+        return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     pending = Pending()
     ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, pending.resolve, at))
     return pending
