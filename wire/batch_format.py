@@ -1,0 +1,101 @@
+"""The layout of record batches of magic 2, and the words for it.
+
+A batch is 61 bytes of header and then the records, compressed as one block when a codec is set (KIP-98, KIP-32):
+
+    base offset 8 | batch length 4 | partition leader epoch 4 | magic 1 | crc 4 | attributes 2 | last offset delta 4
+    | base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | record count 4
+
+    attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 base timestamp is a delete horizon
+
+The CRC-32C covers everything from the attributes on, so a broker may write the base offset and the leader epoch into
+a batch that it otherwise leaves as it came. A record's timestamp and offset are deltas to the batch's, zig-zag varints:
+
+    length | attributes 1 | timestamp delta | offset delta | key length, key | value length, value | header count,
+    then of each header: key length, key (UTF-8) | value length, value; a length of -1 is null
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+
+HEADER = Struct(">qiibIhiqqqhii")
+HEADER_SIZE = 61
+LOG_OVERHEAD = 12
+"""Base offset and batch length: the bytes before the part that batch_length counts."""
+CRC_START = 21
+"""Where the attributes begin: the CRC covers from here to the end of the batch."""
+MAGIC = 2
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_PARTITION_LEADER_EPOCH = -1
+CREATE_TIME = 0
+LOG_APPEND_TIME = 1
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+MAX_INT32 = 2**31 - 1
+MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+
+Header = tuple[str, bytes | None]
+
+
+class ControlRecordType(IntEnum):
+    """The type in a control record's key."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class Record:
+    """One record, with the batch's base offset, base timestamp and base sequence already added.
+
+    `timestamp` is milliseconds since the epoch (-1 for none); `sequence` is -1 when the producer is not idempotent.
+    """
+
+    __slots__ = ("headers", "key", "offset", "sequence", "timestamp", "value")
+
+    def __init__(
+        self,
+        offset: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[Header],
+        sequence: int = NO_SEQUENCE,
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.sequence = sequence
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"headers={self.headers!r}, sequence={self.sequence})"
+        )
+
+
+def increment_sequence(sequence: int, by: int) -> int:
+    """A sequence `by` further on: after 2^31-1 comes 0 (rule I2)."""
+    return sequence + by & MAX_INT32

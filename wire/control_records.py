@@ -1,0 +1,75 @@
+"""Batches that hold a control record: transaction markers and what the metadata log writes about itself."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from wire.batch_builder import BatchBuilder
+from wire.batch_format import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ControlRecordType, Record
+from wire.compression import CorruptRecord
+
+_CONTROL_KEY = Struct(">hh")
+_END_TXN_VALUE = Struct(">hi")
+
+
+def control_batch(
+    kind: int,
+    value: bytes,
+    *,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    transactional: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """A batch of one control record: key (version 0, type), `value` as given (version included)."""
+    builder = BatchBuilder(
+        base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=transactional,
+        control=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+    builder.append(timestamp_ms, _CONTROL_KEY.pack(0, kind), value)
+    return builder.build()
+
+
+def end_txn_marker(
+    *,
+    commit: bool,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """The batch that ends a transaction in one partition (rule T5)."""
+    return control_batch(
+        ControlRecordType.COMMIT if commit else ControlRecordType.ABORT,
+        _END_TXN_VALUE.pack(0, coordinator_epoch),
+        timestamp_ms=timestamp_ms,
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def control_record_type(record: Record) -> int:
+    """The type in a control record's key (a ControlRecordType, or a number yet unknown). Raises CorruptRecord."""
+    if record.key is None or len(record.key) < 4:
+        raise CorruptRecord("A control record without a type in its key")
+    kind: int = _CONTROL_KEY.unpack_from(record.key)[1]
+    return kind
+
+
+def end_txn_coordinator_epoch(record: Record) -> int:
+    """The coordinator epoch in the value of an ABORT or COMMIT record. Raises CorruptRecord."""
+    if record.value is None or len(record.value) < _END_TXN_VALUE.size:
+        raise CorruptRecord("An end transaction marker without a coordinator epoch")
+    epoch: int = _END_TXN_VALUE.unpack_from(record.value)[1]
+    return epoch

@@ -1,0 +1,141 @@
+"""The records inside a batch. Broken ones raise CorruptRecord, and nothing is allocated for what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wire.batch_format import HEADER_SIZE, MAX_INT32, MIN_BATCH_LENGTH, NO_SEQUENCE, TIMESTAMP_TYPE_BIT, Header, Record
+from wire.batch_view import BatchView
+from wire.compression import MAX_DECOMPRESSED_SIZE, CorruptRecord, decompress
+
+
+def _batch_records(batch: BatchView, max_size: int) -> bytes:
+    """The record section, decompressed."""
+    if batch.end > len(batch.buffer) or batch.batch_length < MIN_BATCH_LENGTH:
+        raise CorruptRecord(f"A record batch of {batch.size} bytes where {len(batch.buffer) - batch.start} are left")
+    if batch.record_count < 0:
+        raise CorruptRecord(f"A record batch that counts {batch.record_count} records")
+    return decompress(batch.codec, memoryview(batch.buffer)[batch.start + HEADER_SIZE : batch.end], max_size)
+
+
+def iter_records(batch: BatchView, max_size: int = MAX_DECOMPRESSED_SIZE) -> Iterator[Record]:
+    """The records of a batch, decompressed to at most `max_size` bytes. The CRC is not checked.
+
+    Raises CorruptRecord, perhaps after some records: whoever needs all or nothing makes a list.
+    """
+    return _parse_records(batch, _batch_records(batch, max_size))
+
+
+def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: C901 (the hot loop, inlined)
+    """Every bound is checked once a record, by the position at its end; a read past the data raises IndexError."""
+    base_offset = batch.base_offset
+    base_timestamp = batch.base_timestamp
+    append_time = batch.max_timestamp if batch.attributes & TIMESTAMP_TYPE_BIT else None
+    base_sequence = batch.base_sequence
+    total = len(data)
+    pos = 0
+    try:
+        for _ in range(batch.record_count):
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            end = pos + (length >> 1)
+            if length & 1 or end > total:
+                raise CorruptRecord(f"A record of {_signed(length)} bytes where {total - pos} are left")
+            pos += 1  # the record's own attributes: none are defined
+            delta = data[pos]
+            pos += 1
+            if delta > 0x7F:
+                delta, pos = _unsigned_long(data, pos - 1)
+            timestamp = base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
+            delta = data[pos]
+            pos += 1
+            if delta > 0x7F:
+                delta, pos = _unsigned(data, pos - 1)
+            delta = delta >> 1 ^ -(delta & 1)
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            key = None
+            if not length & 1:
+                start, pos = pos, pos + (length >> 1)
+                key = data[start:pos]
+            length = data[pos]
+            pos += 1
+            if length > 0x7F:
+                length, pos = _unsigned(data, pos - 1)
+            value = None
+            if not length & 1:
+                start, pos = pos, pos + (length >> 1)
+                value = data[start:pos]
+            count = data[pos]
+            pos += 1
+            headers: list[Header] = []
+            if count:
+                headers, pos = _parse_headers(data, pos - 1, end)
+            if pos != end:
+                raise CorruptRecord(f"A record whose fields end {pos - end} bytes after its length says")
+            sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else base_sequence + delta & MAX_INT32
+            yield Record(base_offset + delta, timestamp, key, value, headers, sequence)
+    except IndexError:
+        raise CorruptRecord("The records end early") from None
+    if pos != total:
+        raise CorruptRecord(f"{total - pos} bytes after the last of {batch.record_count} records")
+
+
+def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
+    count, pos = _unsigned(data, pos)
+    count = _signed(count)
+    if not 0 <= count <= end - pos:
+        raise CorruptRecord(f"A record that counts {count} headers in {end - pos} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        length, pos = _unsigned(data, pos)
+        if length & 1 or pos + (length >> 1) > end:
+            raise CorruptRecord(f"A header key of {_signed(length)} bytes where {end - pos} are left")
+        start, pos = pos, pos + (length >> 1)
+        key = data[start:pos].decode("utf-8", "replace")  # as Java's String does
+        length, pos = _unsigned(data, pos)
+        if length & 1:
+            headers.append((key, None))
+            continue
+        start, pos = pos, pos + (length >> 1)
+        headers.append((key, data[start:pos]))
+        if pos > end:
+            raise CorruptRecord("A header value that reaches past its record")
+    return headers, pos
+
+
+def _signed(unsigned: int) -> int:
+    return unsigned >> 1 ^ -(unsigned & 1)
+
+
+def _unsigned(data: bytes, pos: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits, and the position after it."""
+    byte = data[pos]
+    if byte < 0x80:
+        return byte, pos + 1
+    second = data[pos + 1]
+    if second < 0x80:
+        return byte & 0x7F | second << 7, pos + 2
+    value, pos = _long_varint(data, pos, 5)
+    return value & 0xFFFFFFFF, pos
+
+
+def _unsigned_long(data: bytes, pos: int) -> tuple[int, int]:
+    """An unsigned varint of at most 64 bits, and the position after it."""
+    value, pos = _long_varint(data, pos, 10)
+    return value & 0xFFFFFFFFFFFFFFFF, pos
+
+
+def _long_varint(data: bytes, pos: int, max_bytes: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 7 * max_bytes, 7):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, pos
+    raise CorruptRecord(f"A varint of more than {max_bytes} bytes")
