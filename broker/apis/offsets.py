@@ -219,7 +219,7 @@ def _no_offsets(name: str, partitions: list[int], error: int, topic_id: bytes = 
 
 
 @api(OffsetDeleteRequest)
-def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending | OffsetDeleteResponse:
+def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending:
     """Deletes offsets of partitions that exist and that the group's members do not read."""
     response = OffsetDeleteResponse()
     accepted: list[OffsetDeleteRequestTopic] = []
@@ -240,8 +240,6 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending 
                 ],
             )
         )
-    if not accepted and request.topics:
-        return response
     request.topics = accepted
     pending = Pending()
 

@@ -294,18 +294,17 @@ class GroupCoordinator:
         try:
             group = self._existing(group_id)
             if group.state is not GroupState.EMPTY:
-                raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
             result.records = [*self.offsets.tombstones(group_id), records.group_tombstone(group_id)]
         except KafkaError as refused:
             answer.error_code = int(refused.code)
-            answer.error_message = refused.message
         result.reply(ticket, answer, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))
         return result
 
     def _existing(self, group_id: str) -> ClassicGroup:
         group = self.groups.get(group_id)
         if group is None or group.state is GroupState.DEAD:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         return group
 
     # ---- time

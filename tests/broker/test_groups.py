@@ -221,6 +221,13 @@ ERRORS = [
     (join_request("", protocols=[]), 9, E.INCONSISTENT_GROUP_PROTOCOL),
     (join_request("", protocol_type=""), 9, E.INCONSISTENT_GROUP_PROTOCOL),
     (o.OffsetDeleteRequest(), 0, E.GROUP_ID_NOT_FOUND),
+    (
+        o.OffsetDeleteRequest(
+            topics=[o.OffsetDeleteRequestTopic(name="t", partitions=[o.OffsetDeleteRequestPartition()])]
+        ),
+        0,
+        E.GROUP_ID_NOT_FOUND,
+    ),
 ]
 
 
@@ -436,4 +443,5 @@ def test_groups_are_deleted_when_they_are_empty(client, group, topic, version):
     answer = client(g.DeleteGroupsRequest(groups_names=[group, live, topic]), version)
     found = {result.group_id: result.error_code for result in answer.results}
     assert found == {group: 0, live: E.NON_EMPTY_GROUP, topic: E.GROUP_ID_NOT_FOUND}
+    assert {result.error_message for result in answer.results} == {None}
     assert fetch(client, group, 9, everything=True) == (0, [])
