@@ -186,6 +186,7 @@ class Consuming:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap},
+            bufsize=0,  # what readline leaves must stay in the pipe
         )
 
     def __enter__(self) -> Consuming:

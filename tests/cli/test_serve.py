@@ -24,6 +24,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=clean | environment,
+            bufsize=0,  # what readline leaves must stay in the pipe
         )
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
