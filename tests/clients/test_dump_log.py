@@ -11,7 +11,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import lz4.frame
 import pytest
+import snappy
+import zstandard
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -21,6 +24,9 @@ from bench.servers import ROOT, BarnabasServer, Server
 from compat.jars import classpath
 from storage.log_config import LogConfig
 from tests.written_log import open_log, write_log
+from wire.compression import compress
+from wire.crc import crc32c
+from wire.records import HEADER_SIZE, build_batch
 
 pytestmark = pytest.mark.java
 
@@ -134,6 +140,50 @@ def test_indexes_rebuilt_by_recovery_read_in_kafkas_tool(partition: Path, tmp_pa
     config.index_interval_bytes = 1000
     open_log(directory, config, clean_shutdown=False).close()
     both_agree(files_of(directory, ".log", ".index", ".timeindex"), "--deep-iteration")
+
+
+def batch_of(payload: bytes, codec: int, base_offset: int) -> bytes:
+    """PLAIN's batch with its records packed by somebody else."""
+    raw = bytearray(PLAIN[:HEADER_SIZE] + payload)
+    raw[:8] = base_offset.to_bytes(8, "big")
+    raw[8:12] = (len(raw) - 12).to_bytes(4, "big")
+    raw[21:23] = codec.to_bytes(2, "big")
+    raw[17:21] = crc32c(raw[21:]).to_bytes(4, "big")
+    return bytes(raw)
+
+
+PLAIN = build_batch([(1_700_000_000_000 + number, b"k%d" % number, b"value " * 40) for number in range(20)])
+RECORDS_OF_PLAIN = PLAIN[HEADER_SIZE:]
+HALF = len(RECORDS_OF_PLAIN) // 2
+UNUSUAL = {
+    "raw snappy, as librdkafka sends": (2, snappy.compress(RECORDS_OF_PLAIN)),
+    "two xerial streams": (2, compress(2, RECORDS_OF_PLAIN[:HALF]) + compress(2, RECORDS_OF_PLAIN[HALF:])),
+    "two gzip members": (1, compress(1, RECORDS_OF_PLAIN[:HALF]) + compress(1, RECORDS_OF_PLAIN[HALF:])),
+    "two zstd frames": (4, compress(4, RECORDS_OF_PLAIN[:HALF]) + compress(4, RECORDS_OF_PLAIN[HALF:])),
+    "zstd with size and checksum": (4, zstandard.ZstdCompressor(write_checksum=True).compress(RECORDS_OF_PLAIN)),
+    "lz4 with size and checksum": (
+        3,
+        lz4.frame.compress(RECORDS_OF_PLAIN, block_linked=False, content_checksum=True, store_size=True),
+    ),
+    "lz4 with checksums of blocks": (3, lz4.frame.compress(RECORDS_OF_PLAIN, block_linked=False, block_checksum=True)),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_kafka_can_unpack_we_can(tmp_path: Path, name: str) -> None:
+    codec, payload = UNUSUAL[name]
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(batch_of(payload, codec, 0) + batch_of(payload, codec, 20))
+    assert both_agree([path], "--print-data-log").offsets == list(range(40))
+
+
+def test_lz4_of_dependent_blocks_is_refused_by_both(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020d}.log"
+    several_blocks = build_batch([(0, None, b"value " * 50_000)])[HEADER_SIZE:]
+    path.write_bytes(batch_of(lz4.frame.compress(several_blocks, block_linked=True), 3, 0))
+    assert "Unreadable records" in our_dump([path], "--deep-iteration").complaints[0]
+    with pytest.raises(AssertionError, match="Dependent block stream is unsupported"):
+        kafkas_dump([path], "--deep-iteration")
 
 
 def produce_and_consume(server: Server) -> None:
