@@ -199,7 +199,7 @@ def test_tagged_field_must_fill_its_size() -> None:
     assert good.endswith(bytes([1, 1, 8]) + (7).to_bytes(8))
     for size in (7, 9):
         bad = good[:-9] + bytes([size]) + (7).to_bytes(8) + b"\0" * (size - 8)
-        with pytest.raises(ProtocolError):
+        with pytest.raises(ProtocolError, match="does not fill its size"):
             ApiVersionsResponse.decode(bad, 3)
         with pytest.raises(ConstructError):
             ApiVersionsResponse.at(3).parse(bad)
@@ -333,7 +333,18 @@ def test_unsigned_varint_round_trip(value: int) -> None:
     assert len(data) <= 5
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 5 + b"\x01", b"\x80" * 6, b"\xff\xff\xff\xff\x10"])
+def test_string_longer_than_kafka_allows_is_refused() -> None:
+    """Kafka limits a string to 32767 bytes, in the compact form too."""
+    longest = encode_unsigned_varint(32768) + b"n" * 32767 + ZERO_UUID + b"\0"
+    assert parse_both(TopicRecord, longest, 0)
+    longer = encode_unsigned_varint(32769) + b"n" * 32768 + ZERO_UUID + b"\0"
+    with pytest.raises(ProtocolError, match="a string of 32768 bytes"):
+        TopicRecord.decode(longer, 0)
+    with pytest.raises(ConstructError, match="32768 bytes"):
+        TopicRecord.at(0).parse(longer)
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 5 + b"\x01", b"\x80" * 5 + b"\x00", b"\xff\xff\xff\xff\x10"])
 def test_unsigned_varint_of_more_than_32_bits_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         unsigned_varint(data, 0)

@@ -17,7 +17,10 @@ from tests.wire.conftest import EXAMPLES
 from tests.wire.recorded import Vector, exchanges, vectors
 from wire.errors import KafkaError, ProtocolError
 from wire.frame import message_for, parse_request_header, parse_response_header
+from wire.messages.configs import DescribeConfigsRequest
 from wire.messages.metadata import MetadataRequest
+from wire.messages.metadata_records import RegisterBrokerRecord
+from wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
 from wire.registry import all_messages
 from wire.runtime import encode_unsigned_varint
 from wire.schema import Message
@@ -30,9 +33,11 @@ EVERY_VERSION = [(one, version) for one in all_messages().values() for version i
 def read(message_class: type[Message], version: int, data: bytes) -> Message | None:
     """The message, or None for ProtocolError. Anything else escapes, and fails the test."""
     try:
-        return message_class.decode(data, version)
+        message, end = message_class.codec(version).parse(data)
     except ProtocolError:
         return None
+    assert end <= len(data)
+    return message if end == len(data) else None
 
 
 def read_interpreted(message_class: type[Message], version: int, data: bytes) -> Message | None:
@@ -50,8 +55,11 @@ def cuts(size: int) -> range:
 def test_message_cut_at_any_byte_is_a_protocol_error() -> None:
     for one in vectors():
         for cut in cuts(len(one.data)):
-            if read(one.message_class, one.version, one.data[:cut]) is not None:
-                pytest.fail(f"{one.message_class.__name__} v{one.version} cut at {cut} is still a message")
+            try:
+                one.message_class.codec(one.version).parse(one.data[:cut])
+            except ProtocolError:
+                continue
+            pytest.fail(f"{one.message_class.__name__} v{one.version} cut at {cut} is still a message")
 
 
 def test_interpreted_construct_refuses_a_cut_message_too() -> None:
@@ -173,10 +181,27 @@ def test_huge_count_anywhere_allocates_nothing() -> None:
         tracemalloc.stop()
 
 
-def test_array_of_one_element_more_than_fits_is_refused_before_it_is_made() -> None:
-    empty = MetadataRequest().encode(12)[1:]
-    full = b"".join([b"\x00" * 16, b"\x01", b"\x00"]) * 5  # topic id, empty name, no tags: 18 bytes each
-    assert read(MetadataRequest, 12, b"\x06" + full + empty) is not None
-    for count in (7, 8, 2**20, 2**31 - 1):
-        with pytest.raises(ProtocolError, match=r"more than the bytes left can hold|cut short|null"):
-            MetadataRequest.decode(encode_unsigned_varint(count + 1) + full + empty, 12)
+@pytest.mark.parametrize(
+    ("message_class", "version", "before", "element"),
+    [
+        (MetadataRequest, 12, b"", bytes(16) + b"\x01\x00"),
+        (DeleteTopicsRequest, 4, b"", b"\x02t"),
+        (DescribeConfigsRequest, 4, b"", b"\x02\x02t\x01\x00"),
+        (ElectLeadersRequest, 2, b"\x00\x02\x02t", bytes(4)),
+        (RegisterBrokerRecord, 3, None, bytes(16)),
+    ],
+    ids=["structs", "strings", "nested", "numbers", "uuids"],
+)
+def test_array_of_more_elements_than_fit_is_refused_before_it_is_made(
+    message_class: type[Message], version: int, before: bytes | None, element: bytes
+) -> None:
+    """The count is told from the bytes left, in both codecs."""
+    if before is None:  # the array stands in a tagged field
+        before = RegisterBrokerRecord(log_dirs=[]).encode(version)[:-1] + b"\x01\x00\x7f"
+    for count in (40, 2**20, 2**31 - 2):
+        data = before + encode_unsigned_varint(count + 1) + element * 2 + bytes(20)
+        data += bytes(0x7F) if message_class is RegisterBrokerRecord else b""
+        with pytest.raises(ProtocolError, match=f"{count} elements, more than the bytes left can hold"):
+            message_class.decode(data, version)
+        with pytest.raises(ConstructError, match=f"{count} elements does not fit the bytes left"):
+            message_class.at(version).parse(data)
