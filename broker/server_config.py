@@ -119,7 +119,8 @@ class ServerConfig:
             if name in layer
         ]
         key = BROKER_KEYS.get(name) or DYNAMIC_ONLY_KEYS.get(name)
-        if key is not None and name not in self._profile and not key.required:
+        settled = name in self._profile or (key is not None and key.required and bool(found))
+        if key is not None and not settled:
             default = key.format(key.default)
             if default is not None:
                 found.append((DEFAULT_CONFIG, default))
