@@ -1,9 +1,9 @@
 """The registry of APIs: which handler serves which request, and from which versions to which.
 
-A handler is a plain function `handler(ctx, request) -> response | Pending | None`, marked with `@api(RequestClass)`; None
-means that the protocol has no answer (Produce with acks 0). It never awaits. An API family's module is imported when
-its first request comes: start-up does not pay for what nobody asked for. `SERVED` is the one list of what is served; ApiVersions
-answers from it, and the versions are those of the message declarations.
+A handler is a plain function `handler(ctx, request) -> response | Pending | None`, marked with `@api(RequestClass)`;
+None means that the protocol has no answer (Produce with acks 0). It never awaits. An API family's module is imported
+when its first request comes: start-up does not pay for what nobody asked for. `SERVED` is the one list of what is
+served; ApiVersions answers from it, and the versions are those of the message declarations.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
 def api(request_class: type[R], *, on_error: ErrorShape | None = None) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request.
 
-    `on_error(request, error)` makes the response that carries an error of the whole request; without it the response's top-level
-    `error_code` (and `error_message`) is set, and a response that has none closes the connection.
+    `on_error(request, error)` makes the response that carries an error of the whole request; without it the
+    response's top-level `error_code` (and `error_message`) is set, and a response that has none closes the connection.
     """
 
     def register(handler: Handler) -> Handler:

@@ -1,7 +1,7 @@
 """What a broker does on its own from time to time: checkpoints, removal of deleted files, idle connections.
 
-Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal and syncs run in a thread, so that
-the loop does not wait for the disk.
+Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal and syncs
+run in a thread, so that the loop does not wait for the disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker.config_keys.log import LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS, LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS
+from broker.config_keys.log import (
+    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
+)
 from broker.config_keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 
 if TYPE_CHECKING:

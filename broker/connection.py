@@ -1,12 +1,14 @@
 """One client's connection, without its socket: bytes in, requests dispatched, chunks out.
 
-The transport asks `space()` where to read (its own shared buffer when that is None), hands over what came by `receive` or
-`filled`, and sends what stands in `out`. So a connection owns memory only while it holds a partial frame or bytes that wait behind a
-parked reply. A frame is valid only while its handler runs: what a handler keeps must be a copy.
+The transport asks `space()` where to read (its own shared buffer when that is None), hands over what came by
+`receive` or `filled`, and sends what stands in `out`. So a connection owns memory only while it holds a partial frame
+or bytes that wait behind a parked reply. A frame is valid only while its handler runs: what a handler keeps must be a
+copy.
 
-Rules kept here: one request at a time in order (a parked reply stops the following frames, as Kafka's mute does); a frame's buffer
-grows with the bytes that arrive, never with the size announced (architecture 2.9); ProtocolError closes, KafkaError is answered, anything
-else is our bug: logged with its traceback and answered UNKNOWN_SERVER_ERROR (architecture 2.8).
+Rules kept here: one request at a time in order (a parked reply stops the following frames, as Kafka's mute does); a
+frame's buffer grows with the bytes that arrive, never with the size announced (architecture 2.9); ProtocolError
+closes, KafkaError is answered, anything else is our bug: logged with its traceback and answered UNKNOWN_SERVER_ERROR
+(architecture 2.8).
 """
 
 from __future__ import annotations
@@ -394,7 +396,7 @@ def _in_memory(chunk: Chunk) -> Chunk:
     """Small file slices are cheaper read than sent by a call of their own."""
     if isinstance(chunk, (bytes, memoryview, bytearray)) or len(chunk) >= SMALL_SLICE_BYTES:
         return chunk
-    return chunk.read()  # type: ignore[no-any-return, attr-defined]
+    return chunk.read()
 
 
 def _text(frame: memoryview, start: int, end: int) -> str:

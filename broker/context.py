@@ -1,7 +1,7 @@
 """What a handler sees: the request's context, and the broker it belongs to.
 
-`Broker` only holds the parts together; each part does its own work. It has no behaviour beyond the clock and the wake-ups that
-end a turn of the loop.
+`Broker` only holds the parts together; each part does its own work. It has no behaviour beyond the clock and the
+wake-ups that end a turn of the loop.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from wire.api_keys import ApiKey
 
 
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 class Broker:
     """The parts of one broker process. `broker.server` puts them in, in the order in which they start."""
 
@@ -41,7 +46,17 @@ class Broker:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
 
-    def __init__(self, config: ServerConfig, *, cluster_id: str) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        cluster_id: str,
+        now: Callable[[], float] = trio.current_time,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
+        self.now = now
+        self.now_ms = now_ms
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
@@ -54,16 +69,6 @@ class Broker:
     def image(self) -> ClusterImage:
         """The cluster's metadata as of now."""
         return self.controller.image
-
-    @staticmethod
-    def now() -> float:
-        """Monotonic seconds: the clock of deadlines and of the event loop."""
-        return trio.current_time()
-
-    @staticmethod
-    def now_ms() -> int:
-        """Wall clock in ms: the clock of record timestamps."""
-        return time.time_ns() // 1_000_000
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
         """Node id, host, port and rack of the brokers, as a client of this connection should dial them.

@@ -1,9 +1,10 @@
 """Fetch sessions (KIP-227): the broker remembers what a client reads, the client names only what changes.
 
-A session is the ordered set of a client's partitions with what the client last heard of each. An incremental response holds only the
-partitions that have something new, and those that gave records move to the end, so that a busy partition does not starve the
-others. Sessions cost memory, so their number is limited (max.incremental.fetch.session.cache.slots); a new one may push out one that
-has been idle for two minutes, or that is older than that and smaller. R20.
+A session is the ordered set of a client's partitions with what the client last heard of each. An incremental response
+holds only the partitions that have something new, and those that gave records move to the end, so that a busy
+partition does not starve the others. Sessions cost memory, so their number is limited
+(max.incremental.fetch.session.cache.slots); a new one may push out one that has been idle for two minutes, or that is
+older than that and smaller. R20.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ class FetchSessions:
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         """The session of an incremental request, with the request applied; None if nothing is left in it.
 
-        KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR. The client then starts anew.
+        KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR. The
+        client then starts anew.
         """
         session = self._sessions.get(request.session_id)
         if session is None:

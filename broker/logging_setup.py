@@ -1,7 +1,9 @@
-"""Logs on stderr in Kafka's shape: `[2026-11-21 09:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)`.
+"""Logs on stderr in Kafka's shape.
 
-Loggers bear Kafka's names, so that people's filters and eyes find what they know. The level comes from the command line, else from
-`KAFKA_LOG4J_ROOT_LOGLEVEL` as in the apache/kafka image, else it is INFO.
+    [2026-11-21 09:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)
+
+Loggers bear Kafka's names, so that people's filters and eyes find what they know. The level comes from the command
+line, else from `KAFKA_LOG4J_ROOT_LOGLEVEL` as in the apache/kafka image, else it is INFO.
 """
 
 from __future__ import annotations

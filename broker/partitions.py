@@ -1,9 +1,11 @@
 """The partitions this broker holds: each a log, its leader epoch and the readers that wait for it.
 
-On one node this broker leads everything and the ISR is itself, so the high watermark is the log's end. Appends wake the waiting
-readers once, at the end of the loop's turn, so that a burst of produce requests costs a reader one answer.
+On one node this broker leads everything and the ISR is itself, so the high watermark is the log's end. Appends wake
+the waiting readers once, at the end of the loop's turn, so that a burst of produce requests costs a reader one
+answer.
 
-`Partitions.apply` follows the image: it makes logs for the partitions that are new, and takes away those of deleted topics.
+`Partitions.apply` follows the image: it makes logs for the partitions that are new, and takes away those of deleted
+topics.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from broker.context import Broker
     from coord.cluster.image import ClusterDelta, ClusterImage
     from coord.cluster.partition_image import TopicImage
+    from storage.append import AppendInfo
     from storage.batch_check import Origin
-    from storage.log import AppendInfo, Log
+    from storage.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -96,13 +99,16 @@ class Partition:
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_in_sync_replicas(self) -> None:
-        """Refuse acks=all while too few replicas are in sync (R12); min.insync.replicas never asks for more than there are."""
+        """Refuse acks=all while too few replicas are in sync (R12).
+
+        min.insync.replicas never asks for more replicas than the partition has (Kafka's `effectiveMinIsr`).
+        """
         wanted = min(self.log.config.min_insync_replicas, len(self.replicas))
         if len(self.isr) < wanted:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {list(self.isr)} is insufficient to satisfy the min.isr requirement of {wanted} "
-                f"for partition {self.topic}-{self.index}",
+                f"The size of the current ISR {list(self.isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {wanted} for partition {self.topic}-{self.index}",
             )
 
     def __repr__(self) -> str:
@@ -157,7 +163,7 @@ class Partitions:
     # -- following the image
 
     def load(self, image: ClusterImage) -> None:
-        """Open the log of every partition that `image` gives this broker; set aside the directories of all others (R22)."""
+        """Open the logs of the partitions that `image` gives this broker; set aside all other directories (R22)."""
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
         broker = self._broker

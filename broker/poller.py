@@ -1,7 +1,7 @@
 """Which sockets are ready: epoll where there is one, else what `selectors` finds.
 
-Both answer with (target, ready) pairs, where the target is whatever was registered with the descriptor. epoll is used bare since
-`selectors` costs more than the system call itself.
+Both answer with (target, ready) pairs, where the target is whatever was registered with the descriptor. epoll is used
+bare since `selectors` costs more than the system call itself.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ class SelectorPoller:
 
 
 _EPOLL = hasattr(select, "epoll")
-_EPOLL_OF = {READ: select.EPOLLIN, WRITE: select.EPOLLOUT, READ | WRITE: select.EPOLLIN | select.EPOLLOUT} if _EPOLL else {}
+_EPOLL_OF = (
+    {READ: select.EPOLLIN, WRITE: select.EPOLLOUT, READ | WRITE: select.EPOLLIN | select.EPOLLOUT} if _EPOLL else {}
+)
 _SELECT_OF = {
     READ: selectors.EVENT_READ,
     WRITE: selectors.EVENT_WRITE,

@@ -1,9 +1,9 @@
 """A broker process from its first line to its last.
 
-Start: configuration, data directories (locked, identified), metadata replayed, logs opened, coordinators loaded, listeners bound, broker
-registered, ready line. Stop, on SIGTERM or SIGINT: no new connections, answers under way leave, logs flushed and closed, exit code 0. A
-mistake of the person who starts it (port taken, directory locked, bad value) is one sentence and exit code 2; an unexpected failure is
-a traceback in the log and exit code 1.
+Start: configuration, data directories (locked, identified), metadata replayed, logs opened, coordinators loaded,
+listeners bound, broker registered, ready line. Stop, on SIGTERM or SIGINT: no new connections, answers under way
+leave, logs flushed and closed, exit code 0. A mistake of the person who starts it (port taken, directory locked, bad
+value) is one sentence and exit code 2; an unexpected failure is a traceback in the log and exit code 1.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -27,7 +28,7 @@ from broker.config_keys.network import (
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
-from broker.context import Broker
+from broker.context import Broker, wall_clock_ms
 from broker.controller import Controller
 from broker.coordinators import Coordinators
 from broker.fetch_sessions import FetchSessions
@@ -37,11 +38,15 @@ from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.server_config import ServerConfig, load
 from broker.transport import Limits, Listener, Reactor, bind
+from coord.cluster.image import UnknownMetadataError
+from storage.checkpoints import CorruptCheckpoint
 from storage.files import Files
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from wire.configdef import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from broker.options import ServeOptions
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -74,6 +79,8 @@ def run(options: ServeOptions) -> int:
 
 async def _serve(config: ServerConfig, ready_file: str | None) -> int:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        if ready_file is not None:
+            _clear_ready_file(ready_file)
         server = Server(config)
         server.start()
         try:
@@ -139,27 +146,16 @@ class Server:
         config = self.config
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.settle(LOG_DIRS, ",".join(paths))
-        log_dirs = LogDirs(Files(), [os.path.abspath(path) for path in paths], _new_uuid)
         try:
-            cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
-        except (DataDirLocked, DataDirMismatch) as error:
+            self.broker = open_broker(config, paths)
+        except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
         except OSError as error:
-            raise StartError(f"Cannot use the data directory {','.join(paths)}: {error.strerror}") from error
-        broker = self.broker = Broker(config, cluster_id=cluster_id)
-        broker.log_dirs = log_dirs
-        broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
-        broker.controller = Controller(broker)
-        broker.partitions = Partitions(broker)
-        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
-        broker.coordinators = Coordinators(broker)
-        broker.controller.open()
-        broker.partitions.load(broker.image)
-        broker.coordinators.load()
+            raise StartError(f"Cannot use the data directory {','.join(paths)}: {error.strerror or error}") from error
 
     def _make_temporary_dir(self) -> str:
-        path = f"{os.environ.get('TMPDIR', '/tmp')}/barnabas-{os.urandom(6).hex()}"
-        os.mkdir(path, 0o700)
+        path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
+        Path(path).mkdir(0o700)
         self._temporary_dir = path
         return path
 
@@ -171,8 +167,7 @@ class Server:
         self.reactor.stop_reading()
         broker.coordinators.stop()  # answers the parked JoinGroups and SyncGroups
         with trio.move_on_after(DRAIN_S):
-            while self.reactor.connection_count:
-                await trio.sleep(0.005)
+            await self.reactor.wait_closed()
 
     def close(self) -> None:
         """Flush and close everything; a temporary data directory goes with it."""
@@ -184,6 +179,36 @@ class Server:
             import shutil
 
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
+
+
+def open_broker(
+    config: ServerConfig,
+    paths: Sequence[str],
+    *,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+) -> Broker:
+    """A broker with its data open and its metadata replayed, and nothing that listens. The clocks are a seam for tests.
+
+    Raises what opening the data directories and reading the metadata raise.
+    """
+    log_dirs = LogDirs(Files(), [str(Path(path).absolute()) for path in paths], _new_uuid)
+    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
+    try:
+        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms)
+        broker.log_dirs = log_dirs
+        broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
+        broker.controller = Controller(broker)
+        broker.partitions = Partitions(broker)
+        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
+        broker.coordinators = Coordinators(broker)
+        broker.controller.open()
+        broker.partitions.load(broker.image)
+        broker.coordinators.load()
+    except BaseException:
+        log_dirs.release()
+        raise
+    return broker
 
 
 def _limits(config: ServerConfig) -> Limits:
@@ -210,6 +235,14 @@ def _new_session_id() -> int:
     return int.from_bytes(os.urandom(4), "big") >> 1
 
 
+def _clear_ready_file(path: str) -> None:
+    """Take away what an earlier broker left, so that nobody takes it for this one; StartError if we may not."""
+    file = Path(path)
+    if file.is_dir() or not os.access(file.parent, os.W_OK):
+        raise StartError(f"Cannot write the ready file {path}")
+    file.unlink(missing_ok=True)
+
+
 def _announce(server: Server, ready_file: str | None) -> None:
     """Say that connections are accepted: the ready line, the ready file, and how to connect."""
     node_id = server.config.node_id
@@ -218,6 +251,10 @@ def _announce(server: Server, ready_file: str | None) -> None:
     address = server.addresses[0]
     host = "127.0.0.1" if address.host in ("", "0.0.0.0", "::") else address.host
     dial = f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+    if ready_file is not None:  # before the line: who waits for the line may read the file
+        temporary = Path(f"{ready_file}.{os.getpid()}")
+        temporary.write_text(f"{dial}\n", encoding="utf-8")
+        temporary.replace(ready_file)
     sys.stdout.write(
         f"[{now}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
@@ -225,11 +262,6 @@ def _announce(server: Server, ready_file: str | None) -> None:
     )
     sys.stdout.flush()
     logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
-    if ready_file is not None:
-        temporary = f"{ready_file}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(f"{dial}\n")
-        os.replace(temporary, ready_file)
 
 
 CLIENT_CONFIGURATION = """
@@ -237,5 +269,6 @@ confluent-kafka  Producer({{"bootstrap.servers": "{dial}"}})
                  Consumer({{"bootstrap.servers": "{dial}", "group.id": "my-group", "auto.offset.reset": "earliest"}})
 kafka-python     KafkaProducer(bootstrap_servers="{dial}")
                  KafkaConsumer("my-topic", bootstrap_servers="{dial}", auto_offset_reset="earliest")
-Spark            spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{dial}").option("subscribe", "my-topic")
+Spark            spark.readStream.format("kafka")
+                     .option("kafka.bootstrap.servers", "{dial}").option("subscribe", "my-topic").load()
 """

@@ -1,8 +1,8 @@
 """Deadlines: callbacks at a moment of the monotonic clock, served by one task.
 
-A heap with lazy removal: cancelling marks the entry, and the entry leaves the heap when its moment comes. The task sleeps
-under one cancel scope whose deadline is the earliest moment, so that arming a timer costs a heap push and no task
-switch. A callback that raises is logged and does not stop the others.
+A heap with lazy removal: cancelling marks the entry, and the entry leaves the heap when its moment comes. The task
+sleeps under one cancel scope whose deadline is the earliest moment, so that arming a timer costs a heap push and no
+task switch. A callback that raises is logged and does not stop the others.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Timers:
         """Serve the deadlines until cancelled."""
         while True:
             with trio.CancelScope(deadline=self.next_deadline()) as self._scope:
-                await trio.sleep_forever()
-            self._scope = None
+                await trio.sleep(inf)
+            self._scope = None  # moments added while firing are seen by the next round
             self.fire(trio.current_time())
             await trio.lowlevel.checkpoint()

@@ -1,13 +1,15 @@
 """The reactor: one trio task that owns every socket of the broker.
 
-The task waits (through trio) until the poller's own descriptor is readable, then serves everything that is ready without
-awaiting: reads into one shared buffer, hands the bytes to the connection, and sends once what the turn has produced. That is
-about twice the requests per second of a task per connection, and a request costs no checkpoint. While there is traffic the task lingers:
-it waits for the next event itself for up to a millisecond, since going through trio for each costs more than most requests do. Nothing that a
-connection does can reach another: whatever its code raises closes it alone.
+The task waits (through trio) until the poller's own descriptor is readable, then serves everything that is ready
+without awaiting: reads into one shared buffer, hands the bytes to the connection, and sends once what the turn has
+produced. That is about twice the requests per second of a task per connection, and a request costs no checkpoint.
+While there is traffic the task lingers: it waits for the next event itself for up to a millisecond, since going
+through trio for each costs more than most requests do. Nothing that a connection does can reach another: whatever its
+code raises closes it alone.
 
-Sending: chunks in memory go out together by `sendmsg`; a file slice goes by `sendfile`, what precedes it marked MSG_MORE; at most
-about a megabyte a turn for each connection. Interest in writing exists only while a socket's buffer is full.
+Sending: chunks in memory go out together by `sendmsg`; a file slice goes by `sendfile`, what precedes it marked
+MSG_MORE; at most about a megabyte a turn for each connection. Interest in writing exists only while a socket's buffer
+is full.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -104,6 +105,7 @@ class Reactor:
         self._to_flush: list[Channel] = []
         self._in_turn = False
         self._accepting = True
+        self._closed: trio.Event | None = None
 
     @property
     def connection_count(self) -> int:
@@ -255,9 +257,7 @@ class Reactor:
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
         connection = channel.connection
-        logger.warning(
-            "Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error
-        )
+        logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
         connection.is_closing = True
         self._flush(channel, self._broker.now())  # answers to the good requests before it
         self._close(channel)
@@ -393,6 +393,8 @@ class Reactor:
         else:
             del self._per_ip[connection.peer_host]
         channel.socket.close()
+        if self._closed is not None and not self._channels:
+            self._closed.set()
         try:
             connection.close()
         except Exception:
@@ -430,6 +432,12 @@ class Reactor:
             channel.connection.is_closing = True
             self._queue(channel)
         self.after_turn()
+
+    async def wait_closed(self) -> None:
+        """Wait until no connection is left."""
+        if self._channels:
+            self._closed = trio.Event()
+            await self._closed.wait()
 
     def _close_all(self) -> None:
         self.stop_accepting()

@@ -1,6 +1,7 @@
 """ApiVersions (18): what this broker speaks, straight from the registry (KIP-35, KIP-511, KIP-584).
 
-An unknown version of the request itself is answered in version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone.
+An unknown version of the request itself is answered in version 0 with UNSUPPORTED_VERSION and the versions of
+ApiVersions alone.
 """
 
 from __future__ import annotations

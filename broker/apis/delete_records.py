@@ -1,7 +1,7 @@
 """DeleteRecords (21): move a log's start forward (KIP-107, L6).
 
--1 stands for the high watermark. On one node no replica has to follow, so the answer is immediate and `timeout_ms` has nothing
-to limit.
+-1 stands for the high watermark. On one node no replica has to follow, so the answer is immediate and `timeout_ms`
+has nothing to limit.
 """
 
 from __future__ import annotations

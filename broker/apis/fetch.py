@@ -1,8 +1,9 @@
 """Fetch (1): records out, by sessions and with long polls.
 
-v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 diverging epochs (KIP-595);
-v13 topic ids (KIP-516); v15 replica state (KIP-903). A fetch that finds less than `min_bytes` is parked until an append, a deletion or
-`max_wait_ms` ends the wait. The first batch is always whole even where it exceeds the limits (KIP-74).
+v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 diverging epochs
+(KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903). A fetch that finds less than `min_bytes` is parked
+until an append, a deletion or `max_wait_ms` ends the wait. The first batch is always whole even where it exceeds the
+limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from broker.context import Broker, RequestContext
     from broker.partitions import Partition
     from broker.timers import Timer
+    from storage.files import FileSlice
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -116,7 +118,16 @@ class Attempt:
 class FetchPlan:
     """The partitions to read, and how."""
 
-    __slots__ = ("broker", "is_committed", "min_bytes", "max_bytes", "partitions", "session", "uses_topic_ids", "wants_session")
+    __slots__ = (
+        "broker",
+        "is_committed",
+        "max_bytes",
+        "min_bytes",
+        "partitions",
+        "session",
+        "uses_topic_ids",
+        "wants_session",
+    )
 
     def __init__(
         self,
@@ -168,11 +179,14 @@ class FetchPlan:
             diverging = _divergence(partition, wanted)
         high_watermark = log.high_watermark
         limit = log.last_stable_offset if self.is_committed else high_watermark
-        records = b""
+        records: bytes | FileSlice = b""
         aborted = None
         if diverging is _NO_DIVERGENCE:
             read = log.read(
-                wanted.fetch_offset, max(0, min(wanted.max_bytes, left)), limit_offset=limit, min_one_batch=min_one_batch
+                wanted.fetch_offset,
+                max(0, min(wanted.max_bytes, left)),
+                limit_offset=limit,
+                min_one_batch=min_one_batch,
             )
             if read.slice is not None:
                 records = read.slice

@@ -1,8 +1,8 @@
 """ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp, by special name and by leader epoch.
 
-Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7, KIP-734), -4 earliest on local disk (v8,
-KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest that waits for upload (v11, KIP-1023). There is no remote tier, so -4 is -2, and -5 and -6
-are unknown: offset -1 (R23).
+Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7, KIP-734), -4 earliest on
+local disk (v8, KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest that waits for upload (v11, KIP-1023). There is
+no remote tier, so -4 is -2, and -5 and -6 are unknown: offset -1 (R23).
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> D
     by_directory: dict[str, dict[str, list[Partition]]] = {log_dir.path: {} for log_dir in ctx.broker.log_dirs.dirs}
     for partition in ctx.broker.partitions:
         if wanted is None or (partition.topic, partition.index) in wanted:
-            by_directory.setdefault(os.path.dirname(partition.log.directory), {}).setdefault(partition.topic, []).append(partition)
+            by_directory.setdefault(partition.log.directory.rpartition("/")[0], {}).setdefault(
+                partition.topic, []
+            ).append(partition)
     return DescribeLogDirsResponse(results=[_describe(directory, topics) for directory, topics in by_directory.items()])
 
 
@@ -39,7 +41,7 @@ def _describe(directory: str, topics: dict[str, list[Partition]]) -> DescribeLog
     except OSError:
         return DescribeLogDirsResult(error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=directory)
     return DescribeLogDirsResult(
-        log_dir=os.path.abspath(directory),
+        log_dir=directory,
         topics=[
             DescribeLogDirsTopic(
                 name=topic,

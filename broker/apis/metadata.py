@@ -1,8 +1,9 @@
 """Metadata (3), DescribeCluster (60) and DescribeTopicPartitions (75): who serves what.
 
-Metadata: v0 an empty list asks for all topics, from v1 on null does; v4 lets the client forbid auto-creation; v8 authorized operations
-(KIP-430); v10 topic ids; v12 topics asked for by id. DescribeTopicPartitions pages through partitions by a cursor (KIP-966). Brokers are told
-by the listener that the client dialled, and without advertised.listeners by the very address it dialled.
+Metadata: v0 an empty list asks for all topics, from v1 on null does; v4 lets the client forbid auto-creation; v8
+authorized operations (KIP-430); v10 topic ids; v12 topics asked for by id. DescribeTopicPartitions pages through
+partitions by a cursor (KIP-966). Brokers are told by the listener that the client dialled, and without
+advertised.listeners by the very address it dialled.
 """
 
 from __future__ import annotations
@@ -86,9 +87,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataReques
         if topic is not None:
             return _describe(topic, request)
         name = None if ctx.api_version >= 12 else ""
-        return MetadataResponseTopic(
-            error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=asked.topic_id
-        )
+        return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=asked.topic_id)
     topic = image.topics.get(asked.name)
     if topic is not None:
         return _describe(topic, request)
@@ -139,9 +138,7 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
     if request.endpoint_type != ENDPOINT_BROKERS:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
-        )
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     return DescribeClusterResponse(
         endpoint_type=ENDPOINT_BROKERS,
         cluster_id=ctx.broker.cluster_id,

@@ -1,8 +1,9 @@
 """Produce (0) and InitProducerId (22): records in, and the identity that makes producers idempotent.
 
-v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). A failure stays with its partition. acks 0 has no
-response, so a failure closes the connection (R13); acks -1 asks for enough in-sync replicas first (R12): on one node the
-ISR is this broker, so both others are answered as soon as the append is done. Transactions are refused: they come later.
+v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). A failure stays with its
+partition. acks 0 has no response, so a failure closes the connection (R13); acks -1 asks for enough in-sync replicas
+first (R12): on one node the ISR is this broker, so both others are answered as soon as the append is done.
+Transactions are refused: they come later.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | N
     return ProduceResponse(responses=responses)
 
 
-def _append(ctx: RequestContext, topic: TopicProduceData, data: PartitionProduceData, acks: int) -> PartitionProduceResponse:
+def _append(
+    ctx: RequestContext, topic: TopicProduceData, data: PartitionProduceData, acks: int
+) -> PartitionProduceResponse:
     try:
         partition = _find(ctx, topic, data.index)
         if acks == -1:
@@ -131,6 +134,8 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Ini
     if request.transactional_id is not None:
         if not request.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        logger.warning("Refused transactional id %r of %s: %s", request.transactional_id, ctx.client_id, NO_TRANSACTIONS)
+        logger.warning(
+            "Refused transactional id %r of %s: %s", request.transactional_id, ctx.client_id, NO_TRANSACTIONS
+        )
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
     return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)

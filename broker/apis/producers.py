@@ -23,7 +23,9 @@ def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -
     """The active producers of each partition."""
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes])
+            TopicResponse(
+                name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes]
+            )
             for topic in request.topics
         ]
     )

@@ -1,0 +1,176 @@
+"""A broker without sockets and without a loop: bytes go in, bytes come out, and the clock is turned by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from struct import Struct
+from typing import Any, TypeVar, cast
+
+from broker.connection import Connection, FrameBuffers
+from broker.context import Broker
+from broker.listeners import Endpoint
+from broker.server import open_broker
+from broker.server_config import load
+from wire.frame import api_versions_answer_version, encode_request, parse_response_header
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire.records import BatchBuilder
+from wire.registry import message_for
+from wire.schema import Message
+from wire.types import chunk_bytes
+
+R = TypeVar("R", bound=Message)
+SIZE = Struct(">i")
+START_MS = 1_800_000_000_000
+
+
+class Clock:
+    """Both clocks; they move when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.now_ms = START_MS
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.now_ms += int(seconds * 1000)
+
+
+class MemoryBroker:
+    """A broker in this process, with a clock of its own."""
+
+    def __init__(self, data_dir: Path, sets: Mapping[str, str] | None = None, profile: str = "dev") -> None:
+        self.clock = Clock()
+        config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
+        self.broker: Broker = open_broker(
+            config, [str(data_dir)], now=lambda: self.clock.now, now_ms=lambda: self.clock.now_ms
+        )
+        self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+        self.clients: list[Client] = []
+
+    def client(self, **options: Any) -> Client:
+        client = Client(self, **options)
+        self.clients.append(client)
+        return client
+
+    def advance(self, seconds: float) -> None:
+        """Turn the clock, and fire what is due on the way."""
+        end = self.clock.now + seconds
+        while (deadline := self.broker.timers.next_deadline()) <= end:
+            self.clock.advance(max(0.0, deadline - self.clock.now))
+            self.broker.timers.fire(self.clock.now)
+        self.clock.advance(end - self.clock.now)
+
+    def create_topic(self, name: str, partitions: int = 1) -> bytes:
+        """Make a topic; its id."""
+        from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+        answer = self.client().ask(
+            CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]),
+            7,
+            CreateTopicsResponse,
+        )
+        assert answer.topics[0].error_code == 0, answer
+        return answer.topics[0].topic_id
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.connection.close()
+        self.broker.log_dirs.close()
+
+
+class Client:
+    """One connection: requests in, responses out."""
+
+    def __init__(
+        self,
+        memory: MemoryBroker,
+        *,
+        client_id: str | None = "test",
+        max_frame_bytes: int = 100 * 1024 * 1024,
+        local: tuple[str, int] = ("127.0.0.1", 9092),
+    ) -> None:
+        self.memory = memory
+        self.client_id = client_id
+        self.buffers = FrameBuffers()
+        self.outputs = 0
+        self.connection = Connection(
+            memory.broker,
+            listener="PLAINTEXT",
+            peer=("10.0.0.1", 5000),
+            local=local,
+            max_frame_bytes=max_frame_bytes,
+            buffers=self.buffers,
+            on_output=self._on_output,
+            now=memory.clock.now,
+        )
+        self.sent: list[tuple[int, int, int]] = []  # API key, version, correlation id
+        self.inbox = bytearray()
+
+    def _on_output(self, _: Connection) -> None:
+        self.outputs += 1
+
+    def frame(self, request: Message, version: int) -> bytes:
+        """The bytes of a request; its answer will be expected in order."""
+        correlation_id = len(self.sent) + 1
+        self.sent.append((request.api_key, version, correlation_id))
+        return b"".join(
+            chunk_bytes(chunk) for chunk in encode_request(request, version, correlation_id, self.client_id)
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Bytes arrive; what they lead to happens, to the end of the loop's turn."""
+        self.connection.receive(memoryview(bytearray(data)), self.memory.clock.now)
+        self.memory.broker.after_turn()
+
+    def send(self, request: Message, version: int) -> None:
+        self.feed(self.frame(request, version))
+
+    def collect(self) -> None:
+        """Take what the connection has to send, as a transport would."""
+        connection = self.connection
+        while connection.out:
+            while connection.out:
+                chunk = connection.out.popleft()
+                connection.out_bytes -= len(chunk)
+                self.inbox += chunk_bytes(chunk)
+            connection.drained(self.memory.clock.now)
+            self.memory.broker.after_turn()
+
+    def answers(self) -> list[Message]:
+        """Every whole answer that has come, decoded; the correlation ids are checked for order."""
+        self.collect()
+        found = []
+        while len(self.inbox) >= 4:
+            (size,) = SIZE.unpack_from(self.inbox)
+            if len(self.inbox) < 4 + size:
+                break
+            frame = bytes(self.inbox[4 : 4 + size])
+            del self.inbox[: 4 + size]
+            api_key, version, correlation_id = self.sent.pop(0)
+            header, position = parse_response_header(frame, api_key, version)
+            assert header.correlation_id == correlation_id
+            if api_key == 18:
+                version = api_versions_answer_version(frame[position:], version)
+            found.append(message_for(api_key)[1].decode(frame[position:], version))
+        return found
+
+    def ask(self, request: Message, version: int, response_class: type[R]) -> R:
+        """Send a request and take its answer, which must be there at once."""
+        self.send(request, version)
+        (answer,) = self.answers()
+        assert isinstance(answer, response_class)
+        return cast("R", answer)
+
+    def touch(self, topic: str) -> None:
+        """Ask for the metadata of a topic."""
+        self.send(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
+        self.answers()
+
+
+def batch(*values: bytes, timestamp: int = START_MS, **options: Any) -> bytes:
+    """A record batch of these values."""
+    builder = BatchBuilder(**options)
+    for index, value in enumerate(values):
+        builder.append(timestamp + index, None, value)
+    return builder.build()

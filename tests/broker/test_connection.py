@@ -1,0 +1,304 @@
+"""The connection without its socket: framing, order, limits, hostile bytes, failures that stay where they are."""
+
+from __future__ import annotations
+
+import logging
+import random
+import struct
+
+import pytest
+
+from broker import api
+from broker.connection import OUT_LIMIT_BYTES
+from broker.pending import Pending
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from wire.errors import ErrorCode, KafkaError, ProtocolError
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
+from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, MetadataResponse
+from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+
+ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+def produce(topic: str, records: bytes, acks: int = 1) -> ProduceRequest:
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])],
+    )
+
+
+def fetch(topic: str, offset: int, *, max_wait_ms: int = 500, min_bytes: int = 1) -> FetchRequest:
+    partition = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        session_epoch=-1,
+        topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
+    )
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    return memory.client()
+
+
+def test_requests_of_one_read_are_answered_in_order(client: Client) -> None:
+    data = b"".join(client.frame(ASK, version) for version in (4, 0, 3, 2))
+    client.feed(data)
+    assert len(client.answers()) == 4
+
+
+def test_a_request_may_come_byte_by_byte(client: Client) -> None:
+    for byte in client.frame(ASK, 4) + client.frame(MetadataRequest(topics=None), 12):
+        client.feed(bytes([byte]))
+    first, second = client.answers()
+    assert isinstance(first, ApiVersionsResponse)
+    assert isinstance(second, MetadataResponse)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_cut_of_the_stream_gives_the_same_answers(memory: MemoryBroker, seed: int) -> None:
+    chance = random.Random(seed)
+    client = memory.client()
+    client.touch("t")
+    requests = [
+        produce("t", batch(bytes(chance.randrange(200_000)))) if chance.random() < 0.5 else ASK for _ in range(12)
+    ]
+    data = b"".join(client.frame(request, 9 if isinstance(request, ProduceRequest) else 3) for request in requests)
+    answers = []
+    position = 0
+    while position < len(data):
+        space = client.connection.space()
+        if space is not None:  # a large frame: the transport reads into the frame's own buffer
+            count = min(len(space), 1 + chance.randrange(100_000), len(data) - position)
+            space[:count] = data[position : position + count]
+            space.release()
+            client.connection.filled(count, memory.clock.now)
+        else:
+            count = 1 + chance.randrange(60_000)
+            client.feed(data[position : position + count])
+        position += count
+        answers += client.answers()
+    assert [type(answer) for answer in answers] == [
+        ProduceResponse if isinstance(request, ProduceRequest) else ApiVersionsResponse for request in requests
+    ]
+    assert all(
+        answer.responses[0].partition_responses[0].error_code == 0
+        for answer in answers
+        if isinstance(answer, ProduceResponse)
+    )
+
+
+def test_answers_stay_in_order_while_a_long_poll_is_parked(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    client.send(fetch("t", 0), 11)
+    client.send(ASK, 3)
+    client.feed(client.frame(ASK, 3) + client.frame(MetadataRequest(topics=None), 9))
+    assert client.answers() == []
+    other = memory.client()
+    other.ask(produce("t", batch(b"x")), 9, ProduceResponse)
+    kinds = [type(answer) for answer in client.answers()]
+    assert kinds == [FetchResponse, ApiVersionsResponse, ApiVersionsResponse, MetadataResponse]
+
+
+def test_a_parked_connection_reads_once_more_and_then_waits(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    client.send(fetch("t", 0), 11)
+    assert client.connection.wants_data  # so that a client that leaves is noticed
+    client.send(ASK, 3)
+    assert not client.connection.wants_data
+    memory.advance(0.5)
+    assert len(client.answers()) == 2
+    assert client.connection.wants_data
+
+
+def test_requests_wait_while_their_answers_are_not_read(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    client.ask(produce("t", batch(bytes(900_000))), 9, ProduceResponse)
+    frames = b"".join(client.frame(fetch("t", 0), 11) for _ in range(10))
+    client.feed(frames)
+    assert client.connection.out_bytes < OUT_LIMIT_BYTES + 1_000_000
+    assert not client.connection.wants_data
+    assert len(client.answers()) == 10
+
+
+def test_a_client_that_leaves_takes_its_parked_reply_along(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    partition = memory.broker.partitions.get("t", 0)
+    client.send(fetch("t", 0), 11)
+    assert partition.waiters
+    client.connection.close()
+    assert not partition.waiters
+    memory.advance(1)
+    memory.client().ask(produce("t", batch(b"x")), 9, ProduceResponse)
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01", "TLS"),
+        (b"\xff\xff\xff\xff", "negative"),
+        (b"\x7f\xff\xff\xff", "larger"),
+        (b"\x00\x00\x00\x01\x00", "shorter"),
+        (b"\x00\x00\x00\x06\x00\x12\x00\x00\x00\x00", "shorter"),
+    ],
+)
+def test_what_is_no_frame_is_told_by_name(client: Client, start: bytes, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=reason):
+        client.feed(start)
+
+
+def test_the_size_is_judged_before_the_rest_arrives(memory: MemoryBroker) -> None:
+    client = memory.client(max_frame_bytes=1000)
+    for byte in (1001).to_bytes(4, "big")[:3]:
+        client.feed(bytes([byte]))
+    with pytest.raises(ProtocolError, match=r"socket\.request\.max\.bytes"):
+        client.feed((1001).to_bytes(4, "big")[3:])
+
+
+def test_memory_grows_with_the_bytes_that_come_not_with_the_size_announced(client: Client) -> None:
+    client.feed((100 * 1024 * 1024).to_bytes(4, "big") + bytes(100))
+    buffer = client.connection._buffer
+    assert buffer is not None
+    assert len(buffer) <= 64 * 1024
+    sent = 104
+    while sent < 3_000_000:
+        space = client.connection.space()
+        assert space is not None
+        count = len(space)
+        space.release()
+        client.connection.filled(count, 0.0)
+        sent += count
+        buffer = client.connection._buffer
+        assert buffer is not None
+        assert len(buffer) <= 4 * sent
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(client: Client) -> None:
+    """KIP-511: error 35, and the versions of ApiVersions itself."""
+    frame = bytearray(client.frame(ASK, 5))
+    frame[6:8] = (99).to_bytes(2, "big")
+    client.sent[0] = (18, 0, client.sent[0][2])
+    client.feed(bytes(frame))
+    (answer,) = client.answers()
+    assert isinstance(answer, ApiVersionsResponse)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(item.api_key, item.min_version) for item in answer.api_keys] == [(18, 0)]
+    client.ask(ASK, 3, ApiVersionsResponse)
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(3, 99), (3, -1), (52, 0), (4, 0), (9999, 0), (-1, 0)])
+def test_a_request_that_is_not_served_closes_the_connection(client: Client, api_key: int, version: int) -> None:
+    body = struct.pack(">hhih", api_key, version, 1, -1)
+    with pytest.raises(ProtocolError):
+        client.feed(len(body).to_bytes(4, "big") + body)
+
+
+def test_a_request_cut_short_is_a_protocol_error(memory: MemoryBroker) -> None:
+    body = memory.client().frame(MetadataRequest(topics=[]), 12)[4:]
+    for size in range(len(body)):
+        with pytest.raises(ProtocolError):
+            memory.client().feed(size.to_bytes(4, "big") + body[:size])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_garbage_is_an_answer_or_a_protocol_error(
+    memory: MemoryBroker, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing else may come out of a connection, and the next one is served."""
+    chance = random.Random(seed)
+    client = memory.client()
+    frame = bytearray(
+        client.frame(chance.choice([ASK, MetadataRequest(topics=[]), fetch("t", 0), produce("t", batch(b"x"))]), 4)
+    )
+    for _ in range(chance.randrange(1, 6)):
+        frame[chance.randrange(4, len(frame))] = chance.randrange(256)
+    with caplog.at_level(logging.ERROR):
+        try:
+            client.feed(bytes(frame))
+            client.collect()
+        except ProtocolError:
+            pass
+    assert not caplog.records
+    memory.client().ask(ASK, 3, ApiVersionsResponse)
+
+
+def failing(error: Exception):
+    def handler(ctx, request):
+        raise error
+
+    return handler
+
+
+@pytest.fixture
+def broken_handlers(monkeypatch: pytest.MonkeyPatch):
+    """Have an API's handler raise."""
+
+    def install(request_class: type, error: Exception) -> None:
+        api.route_for(request_class.api_key, request_class.max_version)
+        handler = (failing(error), api._handlers[request_class.api_key][1])
+        monkeypatch.setitem(api._handlers, request_class.api_key, handler)
+        for key in [key for key in api._routes if key >> 16 == request_class.api_key]:
+            monkeypatch.delitem(api._routes, key)
+
+    return install
+
+
+def test_a_bug_is_logged_and_answered_without_its_traceback(client: Client, broken_handlers, caplog) -> None:
+    broken_handlers(DescribeClusterRequest, ZeroDivisionError("secret"))
+    answer = client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "secret" not in (answer.error_message or "")
+    assert "ZeroDivisionError" in caplog.text
+    client.ask(ASK, 3, ApiVersionsResponse)
+
+
+def test_a_bug_in_an_answer_without_an_error_code_closes_the_connection(client: Client, broken_handlers) -> None:
+    broken_handlers(ListOffsetsRequest, ZeroDivisionError())
+    client.send(ListOffsetsRequest(), 7)
+    assert client.connection.is_closing
+    assert client.answers() == []
+
+
+def test_an_error_of_a_whole_request_is_told_in_the_shape_of_its_answer(client: Client, broken_handlers) -> None:
+    broken_handlers(ProduceRequest, KafkaError(ErrorCode.POLICY_VIOLATION, "no"))
+    answer = client.ask(produce("t", batch(b"x")), 9, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.POLICY_VIOLATION
+    assert answer.responses[0].partition_responses[0].error_message == "no"
+
+
+def test_a_pending_reply_resolved_before_it_is_returned_is_answered(client: Client, monkeypatch) -> None:
+    def handler(ctx, request):
+        pending = Pending()
+        pending.resolve(DescribeClusterResponse(cluster_id="here"))
+        return pending
+
+    route = api.route_for(DescribeClusterRequest.api_key, 1)
+    monkeypatch.setattr(route, "handler", handler)
+    assert client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse).cluster_id == "here"
+    client.ask(ASK, 3, ApiVersionsResponse)
+
+
+def test_only_the_first_outcome_of_a_pending_reply_counts() -> None:
+    outcomes = []
+    pending = Pending()
+    pending.attach(outcomes.append)
+    pending.resolve(ListOffsetsResponse())
+    pending.fail(ErrorCode.REQUEST_TIMED_OUT)
+    pending.abandon()
+    assert outcomes == [ListOffsetsResponse()]
+
+
+def test_a_frame_that_is_kept_waiting_may_be_overwritten_by_the_next_read(memory: MemoryBroker, client: Client) -> None:
+    """The transport reads every connection into one buffer: what waits must be a copy."""
+    client.touch("t")
+    client.send(fetch("t", 0), 11)
+    data = bytearray(client.frame(ASK, 3))
+    client.connection.receive(memoryview(data), memory.clock.now)
+    data[:] = bytes(len(data))
+    memory.advance(1)
+    assert [type(answer) for answer in client.answers()] == [FetchResponse, ApiVersionsResponse]
