@@ -29,7 +29,7 @@ PARTITIONERS = ("murmur2", "round-robin", "sticky", "load-aware")
 BATCH_BYTES = 128 * 1024
 
 Header = tuple[str, bytes | None]
-Show = Callable[[int], None]
+Show = Callable[[], None]
 
 
 @click.command()
@@ -99,11 +99,11 @@ def produce(
                 for line in lines:
                     record_key, value = parse(line)
                     producer.send(topic, value, record_key, fixed_headers, partition=partition)
-                show(sum(map(len, lines)) + len(lines))
+                show()
                 if not _is_readable(source):
                     producer.seal()
             producer.flush()
-            show(0)
+            show()
     if not quiet:
         _summary(producer, topic, monotonic() - started)
 
@@ -174,10 +174,10 @@ def _is_readable(source: BinaryIO) -> bool:
 
 @contextmanager
 def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Show]:
-    """A bar on a terminal, for input whose size is known; what it yields takes the bytes read."""
+    """A bar on a terminal, for input whose size is known; what it yields moves the bar to where the input stands."""
     size = 0 if source.isatty() else os.fstat(source.fileno()).st_size
     if quiet or not sys.stderr.isatty() or not size:
-        yield lambda _: None
+        yield lambda: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -192,8 +192,9 @@ def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Sho
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=size, records=0)
 
-        def show(read_bytes: int) -> None:
-            progress.update(task, advance=read_bytes, records=producer.acknowledged_records)
+        def show() -> None:
+            position = os.lseek(source.fileno(), 0, os.SEEK_CUR)
+            progress.update(task, completed=position, records=producer.acknowledged_records)
 
         yield show
 
