@@ -151,14 +151,16 @@ class Files:
         return os.fstat(file.fd).st_size
 
     def lock(self, path: str) -> File | None:
-        """Take the exclusive lock of a file (created when missing); None when another process holds it.
+        """Take the exclusive lock of a file (created when missing); None when somebody else holds it.
 
-        The lock goes when the returned file is closed, and with the process however it ends.
+        The lock goes when the returned file is closed, and with the process however it ends. Two kinds are taken:
+        one that works inside a process too, and the POSIX one that a JVM takes, so that Kafka itself is kept out.
         """
         file = self.open(path)
         try:
             fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
             file.close()
             return None
         return file
