@@ -1,0 +1,42 @@
+"""What a person sees of messages, codecs and events in a log or a debugger."""
+
+from __future__ import annotations
+
+from wire.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
+from wire.messages.headers import ResponseHeader
+from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.produce import ProduceRequest
+from wire.schema import FRESH
+from wire.types import chunk_bytes
+
+
+def test_declaration_and_codec_name_themselves() -> None:
+    assert repr(ProduceRequest.declared[1]) == "<Field acks: int16 0+>"
+    assert repr(FRESH) == "<fresh>"
+    assert repr(ProduceRequest.codec(9)) == "<Codec ProduceRequest v9>"
+
+
+def test_generated_code_can_be_read() -> None:
+    source = ProduceRequest.codec(9).source()
+    assert "def parse(buf, pos=0):" in source
+    assert "message.acks, message.timeout_ms" in source
+    assert "def build(message):" in source
+
+
+def test_kept_tagged_fields_are_shown() -> None:
+    header = ResponseHeader(correlation_id=3)
+    assert repr(header) == "ResponseHeader(correlation_id=3)"
+    header.unknown_tagged_fields = ((1, b"x"),)
+    assert repr(header) == "ResponseHeader(correlation_id=3, unknown_tagged_fields=((1, b'x'),))"
+    assert header != ResponseHeader(correlation_id=3)
+
+
+def test_events_name_themselves() -> None:
+    assert (repr(NEED_DATA), repr(CONNECTION_CLOSED)) == ("NEED_DATA", "CONNECTION_CLOSED")
+    client, server = Connection.client("me"), Connection.server()
+    server.receive_data(b"".join(map(chunk_bytes, client.send_request(MetadataRequest(topics=[]), 12))))
+    asked = server.next_event()
+    assert isinstance(asked, RequestReceived)
+    assert repr(asked).startswith("RequestReceived(RequestHeader(request_api_key=3, request_api_version=12,")
+    client.receive_data(b"".join(map(chunk_bytes, server.send_response(MetadataResponse(), asked))))
+    assert repr(client.next_event()).startswith("ResponseReceived(0, MetadataResponse(throttle_time_ms=0,")
