@@ -74,6 +74,7 @@ class Controller:
             topic_synonyms=SYNONYMS,
             check_topic=check_topic_configs,
             group_synonym=broker_synonym,
+            unlisted=DYNAMIC_ONLY_KEYS,
         )
         self.local = LocalController(self.image, schema, broker.config, broker.node_id, broker.log_dirs.new_id)
         if self._log.is_new:

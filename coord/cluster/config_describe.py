@@ -103,6 +103,7 @@ class ConfigDescriber:
             return [
                 _entry(key, self._broker_value(config), self._broker_layers(config), read_only=key.dynamic == READ_ONLY)
                 for config, key in sorted(keys.items())
+                if config not in self._schema.unlisted or config in self._image.config(BROKER, name)
             ]
         entries = []
         for config, value in sorted(self._image.config(BROKER, "").items()):

@@ -5,7 +5,7 @@ The declarations live with those who act on them; they are handed in, so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -47,10 +47,12 @@ class ConfigSchema:
         topic_synonyms: Mapping[str, tuple[tuple[str, int], ...]],
         check_topic: Callable[[Mapping[str, str], Mapping[str, str]], None],
         group_synonym: Callable[[str], str | None] = lambda _name: None,
+        unlisted: Collection[str] = (),
     ) -> None:
         """`check_topic(configs, defaults)` raises ConfigError when a topic's configs do not go together.
 
-        `group_synonym(name)` is the broker key that gives a group key's default.
+        `group_synonym(name)` is the broker key that gives a group key's default. `unlisted` are broker keys that
+        DescribeConfigs tells only when they are set.
         """
         self.keys: dict[int, Keys] = {
             TOPIC: topic_keys,
@@ -61,6 +63,7 @@ class ConfigSchema:
         self.topic_synonyms = topic_synonyms
         self.check_topic = check_topic
         self.group_synonym = group_synonym
+        self.unlisted = unlisted
 
 
 BROKER_SYNONYMS: Final[dict[str, tuple[str, ...]]] = {

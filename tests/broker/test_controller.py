@@ -1,0 +1,275 @@
+"""The controller on a real data directory: every change survives a restart, and broker and configuration follow it."""
+
+from __future__ import annotations
+
+import logging
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.config_keys.network import MAX_CONNECTIONS
+from broker.controller import Controller
+from broker.listeners import Endpoint
+from broker.server_config import load
+from coord.cluster.image import ClusterDelta, ClusterImage
+from storage.files import Files
+from storage.log_dirs import LogDirs
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from wire.messages.topics import DeleteTopicsRequest
+from wire.types import ONE_UUID
+
+ids = count(1)
+
+
+class SyncFails(Files):
+    """A disk that is quick, and whose syncs can be made to fail."""
+
+    is_failing = False
+
+    def sync(self, file: Any) -> None:
+        if self.is_failing:
+            raise OSError(5, "Input/output error")
+
+    def sync_dir(self, path: str) -> None:
+        """Nothing is lost in a test."""
+
+
+class FollowedPartitions:
+    """Takes the place of the broker's partitions and notes what it is told."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.updates = 0
+
+    def apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
+        self.topics |= {topic.name for topic in delta.created_topics.values()}
+        self.topics -= {topic.name for topic in delta.deleted_topics.values()}
+
+    def update_configs(self, image: ClusterImage) -> None:
+        self.updates += 1
+
+
+class FollowingCoordinators:
+    """Takes the place of the group coordinators."""
+
+    def apply(self, delta: ClusterDelta) -> None:
+        """Nothing to do: no group is here."""
+
+
+class Node:
+    """The parts of a broker that the controller works with."""
+
+    def __init__(self, path: Path, **sets: str) -> None:
+        self.files = SyncFails()
+        self.config = load({key.replace("_", "."): value for key, value in sets.items()}, {}, None)
+        self.node_id = self.config.node_id
+        self.log_dirs = LogDirs(self.files, [str(path)], lambda: next(ids).to_bytes(16, "big"))
+        self.log_dirs.open(self.node_id)
+        self.partitions = FollowedPartitions()
+        self.coordinators = FollowingCoordinators()
+        self.controller = Controller(self)  # type: ignore[arg-type]
+        self.controller.open()
+        self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
+
+    def now(self) -> float:
+        return 0.0
+
+    def now_ms(self) -> int:
+        return 1_000
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.controller.image
+
+    def stop(self) -> None:
+        self.log_dirs.close()
+
+    def kill(self) -> None:
+        for log_dir in self.log_dirs.dirs:
+            log_dir.release()
+
+    def configure(self, kind: int, resource: str, **configs: str | None) -> int:
+        changes = [
+            IncrementalAlterConfigsRequestAlterableConfig(
+                name=key.replace("_", "."), config_operation=int(value is None), value=value
+            )
+            for key, value in configs.items()
+        ]
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                IncrementalAlterConfigsRequestAlterConfigsResource(
+                    resource_type=kind, resource_name=resource, configs=changes
+                )
+            ]
+        )
+        outcome = self.controller.local.incremental_alter_configs(request)
+        return self.controller.commit(outcome).responses[0].error_code
+
+    def delete(self, name: str) -> None:
+        self.controller.commit(self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
+
+
+def told(image: ClusterImage) -> dict[str, Any]:
+    """What an image says, but for what each start writes anew."""
+    return {key: value for key, value in vars(image).items() if key not in {"offset", "epoch", "brokers"}}
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Path, is_clean: bool) -> None:
+    first = Node(tmp_path)
+    first.controller.auto_create(["orders", "__consumer_offsets"])
+    first.controller.auto_create_topic("gone")
+    first.delete("gone")
+    assert first.configure(2, "orders", retention_ms="5") == 0
+    assert first.configure(4, "1", max_connections="7") == 0
+    assert first.controller.allocate_producer_ids() == (0, 1000)
+    before = told(first.image)
+    if is_clean:
+        first.stop()
+    else:
+        first.kill()
+    second = Node(tmp_path)
+    if not is_clean:  # a crash makes every partition's leader anew
+        before = {**before, "topics": second.image.topics, "topics_by_id": second.image.topics_by_id}
+        assert {n: t.topic_id for n, t in first.image.topics.items()} == {
+            n: t.topic_id for n, t in second.image.topics.items()
+        }
+    assert told(second.image) == before
+    assert second.config[MAX_CONNECTIONS] == 7
+    assert second.controller.allocate_producer_ids() == (1000, 1000)
+
+
+def test_a_crash_and_only_a_crash_makes_new_leader_epochs(tmp_path: Path) -> None:
+    """KIP-320."""
+
+    def epoch(node: Node) -> int:
+        return node.image.topics["orders"].partitions[0].leader_epoch
+
+    node = Node(tmp_path)
+    node.controller.auto_create_topic("orders")
+    assert epoch(node) == 0
+    node.stop()
+    node = Node(tmp_path)
+    assert epoch(node) == 0
+    node.kill()
+    assert epoch(Node(tmp_path)) == 1
+
+
+def test_each_start_registers_the_broker_with_a_later_epoch(tmp_path: Path) -> None:
+    first = Node(tmp_path)
+    registered = first.image.brokers[1]
+    assert (registered.fenced, registered.rack) == (False, None)
+    assert [(e.name, e.host, e.port) for e in registered.endpoints] == [("PLAINTEXT", "localhost", 9092)]
+    first.stop()
+    second = Node(tmp_path)
+    assert second.image.brokers[1].epoch > registered.epoch
+    assert second.image.brokers[1].directories == registered.directories
+    assert second.image.epoch == first.image.epoch + 1
+
+
+def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert node.log_dirs.logs["__cluster_metadata", 0].topic_id == ONE_UUID
+    assert node.image.features == {"metadata.version": 33}
+
+
+def test_the_broker_follows_before_anyone_is_answered(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.controller.auto_create(["a", "b"])
+    assert node.partitions.topics == {"a", "b"}
+    node.delete("a")
+    assert node.partitions.topics == {"b"}
+
+
+def test_dynamic_configs_are_in_force_at_once_and_reach_topics_and_listeners(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    heard: list[set[str]] = []
+    node.controller.on_config_change.append(heard.append)
+    assert node.configure(4, "", max_connections="9", log_segment_bytes="2000000") == 0
+    assert heard == [{"max.connections", "log.segment.bytes"}]
+    assert node.config[MAX_CONNECTIONS] == 9
+    assert node.config.topic_defaults() == {"segment.bytes": "2000000"}
+    assert node.partitions.updates == 1
+    assert node.configure(4, "", max_connections=None, log_segment_bytes=None) == 0
+    assert node.config[MAX_CONNECTIONS] == 2**31 - 1
+
+
+def test_a_config_that_does_nothing_here_is_named_once_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(tmp_path)
+    node.controller.auto_create_topic("orders")
+    with caplog.at_level(logging.WARNING):
+        for value in ("1024", "2048"):
+            assert node.configure(2, "orders", flush_messages=value, segment_bytes="2000000") == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        "Config flush.messages (set on 'orders') is known to Kafka, not acted on by Barnabas"
+    ]
+
+
+def test_offsets_are_kept_in_a_compacted_topic_of_their_own_shape(tmp_path: Path) -> None:
+    """G2."""
+    node = Node(tmp_path, offsets_topic_num_partitions="3")
+    node.controller.auto_create_topic("__consumer_offsets")
+    assert len(node.image.topics["__consumer_offsets"].partitions) == 3
+    assert node.image.config(2, "__consumer_offsets") == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+
+
+@pytest.mark.parametrize(("name", "code"), [("a b", 17), ("__transaction_state", 3)])
+def test_topics_that_are_not_created_automatically(tmp_path: Path, name: str, code: int) -> None:
+    node = Node(tmp_path)
+    with pytest.raises(KafkaError) as raised:
+        node.controller.auto_create_topic(name)
+    assert raised.value.code == code
+    assert node.image.topics == {}
+
+
+def test_a_topic_that_is_there_is_not_created_again(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.controller.auto_create_topic("orders")
+    offset = node.image.offset
+    node.controller.auto_create_topic("orders")
+    assert node.image.offset == offset
+
+
+def test_after_a_failed_sync_nothing_is_changed_any_more(tmp_path: Path) -> None:
+    """Never retry a failed fsync: what is on the disk is unknown."""
+    node = Node(tmp_path)
+    node.files.is_failing = True
+    with pytest.raises(KafkaError) as raised:
+        node.controller.auto_create_topic("orders")
+    assert raised.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    node.files.is_failing = False
+    with pytest.raises(KafkaError, match="could not be synced"):
+        node.controller.auto_create_topic("orders")
+    assert node.image.topics == {}
+    assert node.partitions.topics == set()
+
+
+def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
+    """KIP-630."""
+    small = {"metadata_log_max_record_bytes_between_snapshots": "2000"}
+    node = Node(tmp_path, **small)
+    for index in range(40):
+        node.controller.auto_create_topic(f"t{index}")
+        if index % 2:
+            node.delete(f"t{index}")
+    log = node.log_dirs.logs["__cluster_metadata", 0]
+    assert log.log_start_offset > 0
+    assert len(list((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))) == 1
+    before = told(node.image)
+    node.stop()
+    again = Node(tmp_path, **small)
+    assert told(again.image) == before
+    assert len(again.image.topics) == 20
