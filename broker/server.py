@@ -164,8 +164,8 @@ class Server:
         broker = self.broker
         broker.is_stopping = True
         self.reactor.stop_accepting()
-        self.reactor.stop_reading()
         broker.coordinators.stop()  # answers the parked JoinGroups and SyncGroups
+        self.reactor.stop_reading()
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
 

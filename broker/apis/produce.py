@@ -35,6 +35,8 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 NO_TRANSACTIONS = "This broker does not serve transactions."
 
+_ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
+_TRANSACTIONAL_BIT = 0x10
 _NO_LEADER = ProduceResponseLeaderIdAndEpoch()  # shared by all answers: nobody changes it
 
 
@@ -86,6 +88,8 @@ def _append(
             partition.check_in_sync_replicas()
         if data.records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records for this partition.")
+        if _is_transactional(data.records):  # type: ignore[arg-type]
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
         info = partition.append(data.records, ctx.now)  # type: ignore[arg-type]
     except KafkaError as error:
         return _failed(data.index, error)
@@ -99,6 +103,11 @@ def _append(
         log_start_offset=info.log_start_offset,
         current_leader=_NO_LEADER,
     )
+
+
+def _is_transactional(records: memoryview) -> bool:
+    """Whether the batch (a request holds one a partition) belongs to a transaction: nobody would ever end it here."""
+    return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL_BIT)
 
 
 def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:

@@ -1,0 +1,192 @@
+"""Fetch sessions (KIP-227, R20): what is told once is not told again, and who loses a session finds out."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from broker.fetch_sessions import EVICTION_S, FetchPartition, FetchSessions
+from tests.broker.memory_broker import Client, MemoryBroker
+from tests.broker.test_fetch import append, at, fetch, values
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    memory.create_topic("t", 3)
+    return memory.client()
+
+
+def start(client: Client, *partitions, **options) -> FetchResponse:
+    answer = client.ask(fetch(*partitions, session_epoch=0, **options), 12, FetchResponse)
+    assert answer.error_code == 0
+    return answer
+
+
+def go_on(session_id: int, epoch: int, *partitions, **options) -> FetchRequest:
+    options.setdefault("max_wait_ms", 0)
+    return fetch(*partitions, session_id=session_id, session_epoch=epoch, **options)
+
+
+def told(answer: FetchResponse) -> list[int]:
+    return [partition.partition_index for topic in answer.responses for partition in topic.partitions]
+
+
+def test_a_session_tells_only_what_has_changed(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0), at(0, partition=1), at(0, partition=2))
+    assert first.session_id > 0
+    assert told(first) == [0, 1, 2]
+    nothing = client.ask(go_on(first.session_id, 1), 12, FetchResponse)
+    assert (nothing.error_code, nothing.session_id, told(nothing)) == (0, first.session_id, [])
+    append(memory, "t", b"a", partition=1)
+    answer = client.ask(go_on(first.session_id, 2), 12, FetchResponse)
+    assert told(answer) == [1]
+    assert values(answer.responses[0].partitions[0]) == [(0, b"a")]
+    after = client.ask(go_on(first.session_id, 3, at(1, partition=1)), 12, FetchResponse)
+    assert told(after) == []
+
+
+def test_a_parked_session_is_woken_by_any_of_its_partitions(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0), at(0, partition=1))
+    client.send(go_on(first.session_id, 1, max_wait_ms=60_000), 12)
+    assert client.answers() == []
+    append(memory, "t", b"a", partition=1)
+    (answer,) = client.answers()
+    assert isinstance(answer, FetchResponse)
+    assert told(answer) == [1]
+
+
+def test_forgotten_partitions_are_read_no_more(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0), at(0, partition=1))
+    append(memory, "t", b"a")
+    append(memory, "t", b"a", partition=1)
+    request = go_on(first.session_id, 1)
+    request.topics = []
+    request.forgotten_topics_data = [FetchRequestForgottenTopic(topic="t", partitions=[0])]
+    assert told(client.ask(request, 12, FetchResponse)) == [1]
+
+
+def test_a_session_of_which_all_is_forgotten_ends(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0))
+    request = go_on(first.session_id, 1)
+    request.topics = []
+    request.forgotten_topics_data = [FetchRequestForgottenTopic(topic="t", partitions=[0])]
+    assert client.ask(request, 12, FetchResponse).session_id == 0
+    assert len(memory.broker.fetch_sessions) == 0
+
+
+def test_epoch_minus_one_closes_the_session(memory: MemoryBroker, client: Client) -> None:
+    """Spark closes its sessions so when it puts a consumer back into its pool."""
+    first = start(client, at(0))
+    assert len(memory.broker.fetch_sessions) == 1
+    answer = client.ask(fetch(session_id=first.session_id, session_epoch=-1), 12, FetchResponse)
+    assert (answer.error_code, answer.session_id) == (0, 0)
+    assert len(memory.broker.fetch_sessions) == 0
+
+
+def test_epoch_zero_with_an_id_replaces_the_session(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0))
+    second = start(client, at(0), session_id=first.session_id)
+    assert second.session_id not in (0, first.session_id)
+    assert len(memory.broker.fetch_sessions) == 1
+
+
+def test_an_unknown_session_and_a_wrong_epoch_are_told(client: Client) -> None:
+    first = start(client, at(0))
+    unknown = client.ask(go_on(first.session_id ^ 1, 1), 12, FetchResponse)
+    assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    early = client.ask(go_on(first.session_id, 2), 12, FetchResponse)
+    assert early.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert client.ask(go_on(first.session_id, 1), 12, FetchResponse).error_code == 0
+
+
+def test_a_session_keeps_to_names_or_to_ids(memory: MemoryBroker, client: Client) -> None:
+    first = start(client, at(0))
+    topic_id = memory.broker.image.topics["t"].topic_id
+    answer = client.ask(go_on(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
+    assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_an_error_is_told_each_time_and_so_is_its_end(memory: MemoryBroker, client: Client) -> None:
+    topic_id = memory.broker.image.topics["t"].topic_id
+    first = client.ask(fetch(at(0), topic_id=topic_id, session_epoch=0), 13, FetchResponse)
+    memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
+    for epoch in (1, 2):
+        request = FetchRequest(session_id=first.session_id, session_epoch=epoch, max_wait_ms=60_000, min_bytes=1)
+        answer = client.ask(request, 13, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_partitions_that_gave_records_come_last_next_time(memory: MemoryBroker, client: Client) -> None:
+    size = 1000
+    for partition in range(3):
+        for _ in range(2):
+            append(memory, "t", bytes(size), partition=partition)
+    first = start(client, *[at(0, partition=partition, max_bytes=10) for partition in range(3)], max_bytes=10)
+    assert [bool(partition.records) for partition in first.responses[0].partitions] == [True, False, False]
+    orders = []
+    for epoch in range(1, 6):
+        answer = client.ask(go_on(first.session_id, epoch, max_bytes=10), 12, FetchResponse)
+        orders.append(told(answer)[0])
+    assert set(orders[:3]) == {0, 1, 2}
+
+
+def sessions(slots: int) -> FetchSessions:
+    return FetchSessions(slots, itertools.count(1).__next__)
+
+
+def partitions(count: int) -> dict:
+    return {("t", index): FetchPartition("t", bytes(16), at(0, partition=index)) for index in range(count)}
+
+
+def create(cache: FetchSessions, size: int, now: float, *, is_follower: bool = False) -> int:
+    return cache.create(partitions(size), uses_topic_ids=False, is_follower=is_follower, now=now)
+
+
+def test_a_full_cache_refuses_while_its_sessions_are_young() -> None:
+    cache = sessions(1)
+    assert create(cache, 1, now=0)
+    assert create(cache, 9, now=1) == 0
+
+
+def test_an_idle_session_makes_room() -> None:
+    cache = sessions(1)
+    first = create(cache, 9, now=0)
+    second = create(cache, 1, now=EVICTION_S + 1)
+    assert second not in (0, first)
+    assert len(cache) == 1
+
+
+def test_a_larger_session_pushes_out_a_smaller_one_that_has_had_its_time() -> None:
+    cache = sessions(1)
+    first = create(cache, 5, now=0)
+    cache._sessions[first].last_used = EVICTION_S
+    assert create(cache, 4, now=EVICTION_S + 1) == 0
+    assert create(cache, 6, now=EVICTION_S + 1)
+
+
+def test_a_follower_pushes_out_a_consumer_but_not_the_other_way_round() -> None:
+    cache = sessions(1)
+    consumer = create(cache, 9, now=0)
+    cache._sessions[consumer].last_used = EVICTION_S
+    follower = create(cache, 1, now=EVICTION_S + 1, is_follower=True)
+    assert follower
+    cache._sessions[follower].last_used = 2 * EVICTION_S
+    assert create(cache, 99, now=2 * EVICTION_S + 2) == 0
+
+
+def test_without_slots_there_are_no_sessions() -> None:
+    assert create(sessions(0), 1, now=0) == 0
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    cache = sessions(1)
+    session_id = create(cache, 1, now=0)
+    cache._sessions[session_id].epoch = 2**31 - 1
+    request = FetchRequest(session_id=session_id, session_epoch=2**31 - 1)
+    session = cache.resume(request, uses_topic_ids=False, now=1)
+    assert session is not None
+    assert session.epoch == 1

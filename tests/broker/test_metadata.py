@@ -1,0 +1,191 @@
+"""Metadata, DescribeCluster, DescribeTopicPartitions, ApiVersions: what a client is told before it does anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.api import SERVED, served_versions
+from tests.broker.memory_broker import Client, MemoryBroker
+from wire.api_keys import ApiKey
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
+    DescribeTopicPartitionsRequestTopicRequest,
+    DescribeTopicPartitionsResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    memory.create_topic("t", 3)
+    memory.create_topic("u", 1)
+    return memory.client()
+
+
+def ask(client: Client, *names: str, version: int = 13, **options) -> MetadataResponse:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    return client.ask(MetadataRequest(topics=topics, **options), version, MetadataResponse)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_every_version_tells_brokers_and_topics(memory: MemoryBroker, client: Client, version: int) -> None:
+    answer = ask(client, "t", version=version)
+    assert [(broker.node_id, broker.host, broker.port) for broker in answer.brokers] == [(1, "127.0.0.1", 9092)]
+    (topic,) = answer.topics
+    assert (topic.error_code, topic.name, topic.is_internal) == (0, "t", False)
+    assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2]
+    assert all(
+        (partition.leader_id, partition.replica_nodes, partition.isr_nodes, partition.error_code) == (1, [1], [1], 0)
+        for partition in topic.partitions
+    )
+    if version >= 1:
+        assert answer.controller_id == 1
+    if version >= 2:
+        assert answer.cluster_id == memory.broker.cluster_id
+    if version >= 10:
+        assert topic.topic_id == memory.broker.image.topics["t"].topic_id
+
+
+def test_all_topics_are_asked_for_by_null_and_in_version_0_by_an_empty_list(client: Client) -> None:
+    def names(request: MetadataRequest, version: int) -> set[str | None]:
+        return {topic.name for topic in client.ask(request, version, MetadataResponse).topics}
+
+    assert names(MetadataRequest(topics=None), 12) == {"t", "u"}
+    assert names(MetadataRequest(topics=[]), 0) == {"t", "u"}
+    assert names(MetadataRequest(topics=[]), 1) == set()
+
+
+def test_a_topic_can_be_asked_for_by_its_id(memory: MemoryBroker, client: Client) -> None:
+    topic_id = memory.broker.image.topics["t"].topic_id
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(topic_id=topic_id, name=None), MetadataRequestTopic(topic_id=b"x" * 16, name=None)]
+    )
+    known, unknown = client.ask(request, 12, MetadataResponse).topics
+    assert (known.error_code, known.name) == (0, "t")
+    assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+
+
+def test_a_missing_topic_is_created_when_both_sides_allow_it(memory: MemoryBroker, client: Client) -> None:
+    (refused,) = ask(client, "new", allow_auto_topic_creation=False).topics
+    assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (created,) = ask(client, "new").topics
+    assert (created.error_code, len(created.partitions)) == (0, 1)
+    assert memory.broker.partitions.get("new", 0).log.log_end_offset == 0
+
+
+def test_auto_creation_can_be_switched_off(tmp_path) -> None:
+    memory = MemoryBroker(tmp_path, {"auto.create.topics.enable": "false"})
+    (refused,) = ask(memory.client(), "new").topics
+    assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    memory.close()
+
+
+def test_a_name_that_no_topic_may_have_is_told(memory: MemoryBroker, client: Client) -> None:
+    (bad, good) = ask(client, "a b", "t").topics
+    assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert good.error_code == 0
+
+
+def test_operations_are_told_only_when_asked_for(client: Client) -> None:
+    plain = ask(client, "t", version=8)
+    assert plain.topics[0].topic_authorized_operations == -(2**31)
+    assert plain.cluster_authorized_operations == -(2**31)
+    asked = ask(
+        client, "t", version=8, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
+    )
+    assert asked.topics[0].topic_authorized_operations == 0b110111111000
+    assert asked.cluster_authorized_operations == 0b1111110100000
+
+
+def test_without_advertised_listeners_the_address_dialled_is_advertised(memory: MemoryBroker) -> None:
+    client = memory.client(local=("192.168.7.7", 19092))
+    (broker,) = ask(client).brokers
+    assert (broker.host, broker.port) == ("192.168.7.7", 19092)
+    (broker,) = client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse).brokers
+    assert (broker.host, broker.port) == ("192.168.7.7", 19092)
+
+
+def test_advertised_listeners_are_advertised(tmp_path) -> None:
+    memory = MemoryBroker(tmp_path, {"advertised.listeners": "PLAINTEXT://kafka:19092", "broker.rack": "r1"})
+    (broker,) = ask(memory.client()).brokers
+    assert (broker.host, broker.port, broker.rack) == ("kafka", 19092, "r1")
+    memory.close()
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_cluster_is_described(memory: MemoryBroker, client: Client, version: int) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    answer = client.ask(request, version, DescribeClusterResponse)
+    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, memory.broker.cluster_id, 1)
+    assert [broker.broker_id for broker in answer.brokers] == [1]
+    assert answer.cluster_authorized_operations == 0b1111110100000
+
+
+def test_controllers_are_not_described_on_this_endpoint(client: Client) -> None:
+    answer = client.ask(DescribeClusterRequest(endpoint_type=2), 1, DescribeClusterResponse)
+    assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    answer = client.ask(DescribeClusterRequest(endpoint_type=9), 1, DescribeClusterResponse)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+
+
+def page(client: Client, names: list[str], limit: int, cursor: tuple[str, int] | None = None):
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in names],
+        response_partition_limit=limit,
+        cursor=None
+        if cursor is None
+        else DescribeTopicPartitionsRequestCursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    return client.ask(request, 0, DescribeTopicPartitionsResponse)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 2000])
+def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) -> None:
+    """KIP-966: each partition once, in order, never more than the limit."""
+    seen: list[tuple[str | None, int]] = []
+    cursor = None
+    for _ in range(10):
+        answer = page(client, [], limit, cursor)
+        found = [(topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions]
+        assert len(found) <= limit
+        seen += found
+        if answer.next_cursor is None:
+            break
+        cursor = (answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+    assert seen == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
+
+
+def test_named_topics_are_described_and_missing_ones_told(client: Client) -> None:
+    missing, known = page(client, ["u", "missing"], 2000).topics
+    assert (missing.name, missing.error_code) == ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert (known.name, known.error_code, known.partitions[0].isr_nodes) == ("u", 0, [1])
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_api_versions_are_those_of_the_registry(client: Client, version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+    answer = client.ask(request, version, ApiVersionsResponse)
+    assert answer.error_code == 0
+    told = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+    assert set(told) == set(SERVED)
+    assert all(told[key] == served_versions(key) for key in SERVED if key != ApiKey.PRODUCE)
+    assert told[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
+    if version >= 3:
+        assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
+
+
+def test_a_client_that_names_itself_badly_is_told(client: Client) -> None:
+    """KIP-511."""
+    request = ApiVersionsRequest(client_software_name="-bad name", client_software_version="1.0")
+    assert client.ask(request, 3, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_nothing_unstable_is_served() -> None:
+    assert served_versions(ApiKey.INIT_PRODUCER_ID) == (0, 5)

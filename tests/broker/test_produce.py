@@ -1,0 +1,230 @@
+"""Produce and InitProducerId: acks, errors that stay with their partition, identities, idempotence over the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from wire.errors import ErrorCode
+from wire.messages.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+
+def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:
+    options.setdefault("acks", -1)
+    return ProduceRequest(
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=list(data))],
+        **options,
+    )
+
+
+def to(partition: int, records: bytes | None) -> PartitionProduceData:
+    return PartitionProduceData(index=partition, records=records)
+
+
+def answers(response: ProduceResponse) -> list[PartitionProduceResponse]:
+    return response.responses[0].partition_responses
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    memory.create_topic("t", 2)
+    return memory.client()
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_every_version_appends(memory: MemoryBroker, client: Client, version: int) -> None:
+    topic_id = memory.broker.image.topics["t"].topic_id
+    for offset in (0, 2):
+        request = produce(to(0, batch(b"a", b"b")), topic_id=topic_id)
+        (answer,) = answers(client.ask(request, version, ProduceResponse))
+        assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, offset, -1)
+        assert answer.log_start_offset == (0 if version >= 5 else -1)
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_an_acknowledged_batch_can_be_read(memory: MemoryBroker, client: Client, acks: int) -> None:
+    client.ask(produce(to(1, batch(b"a")), acks=acks), 9, ProduceResponse)
+    assert memory.broker.partitions.get("t", 1).log.high_watermark == 1
+
+
+def test_acks_0_has_no_answer(memory: MemoryBroker, client: Client) -> None:
+    """R13."""
+    client.feed(client.frame(produce(to(0, batch(b"a")), acks=0), 9))
+    client.sent.clear()
+    assert client.answers() == []
+    assert not client.connection.is_closing
+    assert memory.broker.partitions.get("t", 0).log.log_end_offset == 1
+
+
+def test_a_failure_with_acks_0_closes_the_connection(client: Client) -> None:
+    """R13."""
+    client.feed(client.frame(produce(to(9, batch(b"a")), acks=0), 9))
+    client.sent.clear()
+    assert client.answers() == []
+    assert client.connection.is_closing
+
+
+def test_acks_that_do_not_exist_are_refused(memory: MemoryBroker, client: Client) -> None:
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), acks=2), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
+
+
+def test_a_failure_stays_with_its_partition(client: Client) -> None:
+    damaged = bytearray(batch(b"damaged"))
+    damaged[-1] ^= 1
+    request = produce(to(0, bytes(damaged)), to(7, batch(b"nowhere")), to(1, batch(b"right")), to(0, None))
+    response = answers(client.ask(request, 9, ProduceResponse))
+    assert [answer.error_code for answer in response] == [
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_RECORD,
+    ]
+    assert [answer.base_offset for answer in response] == [-1, -1, 0, -1]
+    assert response[0].error_message
+
+
+def test_a_batch_larger_than_the_topic_allows_is_told(tmp_path) -> None:
+    """L11."""
+    memory = MemoryBroker(tmp_path, {"message.max.bytes": "1000"})
+    memory.create_topic("t")
+    (answer,) = answers(memory.client().ask(produce(to(0, batch(bytes(2000)))), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    memory.close()
+
+
+def test_log_append_time_is_told(tmp_path) -> None:
+    memory = MemoryBroker(tmp_path, {"log.message.timestamp.type": "LogAppendTime"})
+    memory.create_topic("t")
+    memory.clock.advance(5)
+    (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert answer.log_append_time_ms == memory.clock.now_ms
+    memory.close()
+
+
+def test_a_topic_is_not_created_by_producing_to_it(memory: MemoryBroker, client: Client) -> None:
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), topic="missing"), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "missing" not in memory.broker.image.topics
+
+
+def test_an_unknown_topic_id_is_told(client: Client) -> None:
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), topic_id=b"x" * 16), 13, ProduceResponse))
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_acks_all_needs_enough_replicas_in_sync(memory: MemoryBroker, client: Client) -> None:
+    """R12: before the append, and nothing is written."""
+    partition = memory.broker.partitions.get("t", 0)
+    partition.replicas = (1, 2, 3)
+    partition.log.config.min_insync_replicas = 2
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert partition.log.log_end_offset == 0
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), acks=1), 9, ProduceResponse))
+    assert answer.error_code == 0
+
+
+def test_min_insync_replicas_never_asks_for_more_than_there_are(memory: MemoryBroker, client: Client) -> None:
+    memory.broker.partitions.get("t", 0).log.config.min_insync_replicas = 3
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert answer.error_code == 0
+
+
+def test_clients_may_not_write_to_internal_topics(memory: MemoryBroker) -> None:
+    memory.create_topic("__consumer_offsets")
+    request = produce(to(0, batch(b"a")), topic="__consumer_offsets")
+    (answer,) = answers(memory.client().ask(request, 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    (answer,) = answers(memory.client(client_id="__admin_client").ask(request, 9, ProduceResponse))
+    assert answer.error_code == 0
+
+
+def init(client: Client, version: int = 4, **options) -> InitProducerIdResponse:
+    return client.ask(InitProducerIdRequest(**{"transactional_id": None, **options}), version, InitProducerIdResponse)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_producer_gets_an_id_of_its_own(client: Client, version: int) -> None:
+    found = [init(client, version) for _ in range(3)]
+    assert len({answer.producer_id for answer in found}) == 3
+    assert all((answer.error_code, answer.producer_epoch) == (0, 0) for answer in found)
+
+
+def test_producer_ids_are_not_given_again_after_a_restart(tmp_path) -> None:
+    memory = MemoryBroker(tmp_path)
+    before = {init(memory.client()).producer_id for _ in range(1500)}
+    memory.close()
+    memory = MemoryBroker(tmp_path)
+    after = {init(memory.client()).producer_id for _ in range(5)}
+    memory.close()
+    assert len(before) == 1500
+    assert not before & after
+
+
+def test_a_repeated_batch_is_answered_with_its_first_offset(memory: MemoryBroker, client: Client) -> None:
+    """I1."""
+    producer_id = init(client).producer_id
+    sent = [batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=number) for number in range(2)]
+    offsets = []
+    for records in (sent[0], sent[1], sent[0], sent[1]):
+        (answer,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
+        assert answer.error_code == 0
+        offsets.append(answer.base_offset)
+    assert offsets == [0, 1, 0, 1]
+    assert memory.broker.partitions.get("t", 0).log.log_end_offset == 2
+
+
+def test_a_gap_in_the_sequence_and_an_old_epoch_are_refused(client: Client) -> None:
+    """I2, I3."""
+    producer_id = init(client).producer_id
+
+    def send(epoch: int, sequence: int) -> int:
+        records = batch(b"a", producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+        return answers(client.ask(produce(to(0, records)), 9, ProduceResponse))[0].error_code
+
+    assert send(1, 0) == 0
+    assert send(1, 5) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(0, 0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert send(2, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(2, 0) == 0
+
+
+def test_transactions_are_refused_in_words(memory: MemoryBroker, client: Client) -> None:
+    assert init(client, transactional_id="mine").error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert init(client, transactional_id="").error_code == ErrorCode.INVALID_REQUEST
+    records = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    (answer,) = answers(client.ask(produce(to(0, records), transactional_id="mine"), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert "transactions" in (answer.error_message or "")
+    (answer,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
+    assert answer.error_code != 0
+    assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
+
+
+def test_a_failing_disk_is_told_and_the_broker_goes_on(memory: MemoryBroker, client: Client, monkeypatch) -> None:
+    log = memory.broker.partitions.get("t", 0).log
+
+    class Full:
+        def __getattr__(self, name: str):
+            return getattr(log.files, name)
+
+    def no_space(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(log.files), "write_at", no_space)
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert (answer.error_code, answer.base_offset) == (0, 0)
