@@ -115,7 +115,6 @@ MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     "[1,...,2147483639]",
     MEDIUM,
     "Largest batch after decompression that is accepted.",
-    used=True,
 )
 MAX_MESSAGE_BYTES = integer(
     "max.message.bytes", 1_048_588, "[0,...]", MEDIUM, "Largest record batch, as it is sent.", used=True

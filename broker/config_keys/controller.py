@@ -79,13 +79,13 @@ CONTROLLER_QUORUM_RETRY_BACKOFF_MS = integer(
     "controller.quorum.retry.backoff.ms", 20, "[0,...]", LOW, "Wait before a failed request to the quorum is repeated."
 )
 CONTROLLER_QUORUM_VOTERS = list_of(
-    "controller.quorum.voters", (), "non-empty list", HIGH, "Voters of the quorum, as id@host:port."
+    "controller.quorum.voters", (), "non-empty list", HIGH, "Voters of the quorum, as id@host:port.", used=True
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = integer(
     "controller.socket.timeout.ms", 30000, "", MEDIUM, "Socket timeout between broker and controller."
 )
 METADATA_LOG_DIR = string(
-    "metadata.log.dir", None, "", HIGH, "Directory of the metadata log; the first log directory when unset.", used=True
+    "metadata.log.dir", None, "", HIGH, "Directory of the metadata log; the first log directory when unset."
 )
 METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS = long(
     "metadata.log.max.record.bytes.between.snapshots",
@@ -93,6 +93,7 @@ METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS = long(
     "[1,...]",
     HIGH,
     "Bytes of metadata records after which a snapshot is written.",
+    used=True,
 )
 METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS = long(
     "metadata.log.max.snapshot.interval.ms",
@@ -107,9 +108,10 @@ METADATA_LOG_SEGMENT_BYTES = integer(
     "[8388608,...]",
     HIGH,
     "Size at which a segment of the metadata log is rolled.",
+    used=True,
 )
 METADATA_LOG_SEGMENT_MS = long(
-    "metadata.log.segment.ms", 604_800_000, "", HIGH, "Age at which a segment of the metadata log is rolled."
+    "metadata.log.segment.ms", 604_800_000, "", HIGH, "Age at which a segment of the metadata log is rolled.", used=True
 )
 METADATA_MAX_IDLE_INTERVAL_MS = integer(
     "metadata.max.idle.interval.ms",

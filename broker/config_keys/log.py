@@ -144,6 +144,7 @@ LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "[0,...]",
     HIGH,
     "Time between two checkpoints of the flushed offsets, the recovery points.",
+    used=True,
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = long(
     "log.flush.scheduler.interval.ms", LONG_MAX, "", HIGH, "Time between two checks whether a log needs flushing."
@@ -154,6 +155,7 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "[0,...]",
     HIGH,
     "Time between two checkpoints of the log start offsets.",
+    used=True,
 )
 LOG_INDEX_INTERVAL_BYTES = integer(
     "log.index.interval.bytes",
@@ -222,7 +224,6 @@ LOG_PREALLOCATE = boolean(
     MEDIUM,
     "Whether segment files are given their full size when created.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_REMOTE_COPY_LAG_BYTES = long(
     "log.remote.copy.lag.bytes",
@@ -308,7 +309,6 @@ MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     MEDIUM,
     "Largest batch after decompression that the broker accepts.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MESSAGE_MAX_BYTES = integer(
     "message.max.bytes",

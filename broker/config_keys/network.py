@@ -46,7 +46,7 @@ CONNECTIONS_MAX_REAUTH_MS = long(
     "Time after which an authenticated connection must authenticate again; 0 is never.",
 )
 INTER_BROKER_LISTENER_NAME = string(
-    "inter.broker.listener.name", None, "", MEDIUM, "Name of the listener that brokers use among themselves.", used=True
+    "inter.broker.listener.name", None, "", MEDIUM, "Name of the listener that brokers use among themselves."
 )
 LISTENER_SECURITY_PROTOCOL_MAP = string(
     "listener.security.protocol.map",
@@ -79,6 +79,7 @@ MAX_CONNECTIONS_PER_IP = integer(
     MEDIUM,
     "Most connections at a time from one address.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "max.connections.per.ip.overrides",
@@ -119,21 +120,11 @@ SOCKET_LISTEN_BACKLOG_SIZE = integer(
     used=True,
 )
 SOCKET_RECEIVE_BUFFER_BYTES = integer(
-    "socket.receive.buffer.bytes",
-    102_400,
-    "",
-    HIGH,
-    "SO_RCVBUF of client connections; -1 leaves it to the system.",
-    used=True,
+    "socket.receive.buffer.bytes", 102_400, "", HIGH, "SO_RCVBUF of client connections; -1 leaves it to the system."
 )
 SOCKET_REQUEST_MAX_BYTES = integer(
     "socket.request.max.bytes", 104_857_600, "[1,...]", HIGH, "Largest request frame.", used=True
 )
 SOCKET_SEND_BUFFER_BYTES = integer(
-    "socket.send.buffer.bytes",
-    102_400,
-    "",
-    HIGH,
-    "SO_SNDBUF of client connections; -1 leaves it to the system.",
-    used=True,
+    "socket.send.buffer.bytes", 102_400, "", HIGH, "SO_SNDBUF of client connections; -1 leaves it to the system."
 )

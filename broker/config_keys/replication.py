@@ -34,6 +34,7 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     "",
     HIGH,
     "Time between two checkpoints of the high watermarks.",
+    used=True,
 )
 REPLICA_LAG_TIME_MAX_MS = long(
     "replica.lag.time.max.ms", 30000, "", HIGH, "Time after which a follower that has not caught up leaves the ISR."
