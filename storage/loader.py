@@ -154,13 +154,16 @@ def _first_suspect(plan: LoadPlan, unindexed: int | None) -> int:
 
 
 def _recover(log: Log, snapshots: list[int], first_suspect: int) -> None:
-    """Check every segment from the one that holds `first_suspect`; the first bad batch ends the log."""
+    """Check every segment from the one that holds `first_suspect`; the first bad batch ends the log.
+
+    The producers' state is built on the way, as aborted transactions must be indexed again.
+    """
     log.recovery_point = first_suspect
     if not len(log.segments):
         return
     suspects = log.segments.from_offset(first_suspect)
     end = suspects[0].base_offset
-    state = ProducerState(log.files)
+    state = log.producers
     _replay(log, state, snapshots, end)
     epochs_before = log.leader_epochs.entries()
     cut = False
@@ -170,7 +173,7 @@ def _recover(log: Log, snapshots: list[int], first_suspect: int) -> None:
             segment.delete()
         else:
             end, cut = _recover_segment(log, segment, state)
-    log.log_end_offset = end
+    log.log_end_offset = state.end_offset = end
     if log.leader_epochs.entries() != epochs_before:
         log.leader_epochs.save()
 
@@ -230,7 +233,7 @@ def _restore_producers(log: Log, snapshots: list[int], *, trusted: bool) -> None
             log.files.unlink(_snapshot_path(log, offset))
     if trusted and not kept:
         log.producers.clear(log.log_end_offset)  # as Kafka: no snapshot after a clean stop means no producers
-    else:
+    elif trusted or log.producers.end_offset != log.log_end_offset:
         _replay(log, log.producers, kept, log.log_end_offset)
 
 

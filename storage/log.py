@@ -47,6 +47,7 @@ class Log:
         "_dir_changed",
         "_high_watermark",
         "_reader",
+        "_truncations",
         "config",
         "directory",
         "files",
@@ -78,6 +79,7 @@ class Log:
         self.recovery_point = 0
         self._high_watermark = 0
         self._reader = LogReader(self)
+        self._truncations = 0
         self._changed = False
         self._dir_changed = False
 
@@ -189,6 +191,8 @@ class Log:
                 self.producers.check_marker(header, marker)
                 markers.append((header, marker))
             return None
+        if origin == "replication":
+            return None  # the leader has checked it (I3)
         return self.producers.check(header, self.log_end_offset, from_client=origin == "client")
 
     def _write(
@@ -342,6 +346,7 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, offset)
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
+        self._truncations += 1
         self._changed = True
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -397,11 +402,12 @@ class Log:
             directories = [self.directory, self.directory.rpartition("/")[0]]
             targets.append(self.files.open(f"{self.directory}/{layout.PARTITION_METADATA}"))
         self._dir_changed = False
-        return FlushJob(self.files, targets, directories, offset)
+        return FlushJob(self.files, targets, directories, offset, self._truncations)
 
     def finish_flush(self, job: FlushJob) -> None:
-        """The job has run: what it covered need not be checked after an unclean stop."""
-        self.recovery_point = max(self.recovery_point, min(job.offset, self.log_end_offset))
+        """The job has run: what it covered need not be checked after an unclean stop, unless it was cut meanwhile."""
+        if job.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, job.offset)
 
     def flush(self) -> None:
         """Make the whole log durable, here and now. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""

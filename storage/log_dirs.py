@@ -10,10 +10,23 @@ from storage.files import Files
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
+from wire.errors import KafkaError
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
 ZERO_UUID = bytes(16)
+
+
+def _start_to_keep(log: Log) -> int | None:
+    """The start offset of a log, if its first segment does not say it already."""
+    return log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None
+
+
+_CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
+    layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point,
+    layout.LOG_START_CHECKPOINT: _start_to_keep,
+    layout.REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
+}
 
 
 class LogDirs:
@@ -173,25 +186,23 @@ class LogDirs:
 
     def write_recovery_points(self) -> None:
         """Write `recovery-point-offset-checkpoint` where it has changed."""
-        self._write(layout.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        self._write(layout.RECOVERY_POINT_CHECKPOINT)
 
     def write_log_starts(self) -> None:
-        """Write `log-start-offset-checkpoint` where it has changed: only logs that start behind their first segment."""
-        for log_dir in self.dirs:
-            offsets = {
-                key: log.log_start_offset
-                for key, log in self._logs_in(log_dir)
-                if log.log_start_offset > log.segments[0].base_offset
-            }
-            log_dir.write(layout.LOG_START_CHECKPOINT, offsets)
+        """Write `log-start-offset-checkpoint` where it has changed."""
+        self._write(layout.LOG_START_CHECKPOINT)
 
     def write_high_watermarks(self) -> None:
         """Write `replication-offset-checkpoint` where it has changed."""
-        self._write(layout.REPLICATION_CHECKPOINT, lambda log: log.high_watermark)
+        self._write(layout.REPLICATION_CHECKPOINT)
 
-    def _write(self, name: str, offset_of: Callable[[Log], int]) -> None:
+    def _write(self, name: str) -> None:
         for log_dir in self.dirs:
-            log_dir.write(name, {key: offset_of(log) for key, log in self._logs_in(log_dir)})
+            self._write_in(log_dir, name)
+
+    def _write_in(self, log_dir: LogDir, name: str) -> None:
+        offsets = ((key, _CHECKPOINTED[name](log)) for key, log in self._logs_in(log_dir))
+        log_dir.write(name, {key: offset for key, offset in offsets if offset is not None})
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]
@@ -201,15 +212,31 @@ class LogDirs:
         return [log for log in self.logs.values() if log.recovery_point < log.segments.active.base_offset]
 
     def close(self) -> None:
-        """The clean stop: close every log, write the checkpoints, leave the marker, unlock."""
-        for log in self.logs.values():
-            log.close()
-        self.write_recovery_points()
-        self.write_log_starts()
-        self.write_high_watermarks()
-        for log_dir in self.dirs:
-            log_dir.mark_clean()
+        """The clean stop: close every log, write the checkpoints, leave the marker, unlock.
+
+        A directory in which anything failed gets no marker, so that its logs are checked at the next start; the first
+        failure is raised when all the rest is done.
+        """
+        failures = [failure for log_dir in self.dirs if (failure := self._close_dir(log_dir)) is not None]
         self.release()
+        if failures:
+            raise failures[0]
+
+    def _close_dir(self, log_dir: LogDir) -> Exception | None:
+        failure: Exception | None = None
+        for _, log in self._logs_in(log_dir):
+            try:
+                log.close()
+            except (KafkaError, OSError) as error:
+                failure = failure or error
+        try:
+            for name in _CHECKPOINTED:
+                self._write_in(log_dir, name)
+            if failure is None:
+                log_dir.mark_clean()
+        except OSError as error:
+            failure = failure or error
+        return failure
 
     def release(self) -> None:
         """Unlock the directories without any of the rest."""

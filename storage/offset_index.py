@@ -2,8 +2,8 @@
 
 Format (Kafka's `OffsetIndex`): entries of 8 bytes, big endian: offset relative to the segment's base offset (uint31)
 and file position (uint31). An entry holds the *last* offset of a batch and the position where that batch starts.
-Invariants: both columns rise strictly. A missing or short index only makes a search longer, never wrong (L4):
-a reader scans forward from the entry found.
+Invariants: both columns rise strictly. A missing, short or damaged index makes a search longer, never wrong (L4): a
+reader compares the batch that it finds at the position with the entry, and scans forward.
 
 Kept as two arrays in memory while in use; new entries are written out in blocks, at a roll, a flush and a close, since
 recovery rebuilds the index of every segment past the recovery point anyway.
@@ -28,7 +28,7 @@ _SPILL_ENTRIES = 512
 class OffsetIndex:
     """One segment's offset index."""
 
-    __slots__ = ("_files", "_saved", "base_offset", "offsets", "path", "positions")
+    __slots__ = ("_files", "_loaded", "_saved", "base_offset", "offsets", "path", "positions")
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
         self._files = files
@@ -37,33 +37,26 @@ class OffsetIndex:
         self.offsets = array("I")
         self.positions = array("I")
         self._saved = 0
+        self._loaded = False
 
     @classmethod
-    def load(cls, files: Files, path: str, base_offset: int, log_size: int) -> OffsetIndex:
-        """Read the file as far as it makes sense: entries must rise and point into the log."""
+    def load(cls, files: Files, path: str, base_offset: int) -> OffsetIndex:
+        """Read the file up to the zeros that Kafka preallocates; nothing else is checked, as nothing relies on it."""
         index = cls(files, path, base_offset)
-        data = _read_or_empty(files, path)
+        try:
+            data = files.read_file(path)
+        except FileNotFoundError:
+            return index
         columns = array("I", data[: len(data) // ENTRY_SIZE * ENTRY_SIZE])
         if sys.byteorder == "little":
             columns.byteswap()
-        index.offsets = columns[0::2]
-        index.positions = columns[1::2]
-        index._keep_sane(log_size)
+        index.offsets, index.positions = columns[0::2], columns[1::2]
+        if 0 in index.positions:
+            end = index.positions.index(0)
+            del index.offsets[end:], index.positions[end:]
         index._saved = len(index.offsets)
+        index._loaded = True
         return index
-
-    def _keep_sane(self, log_size: int) -> None:
-        """Drop everything from the first entry that does not rise: preallocated zeros of Kafka's, or damage."""
-        offsets, positions = self.offsets, self.positions
-        sane = len(offsets)
-        previous_offset = previous_position = -1
-        for at in range(sane):
-            offset, position = offsets[at], positions[at]
-            if offset <= previous_offset or position <= previous_position or position >= log_size:
-                sane = at
-                break
-            previous_offset, previous_position = offset, position
-        del offsets[sane:], positions[sane:]
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -80,18 +73,13 @@ class OffsetIndex:
         if len(self.offsets) - self._saved >= _SPILL_ENTRIES:
             self.save()
 
-    def lookup(self, offset: int) -> int:
-        """The position of the last entry at or below `offset`; 0, the start of the segment, when there is none."""
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """(offset, position) of the last entry at or below `offset`; (base offset - 1, 0) when there is none."""
         relative = offset - self.base_offset
-        if relative < 0:
-            return 0
-        at = bisect_right(self.offsets, relative)
-        return self.positions[at - 1] if at else 0
-
-    def upper_bound(self, position: int) -> int | None:
-        """The offset of the first entry at or past a file position; None when the index ends before it."""
-        at = bisect_right(self.positions, position - 1) if position > 0 else 0
-        return self.base_offset + self.offsets[at] if at < len(self.offsets) else None
+        at = bisect_right(self.offsets, relative) if relative >= 0 else 0
+        if at == 0:
+            return self.base_offset - 1, 0
+        return self.base_offset + self.offsets[at - 1], self.positions[at - 1]
 
     @property
     def last_position(self) -> int:
@@ -115,6 +103,11 @@ class OffsetIndex:
         self._files.truncate(self._files.open(self.path), 0)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether entries come from the file, which may be damaged."""
+        return self._loaded
+
+    @property
     def is_on_disk(self) -> bool:
         """Whether the file has entries."""
         return self._saved > 0
@@ -127,10 +120,3 @@ class OffsetIndex:
         self._files.write_at(file, tail, start * ENTRY_SIZE)
         self._files.truncate(file, start * ENTRY_SIZE + len(tail))
         self._saved = len(self.offsets)
-
-
-def _read_or_empty(files: Files, path: str) -> bytes:
-    try:
-        return files.read_file(path)
-    except FileNotFoundError:
-        return b""

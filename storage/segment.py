@@ -17,10 +17,11 @@ from storage.files import File, Files
 from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.time_index import NO_TIMESTAMP, TimeIndex
 from storage.txn_index import AbortedTransaction, TxnIndex
-from wire.records import HEADER, HEADER_SIZE, LOG_OVERHEAD
+from wire.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
+_NO_LIMIT = 2**63 - 1
 _SCAN_CHUNK = 8192
-_RECOVERY_CHUNK = 1 << 20
+_RECOVERY_CHUNK = 4 << 20
 
 
 class RollLimits(Protocol):
@@ -97,9 +98,7 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         """The offset index."""
         if self._offset_index is None:
-            self._offset_index = OffsetIndex.load(
-                self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset, self.size
-            )
+            self._offset_index = OffsetIndex.load(self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset)
         return self._offset_index
 
     @property
@@ -237,7 +236,7 @@ class Segment:
     def files_to_sync(self) -> list[File]:
         """The files whose syncing makes the segment durable; what the index files lack is written first."""
         self.save_indexes()
-        targets = [self.file]
+        targets = [self._file or self._files.open(self.stem + layout.LOG_SUFFIX)]
         if self._offset_index is not None and self._offset_index.is_on_disk:
             targets.append(self._files.open(self.stem + layout.INDEX_SUFFIX))
             targets.append(self._files.open(self.stem + layout.TIME_INDEX_SUFFIX))
@@ -263,10 +262,10 @@ class Segment:
         return self._offset_of_max_timestamp
 
     def _read_max_timestamp(self) -> None:
-        """The time index knows it up to its last entry; the batches behind that are read."""
+        """The time index knows it up to the last entry of the offset index; the batches from there on are read."""
         index = self.time_index
         timestamp, offset = index.last_timestamp, index.last_offset
-        for header in self.scan(self.offset_index.lookup(offset)):
+        for header in self.scan(self.indexed_position(_NO_LIMIT)):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp = timestamp
@@ -294,9 +293,24 @@ class Segment:
                 if count == 0:
                     return
 
+    def indexed_position(self, offset: int) -> int:
+        """Where to start looking for `offset`: the start of a batch at or before it. An index that lies is not used."""
+        index = self.offset_index
+        indexed, position = index.lookup(offset)
+        if index.is_loaded and position and not self._is_batch(position, indexed):
+            return 0
+        return position
+
+    def _is_batch(self, position: int, last_offset: int) -> bool:
+        """Whether a batch of this segment that ends at or below `last_offset` starts at a position (L4)."""
+        if position + HEADER_SIZE > self.size:
+            return False
+        header = BatchHeader(self._read(HEADER_SIZE, position), 0, position)
+        return header.magic == MAGIC and self.base_offset <= header.base_offset <= header.last_offset <= last_offset
+
     def locate(self, offset: int) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends at or past `offset`; None if there is none."""
-        position = self.offset_index.lookup(offset)
+        position = self.indexed_position(offset)
         size = self.size
         unpack = HEADER.unpack_from
         buffer = b""
@@ -344,7 +358,7 @@ class Segment:
     def next_offset(self) -> int:
         """The offset behind the segment's last batch, found from the last index entry on."""
         end = self.base_offset
-        for header in self.scan(self.offset_index.last_position):
+        for header in self.scan(self.indexed_position(_NO_LIMIT)):
             end = header.last_offset + 1
         return end
 

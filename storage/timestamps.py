@@ -27,6 +27,7 @@ class OffsetAndTimestamp(NamedTuple):
 def offset_for_timestamp(log: Log, timestamp: int) -> OffsetAndTimestamp | None:
     """The first record at or past `timestamp` that is not below the log's start; None when there is none."""
     for segment in log.segments.from_offset(log.log_start_offset):
+        log.segments.warm(segment)
         if segment.size and segment.max_timestamp >= timestamp:
             found = _in_segment(segment, timestamp, log.log_start_offset)
             if found is not None:
@@ -38,6 +39,7 @@ def max_timestamp_offset(log: Log) -> OffsetAndTimestamp | None:
     """The first record with the greatest timestamp of the log; None when no record has a timestamp."""
     best: Segment | None = None
     for segment in log.segments.from_offset(log.log_start_offset):
+        log.segments.warm(segment)
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
     if best is None or best.max_timestamp < 0:
@@ -47,7 +49,7 @@ def max_timestamp_offset(log: Log) -> OffsetAndTimestamp | None:
 
 def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> OffsetAndTimestamp | None:
     indexed = segment.time_index.lookup(timestamp)
-    position = segment.offset_index.lookup(max(indexed, start_offset))
+    position = segment.indexed_position(max(indexed, start_offset))
     for header in segment.scan(position):
         if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
             found = _in_batch(segment, header, timestamp, start_offset)

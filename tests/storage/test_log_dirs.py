@@ -114,6 +114,21 @@ def test_untouched_logs_cost_nothing_at_the_stop(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()} == before
 
 
+def test_failure_at_the_stop_leaves_no_marker_in_its_directory(tmp_path: Path) -> None:
+    """What could not be written is checked at the next start; the other directory stops cleanly, both are unlocked."""
+    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
+    dirs.open(1)
+    for partition in range(2):
+        append(open_log(dirs, partition=partition), batch_of([b"v"]))
+    (tmp_path / "a" / "t-0" / f"{0:020d}.index").mkdir()
+    with pytest.raises(OSError, match="index"):
+        dirs.close()
+    again = log_dirs(tmp_path / "a", tmp_path / "b")
+    again.open(1)
+    assert [log_dir.had_clean_shutdown for log_dir in again.dirs] == [False, True]
+    assert values_from(open_log(again, partition=1), 0) == [(0, b"v")]
+
+
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
     """L5: file.delete.delay.ms; what a reader holds stays readable."""
     dirs = log_dirs(tmp_path)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage.log import Log
-from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, restart, small_config, values_from
+from tests.storage.log_driver import (
+    PROPERTY,
+    append,
+    append_marker,
+    batch_of,
+    kill,
+    open_log,
+    restart,
+    small_config,
+    values_from,
+)
 
 
 def filled_log(directory: Path, batches: int = 12) -> Log:
@@ -141,19 +154,29 @@ def test_preallocated_index_of_kafka_is_read_up_to_its_zeros(tmp_path: Path) -> 
     assert values_from(again, 0) == whole
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\x00" * 24, b"\xff" * 16, b"\x00\x00\x00\x01" * 10])
-def test_wrong_index_never_yields_a_wrong_offset(tmp_path: Path, garbage: bytes) -> None:
-    """L4: an index that lies at most makes the search longer, as long as it names starts of batches."""
-    log = filled_log(tmp_path, 40)
-    log.close()
+@PROPERTY
+@given(
+    st.one_of(
+        st.binary(max_size=64),
+        st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3000)), max_size=8).map(
+            lambda entries: b"".join(struct.pack(">II", *entry) for entry in entries)
+        ),
+    ),
+    st.booleans(),
+)
+def test_wrong_index_never_yields_a_wrong_offset(
+    tmp_path_factory: pytest.TempPathFactory, entries: bytes, clean: bool
+) -> None:
+    """L4: garbage, and entries that look right but point elsewhere, at most make the search longer."""
+    log = filled_log(tmp_path_factory.mktemp("index"), 9)
     whole = values_from(log, 0)
-    Path(log.segments[0].stem + ".index").write_bytes(garbage[:8])
-    Path(log.segments[0].stem + ".timeindex").write_bytes(garbage)
-    again = restart(log)
-    first = again.segments[0]
-    if not len(first.offset_index) or first.offset_index.positions[0] == 0:
-        for offset, _ in whole:
-            assert values_from(again, offset) == whole[offset:]
+    log.close()
+    for segment in log.segments:
+        Path(segment.stem + ".index").write_bytes(entries)
+    again = restart(log) if clean else kill(log)
+    assert again.log_end_offset == len(whole)
+    for offset, _ in whole:
+        assert values_from(again, offset) == whole[offset:]
 
 
 def test_leader_epochs_lost_with_the_checkpoint_come_back_from_the_batches(tmp_path: Path) -> None:

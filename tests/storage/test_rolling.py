@@ -108,6 +108,25 @@ def test_greatest_timestamp_is_exact_after_any_stop(tmp_path: Path) -> None:
         assert log.max_timestamp_offset() == (3, 12, 0)
 
 
+def test_greatest_timestamp_survives_a_truncation(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=100))
+    for timestamp in (5, 9, 7, 12, 3, 8, 13, 1):
+        append(log, batch_of([b"v" * 60], timestamps=[timestamp]))
+    for end, expected in ((7, (6, 13, 0)), (6, (3, 12, 0)), (4, (3, 12, 0)), (3, (1, 9, 0)), (1, (0, 5, 0))):
+        log.truncate_to(end)
+        assert log.max_timestamp_offset() == expected
+
+
+def test_searches_by_timestamp_leave_no_segment_open(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=SIZE))
+    for timestamp in range(20):
+        append(log, batch_of([b"v"], timestamps=[timestamp]))
+    log = restart(log)
+    assert log.max_timestamp_offset() == (19, 19, 0)
+    assert log.offset_for_timestamp(15) == (15, 15, 0)
+    assert sum(segment.is_open for segment in log.segments) <= 2
+
+
 def test_empty_log_knows_no_timestamp(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.max_timestamp_offset() is None
@@ -124,6 +143,23 @@ def test_many_index_entries_are_written_as_they_come(tmp_path: Path) -> None:
     log = restart(log)
     assert (index.stat().st_size, time_index.stat().st_size) == (1099 * 8, 1099 * 12)
     assert values_from(log, 1090)[0] == (1090, b"v")
+
+
+def test_indexes_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+    """Kafka's byte order, and the zeros that Kafka preallocates behind the last entry."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0, segment_ms=2**62))
+    for timestamp in (2**40, 2**40 + 1, 2**40 + 2**33):
+        append(log, batch_of([b"v", b"v"], timestamps=[timestamp, timestamp]), now_ms=2**41)
+    log.segments.active.seal()
+    for zeros in (0, 1200):
+        for suffix in (".index", ".timeindex"):
+            with Path(log.segments.active.stem + suffix).open("ab") as file:
+                file.write(bytes(zeros))
+        log = restart(log)
+        segment = log.segments.active
+        assert list(segment.offset_index.offsets) == [3, 5]
+        assert list(segment.time_index.timestamps) == [2**40 + 1, 2**40 + 2**33]
+        assert list(segment.time_index.offsets) == [3, 5]
 
 
 def test_rolled_segment_is_found_from_any_offset(tmp_path: Path) -> None:
