@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.client.producer import MakePartitioner, Producer
 
 CHUNK_BYTES = 1 << 18
+IDLE_WAIT_S = 0.05
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 PARTITIONERS = ("murmur2", "round-robin", "sticky", "load-aware")
@@ -95,14 +96,15 @@ def produce(
             idempotent=idempotent,
         )
         with _progress(source, producer, quiet) as show:
-            for lines in read_lines(source):
-                for line in lines:
-                    record_key, value = parse(line)
-                    producer.send(topic, value, record_key, fixed_headers, partition=partition)
-                show()
-                if not _is_readable(source):
-                    producer.seal()
-            producer.flush()
+            try:
+                for lines in read_lines(source):
+                    for line in lines:
+                        record_key, value = parse(line)
+                        producer.send(topic, value, record_key, fixed_headers, partition=partition)
+                    show()
+                    _send_while_idle(source, producer)
+            finally:
+                producer.flush()  # also after Ctrl-C or a line that cannot be read: what was taken is sent
             show()
     if not quiet:
         _summary(producer, topic, monotonic() - started)
@@ -165,6 +167,15 @@ def read_lines(source: BinaryIO) -> Iterator[list[bytes]]:
         yield [line.removesuffix(b"\r") for line in lines]
     if rest:
         yield [rest.removesuffix(b"\r")]
+
+
+def _send_while_idle(source: BinaryIO, producer: Producer) -> None:
+    """The input pauses: send what has been collected, and see to its answers until there is more input."""
+    if _is_readable(source):
+        return
+    producer.seal()
+    while producer.is_busy and not _is_readable(source):
+        producer.pump(IDLE_WAIT_S)
 
 
 def _is_readable(source: BinaryIO) -> bool:

@@ -129,10 +129,15 @@ class Producer:
                 self._seal(queue)
         self.pump(0)
 
+    @property
+    def is_busy(self) -> bool:
+        """True while something sealed has not been acknowledged."""
+        return self._bytes_waiting > 0
+
     def flush(self) -> None:
         """Send everything and wait until it is acknowledged."""
         self.seal()
-        while self._bytes_waiting:
+        while self.is_busy:
             self.pump(0.1)
         self._raise_failure()
 
