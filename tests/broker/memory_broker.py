@@ -21,7 +21,7 @@ from wire.types import chunk_bytes
 
 R = TypeVar("R", bound=Message)
 SIZE = Struct(">i")
-START_MS = 1_800_000_000_000
+START_MS = 1_700_000_000_000
 
 
 class Clock:

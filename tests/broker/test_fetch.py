@@ -71,7 +71,7 @@ def client(memory: MemoryBroker) -> Client:
 @pytest.mark.parametrize("version", range(4, 13))
 def test_every_version_by_name_reads_what_was_written(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b")
-    request = fetch(at(0), session_epoch=-1 if version >= 7 else -1)
+    request = fetch(at(0))
     answer = client.ask(request, version, FetchResponse).responses[0]
     assert answer.topic == "t"
     partition = answer.partitions[0]

@@ -1,0 +1,413 @@
+"""The reactor on real sockets of the loopback: limits, slow peers, failures that stay alone, large answers, the end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from broker import transport
+from broker.listeners import Endpoint
+from broker.server import open_broker
+from broker.server_config import load
+from broker.transport import Limits, Listener, Reactor, bind
+from tests.broker.memory_broker import batch
+from wire.frame import encode_request, parse_response_header
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from wire.registry import message_for
+from wire.schema import Message
+from wire.types import chunk_bytes
+
+ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+class Loopback:
+    """A reactor with one listener, and blocking-free clients of it."""
+
+    def __init__(self, data_dir: Path, limits: Limits | None = None) -> None:
+        config = load({"listeners": "PLAINTEXT://127.0.0.1:0"}, {}, None, "dev")
+        self.broker = open_broker(config, [str(data_dir)])
+        listening = bind("127.0.0.1", 0, 50)
+        self.address = listening.getsockname()
+        self.reactor = Reactor(self.broker, limits or Limits())
+        self.reactor.listen(Listener("PLAINTEXT", listening))
+        self.broker.controller.register_broker([Endpoint("PLAINTEXT", *self.address)])
+        self.peers: list[Peer] = []
+
+    async def dial(self) -> Peer:
+        stream = await trio.open_tcp_stream(*self.address)
+        self.peers.append(Peer(stream))
+        return self.peers[-1]
+
+
+class Peer:
+    """A client's end."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._buffer = b""
+
+    async def send(self, *requests: tuple[Message, int]) -> None:
+        frames = [
+            b"".join(chunk_bytes(chunk) for chunk in encode_request(request, version, 1, "test"))
+            for request, version in requests
+        ]
+        await self.stream.send_all(b"".join(frames))
+
+    async def receive(self, response_class: type[Message], version: int) -> Message:
+        frame = await self._exactly(struct.unpack(">i", await self._exactly(4))[0])
+        _, position = parse_response_header(frame, response_class.api_key, version)
+        return response_class.decode(frame[position:], version)
+
+    async def ask(self, request: Message, version: int) -> Message:
+        await self.send((request, version))
+        return await self.receive(message_for(request.api_key)[1], version)
+
+    async def _exactly(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            data = await self.stream.receive_some(1 << 20)
+            if not data:
+                raise EOFError
+            self._buffer += data
+        found, self._buffer = self._buffer[:size], self._buffer[size:]
+        return found
+
+    async def is_closed(self) -> bool:
+        """Wait until the broker closes the connection."""
+        try:
+            while await self.stream.receive_some(65536):
+                pass
+        except trio.BrokenResourceError:
+            pass
+        return True
+
+
+@asynccontextmanager
+async def serving(data_dir: Path, limits: Limits | None = None) -> AsyncIterator[Loopback]:
+    loopback = Loopback(data_dir, limits)
+    try:
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(loopback.reactor.run)
+                nursery.start_soon(loopback.broker.timers.run)
+                yield loopback
+                nursery.cancel_scope.cancel()
+    finally:
+        for peer in loopback.peers:
+            peer.stream.socket.close()
+        loopback.broker.log_dirs.close()
+
+
+def produce(topic: str, records: bytes) -> ProduceRequest:
+    return ProduceRequest(
+        acks=1,
+        topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])],
+    )
+
+
+def fetch(topic: str, offset: int, max_wait_ms: int = 0) -> FetchRequest:
+    partition = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=100 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
+    )
+
+
+async def make_topic(peer: Peer, name: str) -> None:
+    await peer.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12)
+
+
+@pytest.mark.trio
+async def test_large_batches_come_back_as_they_went(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        peer = await loopback.dial()
+        await make_topic(peer, "t")
+        sent = [
+            batch(bytes([number]) * size) for number, size in enumerate((10, 20_000, 300_000, 1_000_000, 5, 900_000))
+        ]
+        for records in sent:
+            answer = await peer.ask(produce("t", records), 9)
+            assert isinstance(answer, ProduceResponse)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        answer = await peer.ask(fetch("t", 0), 11)
+        assert isinstance(answer, FetchResponse)
+        got = bytes(answer.responses[0].partitions[0].records or b"")
+        position = 0
+        for records in sent:  # all but base offset and leader epoch is as it was
+            assert got[position + 8 : position + 12] == records[8:12]
+            assert got[position + 16 : position + len(records)] == records[16:]
+            position += len(records)
+        assert position == len(got)
+
+
+@pytest.mark.trio
+async def test_a_reader_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        lazy, busy = await loopback.dial(), await loopback.dial()
+        await make_topic(busy, "t")
+        for _ in range(8):
+            await busy.ask(produce("t", batch(bytes(1_000_000))), 9)
+        await lazy.send(*[(fetch("t", 0), 11)] * 10)
+        for _ in range(20):
+            assert isinstance(await busy.ask(ASK, 3), ApiVersionsResponse)
+        for _ in range(10):
+            answer = await lazy.receive(FetchResponse, 11)
+            assert isinstance(answer, FetchResponse)
+            assert len(answer.responses[0].partitions[0].records or b"") > 8_000_000
+
+
+@pytest.mark.trio
+async def test_a_long_poll_is_woken_across_connections_and_by_its_deadline(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        reader, writer = await loopback.dial(), await loopback.dial()
+        await make_topic(writer, "t")
+        await reader.send((fetch("t", 0, max_wait_ms=15_000), 11))
+        await writer.ask(produce("t", batch(b"x")), 9)
+        answer = await reader.receive(FetchResponse, 11)
+        assert isinstance(answer, FetchResponse)
+        assert answer.responses[0].partitions[0].records
+        answer = await reader.ask(fetch("t", 1, max_wait_ms=20), 11)
+        assert isinstance(answer, FetchResponse)
+        assert not answer.responses[0].partitions[0].records
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    "data", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xa5", bytes(range(200, 256)) * 9, b"\0" * 64]
+)
+async def test_a_peer_that_speaks_something_else_is_closed_alone(tmp_path: Path, data: bytes, caplog) -> None:
+    async with serving(tmp_path) as loopback:
+        good, bad = await loopback.dial(), await loopback.dial()
+        await bad.stream.send_all(data)
+        assert await bad.is_closed()
+        assert isinstance(await good.ask(ASK, 3), ApiVersionsResponse)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "127.0.0.1" in warnings[0].getMessage()
+    assert not [record for record in caplog.records if record.levelno > logging.WARNING]
+
+
+@pytest.mark.trio
+async def test_answers_before_the_bad_request_still_leave(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        peer = await loopback.dial()
+        await peer.send((ASK, 3))
+        frame = b"".join(chunk_bytes(chunk) for chunk in encode_request(ASK, 3, 1, None))
+        await peer.stream.send_all(frame + b"GET / HTTP/1.1\r\n")
+        await peer.receive(ApiVersionsResponse, 3)
+        await peer.receive(ApiVersionsResponse, 3)
+        assert await peer.is_closed()
+
+
+@pytest.mark.trio
+async def test_a_bug_in_a_connection_closes_it_alone(tmp_path: Path, monkeypatch, caplog) -> None:
+    async with serving(tmp_path) as loopback:
+        good, bad = await loopback.dial(), await loopback.dial()
+        await good.ask(ASK, 3)
+        channel = (
+            next(
+                channel
+                for channel in loopback.reactor._channels.values()
+                if channel.connection.peer_port == bad.stream.socket.getsockname()[1]
+            )
+            if await bad.ask(ASK, 3)
+            else None
+        )
+        assert channel is not None
+
+        class Broken:
+            def __getattr__(self, name: str):
+                if name == "receive":
+                    raise ZeroDivisionError
+                return getattr(connection, name)
+
+        connection = channel.connection
+        channel.connection = Broken()  # type: ignore[assignment]
+        loopback.reactor._channels[channel.connection] = loopback.reactor._channels.pop(connection)
+        await bad.send((ASK, 3))
+        assert await bad.is_closed()
+        assert isinstance(await good.ask(ASK, 3), ApiVersionsResponse)
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.trio
+async def test_no_more_connections_than_allowed(tmp_path: Path) -> None:
+    async with serving(tmp_path, Limits(max_connections=2)) as loopback:
+        first, second = await loopback.dial(), await loopback.dial()
+        await first.ask(ASK, 3)
+        await second.ask(ASK, 3)
+        assert await (await loopback.dial()).is_closed()
+        await second.stream.aclose()
+        while loopback.reactor.connection_count > 1:
+            await first.ask(ASK, 3)
+        await (await loopback.dial()).ask(ASK, 3)
+
+
+@pytest.mark.trio
+async def test_no_more_connections_from_one_address_than_allowed(tmp_path: Path) -> None:
+    async with serving(tmp_path, Limits(max_connections_per_ip=1)) as loopback:
+        first = await loopback.dial()
+        await first.ask(ASK, 3)
+        assert await (await loopback.dial()).is_closed()
+        await first.ask(ASK, 3)
+
+
+@pytest.mark.trio
+async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tmp_path: Path) -> None:
+    async with serving(tmp_path, Limits(idle_s=60)) as loopback:
+        idle, trickling, parked = [await loopback.dial() for _ in range(3)]
+        for peer in (idle, trickling, parked):
+            await make_topic(peer, "t")
+        await parked.send((fetch("t", 0, max_wait_ms=10_000), 11))
+        await trickling.stream.send_all(b"\x00\x10\x00\x00" + bytes(50))
+        while not any(connection.is_parked for connection in loopback.reactor._channels):
+            await trio.lowlevel.checkpoint()
+        while not any(connection._buffer for connection in loopback.reactor._channels):
+            await trio.lowlevel.checkpoint()
+        later = loopback.broker.now() + 61
+        assert loopback.reactor.close_idle(later - 30) == 0
+        assert loopback.reactor.close_idle(later) == 2
+        assert await idle.is_closed()
+        assert await trickling.is_closed()
+        assert loopback.reactor.connection_count == 1
+
+
+@pytest.mark.trio
+async def test_out_of_descriptors_the_broker_goes_on_and_takes_up_again(tmp_path: Path, monkeypatch) -> None:
+    async with serving(tmp_path) as loopback:
+        first = await loopback.dial()
+        await first.ask(ASK, 3)
+        listener = loopback.reactor._listeners[0]
+        real = listener.socket
+        refusals = []
+
+        class Exhausted:
+            def accept(self) -> None:
+                refusals.append(1)
+                raise OSError(errno.EMFILE, "Too many open files")
+
+            def __getattr__(self, name: str):
+                return getattr(real, name)
+
+        listener.socket = Exhausted()  # type: ignore[assignment]
+        waiting = await loopback.dial()
+        await waiting.send((ASK, 3))
+        while not refusals:
+            await first.ask(ASK, 3)
+        assert isinstance(await first.ask(ASK, 3), ApiVersionsResponse)
+        listener.socket = real
+        assert isinstance(await waiting.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
+        assert len(refusals) == 1
+
+
+@pytest.mark.trio
+async def test_a_peer_that_resets_is_forgotten(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        good, gone = await loopback.dial(), await loopback.dial()
+        await make_topic(good, "t")
+        await gone.send((fetch("t", 0, max_wait_ms=15_000), 11))
+        partition = loopback.broker.partitions.get("t", 0)
+        while not partition.waiters:
+            await trio.lowlevel.checkpoint()
+        gone.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await gone.stream.aclose()
+        while partition.waiters:
+            await good.ask(ASK, 3)
+        await good.ask(produce("t", batch(b"x")), 9)
+        assert loopback.reactor.connection_count == 1
+
+
+@pytest.mark.trio
+async def test_a_segment_deleted_while_it_is_sent_is_sent_whole(tmp_path: Path) -> None:
+    """A slice keeps its file open."""
+    async with serving(tmp_path) as loopback:
+        peer = await loopback.dial()
+        await make_topic(peer, "t")
+        for _ in range(20):
+            await peer.ask(produce("t", batch(bytes(1_000_000))), 9)
+        await peer.send((fetch("t", 0), 11))
+        while not any(connection.out for connection in loopback.reactor._channels):
+            await trio.lowlevel.checkpoint()
+        deleted = await (await loopback.dial()).ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
+        assert isinstance(deleted, DeleteTopicsResponse)
+        assert deleted.responses[0].error_code == 0
+        for path in loopback.broker.log_dirs.due_deletions(loopback.broker.now() + 1e6):
+            loopback.broker.log_dirs.remove(path)
+        answer = await peer.receive(FetchResponse, 11)
+        assert isinstance(answer, FetchResponse)
+        assert len(answer.responses[0].partitions[0].records or b"") > 20_000_000
+
+
+@pytest.mark.trio
+async def test_stopping_lets_answers_leave_and_closes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        peer, parked = await loopback.dial(), await loopback.dial()
+        await make_topic(peer, "t")
+        for _ in range(5):
+            await peer.ask(produce("t", batch(bytes(1_000_000))), 9)
+        await parked.send((fetch("t", 5, max_wait_ms=15_000), 11))
+        await peer.send((fetch("t", 0), 11))
+        while not any(connection.out for connection in loopback.reactor._channels):
+            await trio.lowlevel.checkpoint()
+        loopback.reactor.stop_accepting()
+        loopback.reactor.stop_reading()
+        answer = await peer.receive(FetchResponse, 11)
+        assert isinstance(answer, FetchResponse)
+        assert len(answer.responses[0].partitions[0].records or b"") > 5_000_000
+        assert await parked.is_closed()
+        assert await peer.is_closed()
+        await loopback.reactor.wait_closed()
+        with pytest.raises(OSError, match=r"connect"):
+            await loopback.dial()
+
+
+@pytest.mark.trio
+async def test_other_tasks_run_while_the_reactor_is_busy(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        peer = await loopback.dial()
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await trio.sleep(0.001)
+                ticks += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tick)
+            while ticks < 5:
+                await peer.ask(ASK, 3)
+            nursery.cancel_scope.cancel()
+
+
+def test_a_taken_port_is_an_error() -> None:
+    first = bind("127.0.0.1", 0, 1)
+    with pytest.raises(OSError, match="in use"):
+        bind("127.0.0.1", first.getsockname()[1], 1)
+    first.close()
+
+
+def test_an_address_of_both_families_is_told_as_ipv4() -> None:
+    assert transport._plain("::ffff:10.1.2.3") == "10.1.2.3"
+    assert transport._plain("::1") == "::1"
+
+
+@pytest.mark.trio
+async def test_the_address_dialled_is_the_address_advertised(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        answer = await (await loopback.dial()).ask(MetadataRequest(topics=[]), 12)
+        assert isinstance(answer, MetadataResponse)
+        assert [(broker.host, broker.port) for broker in answer.brokers] == [loopback.address]
