@@ -136,9 +136,7 @@ def _logger_names() -> list[str]:
 
 
 def _describe_loggers(ctx: RequestContext, asked: DescribeConfigsResource, *, synonyms: bool) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-    )
+    result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
     try:
         _check_broker(ctx, asked.resource_name)
     except KafkaError as error:

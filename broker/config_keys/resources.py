@@ -8,29 +8,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from broker.config_keys import BROKER_KEYS
 from wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
 
 _INHERITED: Final = {
     "consumer.assignment.interval.ms": "Shortest time between two assignments of the group.",
-    "consumer.assignor.offload.enable": "Whether assignments of the group are computed in the background.",
     "consumer.heartbeat.interval.ms": "Heartbeat interval told to the group's members.",
     "consumer.session.timeout.ms": "Time without heartbeat after which a member is removed.",
     "share.assignment.interval.ms": "Shortest time between two assignments of the share group.",
-    "share.assignor.offload.enable": "Whether assignments of the share group are computed in the background.",
     "share.delivery.count.limit": "How often a record is delivered at most.",
     "share.heartbeat.interval.ms": "Heartbeat interval told to the share group's members.",
     "share.partition.max.record.locks": "Most records of one partition that the group holds locked.",
     "share.record.lock.duration.ms": "Time a record stays locked for the member that acquired it.",
     "share.session.timeout.ms": "Time without heartbeat after which a member of the share group is removed.",
     "streams.assignment.interval.ms": "Shortest time between two assignments of the streams group.",
-    "streams.assignor.offload.enable": "Whether assignments of the streams group are computed in the background.",
     "streams.heartbeat.interval.ms": "Heartbeat interval told to the streams group's members.",
     "streams.initial.rebalance.delay.ms": "Time the empty group waits for more members before its first rebalance.",
+    "streams.rack.aware.assignment.tags": "Client tags over which standby replicas are spread.",
     "streams.num.standby.replicas": "Standby replicas of each task.",
     "streams.session.timeout.ms": "Time without heartbeat after which a member of the streams group is removed.",
 }
 
+STREAMS_ASSIGNOR_NAME = string("streams.assignor.name", "sticky", "", MEDIUM, "Assignor of the streams group.")
 SHARE_AUTO_OFFSET_RESET = string(
     "share.auto.offset.reset",
     "latest",
@@ -75,7 +74,7 @@ def broker_synonym(name: str) -> str | None:
 
 
 def _inherited(name: str, doc: str) -> ConfigKey[Any]:
-    broker_key = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}[f"group.{name}"]
+    broker_key = BROKER_KEYS[f"group.{name}"]
     return ConfigKey(
         broker_key.type, name, broker_key.default, broker_key.valid, MEDIUM, broker_key.dynamic, doc, used=False
     )

@@ -150,18 +150,22 @@ class ConfigChanges:
                 f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
             )
         keys = self._schema.keys[BROKER]
-        for config in sorted(named | set(wanted)):
-            key = keys.get(config)
-            if key is None:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {config}")
-            if key.dynamic == READ_ONLY:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {config}")
-            if not name and key.dynamic == PER_BROKER:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    "Cannot update these configs at default cluster level, broker configs must be dynamically "
-                    f"updated at the broker level: {config}",
-                )
+        touched = sorted(named | set(wanted))
+        unknown = [config for config in touched if config not in keys]
+        if unknown:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {', '.join(unknown)}")
+        fixed = [config for config in touched if keys[config].dynamic == READ_ONLY]
+        if fixed:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
+            )
+        own = [config for config in touched if keys[config].dynamic == PER_BROKER]
+        if own and not name:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Cannot update these configs at default cluster level, broker configs must be dynamically "
+                f"updated at the broker level: [{', '.join(own)}]",
+            )
         _parse_all(keys, wanted, "broker", ErrorCode.INVALID_REQUEST)
 
 

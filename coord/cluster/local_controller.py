@@ -199,9 +199,7 @@ class LocalController:
         """DescribeConfigs (32) of everything but broker loggers, which the broker knows itself."""
         results = []
         for asked in request.resources:
-            result = DescribeConfigsResult(
-                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-            )
+            result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
             try:
                 result.configs = self._describer.describe(
                     (asked.resource_type, asked.resource_name),

@@ -141,6 +141,13 @@ def test_changes_that_cannot_be(
     assert world.image.configs == {}
 
 
+def test_keys_of_a_running_broker_that_cannot_change_are_named_as_kafka_names_them(world: World) -> None:
+    fixed = resource(BROKER, "1", ("num.partitions", SET, "5"), ("log.retention.hours", SET, "6"))
+    assert change(world, fixed) == [
+        (42, "Cannot update these configs dynamically: [log.retention.hours, num.partitions]")
+    ]
+
+
 def test_brokers_groups_and_subscriptions_have_configs(world: World) -> None:
     """KIP-226, KIP-848, KIP-714."""
     results = change(

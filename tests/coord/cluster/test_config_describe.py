@@ -46,7 +46,7 @@ def test_a_topic_has_all_its_keys_with_defaults_behind_them() -> None:
     world = World()
     world.create("orders", segment_bytes="2000000")
     result = describe(world, TOPIC, "orders")
-    assert (result.error_code, result.error_message, len(result.configs)) == (0, None, 37)
+    assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 37)
     entry = one(world, TOPIC, "orders", "segment.bytes")
     assert (entry.value, entry.config_source, entry.read_only, entry.config_type) == ("2000000", 1, False, 3)
     assert synonyms(entry) == [("segment.bytes", "2000000", 1), ("log.segment.bytes", "1073741824", 5)]
