@@ -1,0 +1,161 @@
+"""One member of a consumer group as a process of its own, so that it can be killed.
+
+`python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ...}'`. It writes what happens
+to it as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. Each batch
+is committed after it was written down. SIGTERM makes it leave the group and end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+SESSION_MS = 6_000
+HEARTBEAT_MS = 1_000
+
+
+class Diary:
+    """What happened, in a file that survives a kill."""
+
+    def __init__(self, path):
+        self.file = Path(path).open("a", buffering=1)  # noqa: SIM115 - open as long as the process lives
+
+    def write(self, event, **values):
+        self.file.write(json.dumps({"event": event} | values) + "\n")
+
+
+def run_confluent_kafka(told, diary, is_over):
+    from confluent_kafka import Consumer, KafkaError, KafkaException
+
+    settings = {
+        "bootstrap.servers": told["bootstrap"],
+        "group.id": told["group"],
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "partition.assignment.strategy": told.get("strategy", "range"),
+        "reconnect.backoff.max.ms": 500,
+    }
+    if "instance" in told:
+        settings["group.instance.id"] = told["instance"]
+    consumer = Consumer(settings)
+
+    def tell(event):
+        return lambda _, partitions: diary.write(event, partitions=[one.partition for one in partitions])
+
+    consumer.subscribe([told["topic"]], on_assign=tell("assigned"), on_revoke=tell("revoked"), on_lost=tell("lost"))
+    while not is_over():
+        messages = consumer.consume(100, 0.2)
+        failed = [message.error() for message in messages if message.error()]
+        if failed:
+            is_fatal = any(error.fatal() or error.code() == KafkaError._FATAL for error in failed)
+            diary.write("error", texts=[error.str() for error in failed], fatal=is_fatal)
+            if is_fatal:
+                return
+        read = [message for message in messages if not message.error()]
+        for message in read:
+            diary.write(
+                "record", partition=message.partition(), offset=message.offset(), value=message.value().decode()
+            )
+        if read:
+            try:
+                consumer.commit(asynchronous=False)
+            except KafkaException as error:
+                diary.write("error", texts=[str(error)], fatal=False)
+    consumer.close()
+
+
+def run_kafka_python(told, diary, is_over):
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.errors import KafkaError
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, assigned):
+            diary.write("assigned", partitions=sorted(one.partition for one in assigned))
+
+        def on_partitions_revoked(self, revoked):
+            diary.write("revoked", partitions=sorted(one.partition for one in revoked))
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=told["bootstrap"],
+        group_id=told["group"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        partition_assignment_strategy=[RangePartitionAssignor],
+        reconnect_backoff_max_ms=500,
+    )
+    consumer.subscribe([told["topic"]], listener=Listener())
+    while not is_over():
+        try:
+            batches = consumer.poll(200, max_records=100)
+            for partition, messages in batches.items():
+                for message in messages:
+                    diary.write(
+                        "record", partition=partition.partition, offset=message.offset, value=message.value.decode()
+                    )
+            if batches:
+                consumer.commit()
+        except KafkaError as error:
+            diary.write("error", texts=[repr(error)], fatal=False)
+    consumer.close()
+
+
+def run_aiokafka(told, diary, is_over):
+    asyncio.run(_run_aiokafka(told, diary, is_over))
+
+
+async def _run_aiokafka(told, diary, is_over):
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.errors import KafkaError
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, assigned):
+            diary.write("assigned", partitions=sorted(one.partition for one in assigned))
+
+        def on_partitions_revoked(self, revoked):
+            diary.write("revoked", partitions=sorted(one.partition for one in revoked))
+
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=told["bootstrap"],
+        group_id=told["group"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    consumer.subscribe([told["topic"]], listener=Listener())
+    await consumer.start()
+    while not is_over():
+        try:
+            batches = await consumer.getmany(timeout_ms=200, max_records=100)
+            for partition, messages in batches.items():
+                for message in messages:
+                    diary.write(
+                        "record", partition=partition.partition, offset=message.offset, value=message.value.decode()
+                    )
+            if batches:
+                await consumer.commit()
+        except KafkaError as error:
+            diary.write("error", texts=[repr(error)], fatal=False)
+    await consumer.stop()
+
+
+def main():
+    library, told = sys.argv[1], json.loads(sys.argv[2])
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    run = {"confluent-kafka": run_confluent_kafka, "kafka-python": run_kafka_python, "aiokafka": run_aiokafka}[library]
+    run(told, Diary(told["diary"]), lambda: bool(stop))
+
+
+if __name__ == "__main__":
+    main()
