@@ -74,8 +74,11 @@ class LazyGroup(click.Group):
     "4 timeout, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
-def app() -> None:
+@click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker to ask; every command also takes it itself.")
+def app(bootstrap: str | None) -> None:
     """A broker that speaks Kafka's protocol, and the commands to work with one."""
+    if bootstrap is not None:
+        os.environ["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap  # from where the commands take it
 
 
 def run(arguments: Sequence[str]) -> int:

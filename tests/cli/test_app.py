@@ -94,6 +94,12 @@ def test_absent_broker_is_one_sentence_and_exit_code_1(arguments: list[str]) -> 
     assert len(ran.stderr.splitlines()) == 1
 
 
+def test_address_may_stand_before_the_command() -> None:
+    before, after = f"127.0.0.1:{_free_port()}", f"127.0.0.1:{_free_port()}"
+    assert before in run_command("-b", before, "health").stderr
+    assert after in run_command("-b", before, "health", "-b", after).stderr
+
+
 def test_health_of_an_absent_broker_is_exit_code_3() -> None:
     ran = run_command("health", "-b", f"127.0.0.1:{_free_port()}")
     assert ran.code == 3
