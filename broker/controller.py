@@ -18,6 +18,7 @@ from broker.config_keys.groups import (
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
+from broker.config_keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS, broker_synonym
 from broker.listeners import Endpoint
 from broker.metadata_log import MetadataLog
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
+
+FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
+"""Keys that a running Kafka can change and this broker cannot yet: changing one is refused."""
 
 _TOPIC_SYNONYMS: Final = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
@@ -75,6 +79,7 @@ class Controller:
             check_topic=check_topic_configs,
             group_synonym=broker_synonym,
             unlisted=DYNAMIC_ONLY_KEYS,
+            fixed=FIXED,
         )
         self.local = LocalController(self.image, schema, broker.config, broker.node_id, broker.log_dirs.new_id)
         if self._log.is_new:

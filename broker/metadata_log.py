@@ -63,7 +63,6 @@ class MetadataLog:
                 break
             replay_batches(read.slice.read(), self.image, delta)
             offset = self.image.offset + 1
-        self._snapshot_size = self._log.size_bytes
         self._begin_epoch()
 
     def _config(self) -> LogConfig:
@@ -140,10 +139,7 @@ class MetadataLog:
             self.image = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
 
     def _snapshot_if_due(self) -> None:
-        if (
-            self._log.size_bytes - self._snapshot_size
-            > self._broker.config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
-        ):
+        if self._log.size_bytes > self._broker.config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:
             try:
                 self._snapshot()
             except (OSError, KafkaError):
@@ -172,5 +168,4 @@ class MetadataLog:
         broker.log_dirs.write_log_starts()
         doomed = log.delete_segments_below(image.offset + 1)
         broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
-        self._snapshot_size = log.size_bytes
         logger.info("Wrote snapshot %s of the metadata", name)

@@ -120,9 +120,14 @@ class Server:
             raise
         broker = self.broker
         self.reactor = Reactor(broker, _limits(self.config))
+        broker.controller.on_config_change.append(lambda _changed: self._follow_limits())
         for listener in self._listeners:
             self.reactor.listen(listener)
         broker.controller.register_broker(self.addresses)
+
+    def _follow_limits(self) -> None:
+        """Take over limits of connections that a running broker was given (KIP-612)."""
+        self.reactor.limits = _limits(self.config)
 
     def run_in(self, nursery: trio.Nursery) -> None:
         """Start the tasks that serve."""

@@ -95,7 +95,7 @@ class Reactor:
 
     def __init__(self, broker: Broker, limits: Limits) -> None:
         self._broker = broker
-        self._limits = limits
+        self.limits = limits
         self._poller = make_poller()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers()
@@ -180,7 +180,7 @@ class Reactor:
 
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
-        limits = self._limits
+        limits = self.limits
         in_use = self._per_ip.get(host, 0)
         if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
             name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
@@ -405,7 +405,7 @@ class Reactor:
 
         A frame begun and not finished is no activity: a peer that trickles bytes is closed like one that sends none.
         """
-        oldest = now - self._limits.idle_s
+        oldest = now - self.limits.idle_s
         idle = [
             channel
             for connection, channel in self._channels.items()

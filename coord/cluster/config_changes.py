@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
 from coord.cluster.topic_names import what_is_wrong_with
-from wire.configdef import LIST, PER_BROKER, READ_ONLY, ConfigError, ConfigKey, format_value, parse_list
+from wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import ConfigRecord
 
@@ -154,7 +154,7 @@ class ConfigChanges:
         unknown = [config for config in touched if config not in keys]
         if unknown:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {', '.join(unknown)}")
-        fixed = [config for config in touched if keys[config].dynamic == READ_ONLY]
+        fixed = [config for config in touched if self._schema.is_read_only(keys[config])]
         if fixed:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]"

@@ -13,7 +13,7 @@ from coord.cluster import config_schema as source
 from coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
 from coord.cluster.topic_names import what_is_wrong_with
-from wire.configdef import READ_ONLY, ConfigKey
+from wire.configdef import ConfigKey
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
@@ -98,17 +98,18 @@ class ConfigDescriber:
         return layers
 
     def _broker_entries(self, name: str) -> list[DescribeConfigsResourceResult]:
-        keys = self._schema.keys[BROKER]
+        schema = self._schema
+        keys = schema.keys[BROKER]
         if name:
             return [
-                _entry(key, self._broker_value(config), self._broker_layers(config), read_only=key.dynamic == READ_ONLY)
+                _entry(key, self._broker_value(config), self._broker_layers(config), read_only=schema.is_read_only(key))
                 for config, key in sorted(keys.items())
-                if config not in self._schema.unlisted or config in self._image.config(BROKER, name)
+                if config not in schema.unlisted or config in self._image.config(BROKER, name)
             ]
         entries = []
         for config, value in sorted(self._image.config(BROKER, "").items()):
             layers = [(source.DYNAMIC_DEFAULT_BROKER_CONFIG, config, value)]
-            entries.append(_entry(keys[config], value, layers, read_only=keys[config].dynamic == READ_ONLY))
+            entries.append(_entry(keys[config], value, layers, read_only=schema.is_read_only(keys[config])))
         return entries
 
     def _broker_value(self, name: str) -> str | None:

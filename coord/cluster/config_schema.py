@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from wire.configdef import ConfigKey
+from wire.configdef import READ_ONLY, ConfigKey
 
 Keys = Mapping[str, ConfigKey[Any]]
 
@@ -48,11 +48,13 @@ class ConfigSchema:
         check_topic: Callable[[Mapping[str, str], Mapping[str, str]], None],
         group_synonym: Callable[[str], str | None] = lambda _name: None,
         unlisted: Collection[str] = (),
+        fixed: Collection[str] = (),
     ) -> None:
         """`check_topic(configs, defaults)` raises ConfigError when a topic's configs do not go together.
 
         `group_synonym(name)` is the broker key that gives a group key's default. `unlisted` are broker keys that
-        DescribeConfigs tells only when they are set.
+        DescribeConfigs tells only when they are set; `fixed` are those that cannot change here while the broker runs,
+        although Kafka's can.
         """
         self.keys: dict[int, Keys] = {
             TOPIC: topic_keys,
@@ -64,6 +66,11 @@ class ConfigSchema:
         self.check_topic = check_topic
         self.group_synonym = group_synonym
         self.unlisted = unlisted
+        self._fixed = fixed
+
+    def is_read_only(self, key: ConfigKey[Any]) -> bool:
+        """Whether a broker key holds until the broker is started again."""
+        return key.dynamic == READ_ONLY or key.name in self._fixed
 
 
 BROKER_SYNONYMS: Final[dict[str, tuple[str, ...]]] = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import broker.config_keys as config_keys
 from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
+from broker.controller import FIXED
 from storage.log_config import SYNONYMS, TOPIC_KEYS
 from wire.configdef import PER_BROKER, READ_ONLY
 
@@ -83,3 +84,11 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
     read = {name for name, constant in constants.items() if constant in names}
     through_topics = {name for topic, synonyms in SYNONYMS.items() if TOPIC_KEYS[topic].used for name, _ in synonyms}
     assert {name for name, key in BROKER_KEYS.items() if key.used} == read | through_topics
+
+
+def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
+    """A change that is accepted takes effect: limits by the server, topics' defaults by the partitions."""
+    followed = {"max.connections", "max.connections.per.ip"}
+    topics = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
+    dynamic = {name for name, key in BROKER_KEYS.items() if key.used and key.dynamic != READ_ONLY}
+    assert dynamic - topics - FIXED == followed

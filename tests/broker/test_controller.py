@@ -214,6 +214,12 @@ def test_a_config_that_does_nothing_here_is_named_once_in_the_log(
     ]
 
 
+def test_listeners_of_a_running_broker_cannot_change_yet(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert node.configure(4, "1", listeners="PLAINTEXT://:9999") == ErrorCode.INVALID_REQUEST
+    assert node.image.configs == {}
+
+
 def test_offsets_are_kept_in_a_compacted_topic_of_their_own_shape(tmp_path: Path) -> None:
     """G2."""
     node = Node(tmp_path, offsets_topic_num_partitions="3")
