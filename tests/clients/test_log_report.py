@@ -1,0 +1,108 @@
+"""The log report on real input: its table equals the file's own counts, also over a kill -9 of the broker in the middle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compat.jars import JarsUnavailableError, fetch
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "compat" / "spark" / "log_report.py"
+KINDS = ("install", "configure", "status", "trigproc", "remove")
+LINES = 400_000
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _connector():
+    try:
+        fetch(ROOT / "compat" / "spark" / "pom.xml")
+    except JarsUnavailableError as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A package log of half a year, with a line now and then that has no time stamp."""
+    path = tmp_path_factory.mktemp("log") / "dpkg.log"
+    with path.open("w") as file:
+        for n in range(LINES):
+            second = n * 37
+            day, hour = second // 86_400, second // 3600 % 24
+            stamp = f"2026-{1 + day // 28:02}-{1 + day % 28:02} {hour:02}:{second // 60 % 60:02}:{second % 60:02}"
+            file.write(
+                f"{stamp} {KINDS[n * n % len(KINDS)]} package-{n}:amd64 1.{n}\n" if n % 9973 else "no stamp here\n"
+            )
+    return path
+
+
+def _command(log, server, topic, work_dir):
+    return [
+        sys.executable,
+        str(SCRIPT),
+        str(log),
+        "--bootstrap",
+        server.bootstrap,
+        "--topic",
+        topic,
+        "--work-dir",
+        str(work_dir),
+    ]
+
+
+def _end_offset(server, topic):
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "watch"})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1]
+    except KafkaException:
+        return 0
+    finally:
+        consumer.close()
+
+
+def _run_and_kill_the_broker(log, server, topic, work_dir):
+    """Run the report, and crash the broker when a part of the lines is in."""
+    process = subprocess.Popen(
+        _command(log, server, topic, work_dir), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while _end_offset(server, topic) < LINES // 10:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+    server.kill9()
+    server.restart()
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, output + errors
+    return output
+
+
+def _table(output):
+    return output[output.index("hour ") : output.index("equal to the counts")]
+
+
+def test_the_table_is_the_files_own_and_stays_so_over_a_kill_9_of_the_broker(log, start_broker, topic, tmp_path):
+    server = start_broker()
+    whole = subprocess.run(
+        _command(log, server, topic, tmp_path / "a"), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    assert f"Spark counted {LINES} lines" in whole.stdout
+    crashed = _run_and_kill_the_broker(log, server, f"{topic}-killed", tmp_path / "b")
+    assert _table(crashed) == _table(whole.stdout)
+
+
+def test_a_missing_file_is_one_sentence(tmp_path):
+    run = subprocess.run(
+        [sys.executable, str(SCRIPT), str(tmp_path / "none.log")], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "there is no file" in run.stderr
+    assert "Traceback" not in run.stderr
