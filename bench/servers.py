@@ -63,6 +63,10 @@ class Server(ABC):
         self.wait_ready()
         return self
 
+    def prepare(self) -> None:
+        """Do now what comes before the first start of the process."""
+        self._command()
+
     def spawn(self) -> None:
         """Start the process without waiting."""
         assert self.process is None or self.process.poll() is not None, "already running"

@@ -1,0 +1,187 @@
+"""Load by confluent-kafka, a process of its own: the same output as `load.c`.
+
+python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS
+python -m bench.confluent_load consume HOST:PORT TOPIC COUNT
+python -m bench.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
+
+PATIENCE_S = 120.0
+LATENCY_BYTES = 100
+
+
+def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> None:
+    """`count` records of `size` bytes as fast as they go, until all are acknowledged."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": acks,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": count + 1000,
+            "queue.buffering.max.kbytes": 2_000_000,
+        }
+    )
+    errors: list[object] = []
+    producer.produce(topic, b"first", partition=0, on_delivery=lambda error, _: error and errors.append(error))
+    producer.flush(PATIENCE_S)
+    values = [os.urandom(size) for _ in range(64)]
+    send = producer.produce
+    print("start", flush=True)
+    started = time.monotonic()
+    for n in range(count):
+        send(topic, values[n & 63])
+    left = producer.flush(PATIENCE_S)
+    took = time.monotonic() - started
+    print("end", flush=True)
+    if left or errors:
+        raise SystemExit(f"{left} records were not acknowledged; errors: {errors[:3]}")
+    _result(count, count * size, took, [])
+
+
+def _reader(bootstrap: str, **config: object) -> Consumer:
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "bench",
+        "enable.auto.commit": False,
+        "fetch.queue.backoff.ms": 5,
+    }
+    return Consumer(settings | config)
+
+
+def _partitions(consumer: Consumer, topic: str) -> list[int]:
+    return sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+
+
+def consume(bootstrap: str, topic: str, count: int) -> None:
+    """`count` records of all partitions from the beginning, without a group."""
+    consumer = _reader(bootstrap)
+    partitions = _partitions(consumer, topic)
+    received = size = 0
+    print("start", flush=True)
+    started = time.monotonic()
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+    while received < count:
+        messages = consumer.consume(min(10_000, count - received), 5.0)
+        if time.monotonic() - started > PATIENCE_S:
+            raise SystemExit(f"only {received} records of {count} came")
+        received += len(messages)
+        for message in messages:
+            size += len(message)
+    took = time.monotonic() - started
+    print("end", flush=True)
+    consumer.close()
+    _result(received, size, took, [])
+
+
+def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: float) -> None:
+    """From `produce` in one process to `poll` in another, at a steady rate."""
+    consumer = _reader(bootstrap)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in _partitions(consumer, topic)])
+    consumer.poll(1.0)
+    sender = [
+        sys.executable,
+        "-m",
+        "bench.confluent_load",
+        "send",
+        bootstrap,
+        topic,
+        str(rate),
+        str(warmup_s + seconds + 1),
+    ]
+    samples: list[int] = []
+    with subprocess.Popen(sender) as process:
+        measure_from = _first(consumer) + int(warmup_s * 1e9)
+        _collect(consumer, measure_from, [])
+        print("start", flush=True)
+        _collect(consumer, measure_from + int(seconds * 1e9), samples)
+        print("end", flush=True)
+        if process.wait(PATIENCE_S):
+            raise SystemExit("the sender failed")
+    consumer.close()
+    _result(len(samples), len(samples) * LATENCY_BYTES, seconds, samples)
+
+
+def _first(consumer: Consumer) -> int:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        message = consumer.poll(1.0)
+        if message is not None and message.error() is None:
+            return int(struct.unpack_from(">q", message.value())[0])
+    raise SystemExit("no record came")
+
+
+def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
+    poll, now_ns, unpack = consumer.poll, time.monotonic_ns, struct.Struct(">q").unpack_from
+    give_up = until_ns + int(PATIENCE_S * 1e9)
+    while True:
+        message = poll(1.0)
+        now = now_ns()
+        if message is None:
+            if now > give_up:
+                raise SystemExit("the records stopped coming")
+            continue
+        if message.error() is not None:
+            continue
+        (sent,) = unpack(message.value())
+        samples.append(now - sent)
+        if sent >= until_ns:
+            return
+
+
+def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
+    """Send stamped records in ticks of a millisecond."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "socket.nagle.disable": True})
+    padding = bytes(LATENCY_BYTES - 8)
+    producer.list_topics(topic, timeout=30)
+    pack, now_ns = struct.Struct(">q").pack, time.monotonic_ns
+    tick_ns = 1_000_000
+    per_tick = max(1, rate // 1000)
+    due = now_ns()
+    end = due + int(seconds * 1e9)
+    while due < end:
+        wait_s = (due - now_ns()) / 1e9
+        if wait_s > 0:
+            time.sleep(wait_s)
+        for _ in range(per_tick):
+            producer.produce(topic, pack(now_ns()) + padding)
+        producer.poll(0)
+        due += tick_ns
+    if producer.flush(PATIENCE_S):
+        raise SystemExit("records were not acknowledged")
+
+
+def _result(count: int, size: int, took: float, samples: list[int]) -> None:
+    samples = sorted(samples) or [0]
+    p50, p99, most = (samples[int(q * (len(samples) - 1))] / 1000 for q in (0.5, 0.99, 1))
+    print(
+        f"result requests={count} bytes={size} seconds={took:.6f} p50_us={p50:.1f} p99_us={p99:.1f} max_us={most:.1f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Run one of the loads."""
+    mode, bootstrap, topic, *rest = sys.argv[1:]
+    if mode == "produce":
+        produce(bootstrap, topic, int(rest[0]), int(rest[1]), rest[2])
+    elif mode == "consume":
+        consume(bootstrap, topic, int(rest[0]))
+    elif mode == "latency":
+        latency(bootstrap, topic, int(rest[0]), float(rest[1]), float(rest[2]))
+    elif mode == "send":
+        send(bootstrap, topic, int(rest[0]), float(rest[1]))
+    else:
+        raise SystemExit(f"unknown load {mode}")
+
+
+if __name__ == "__main__":
+    main()

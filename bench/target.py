@@ -1,0 +1,148 @@
+"""What the cases need of a broker under load: topics that are ready, loads with the broker's CPU time around them."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from bench import frames
+from bench.servers import ROOT, Server
+
+TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # so that the disk is free again before the next run
+PATIENCE_S = 60.0
+LOAD_TIMEOUT_S = 300.0
+_topics = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a load counted, and the broker's CPU seconds meanwhile."""
+
+    requests: int
+    bytes: int
+    seconds: float
+    p50_us: float
+    p99_us: float
+    cpu_s: float
+
+    @property
+    def cpu_s_per_gb(self) -> float:
+        """The broker's CPU seconds per 10^9 bytes."""
+        return self.cpu_s / max(self.bytes / 1e9, 1e-9)
+
+
+@cache
+def generator() -> list[str]:
+    """The command of the raw load generator: C where a compiler is, else Python."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return [sys.executable, "-m", "bench.load"]
+    program = ROOT / ".cache" / "bench-load"
+    program.parent.mkdir(exist_ok=True)
+    subprocess.run([compiler, "-O2", "-o", str(program), str(ROOT / "bench" / "load.c")], check=True)
+    return [str(program)]
+
+
+@dataclass
+class Target:
+    """One running broker with what the cases have put into it."""
+
+    server: Server
+    filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.connect()
+
+    def connect(self) -> None:
+        """Take a new admin client: librdkafka's may remember for a minute that a new topic has no leader."""
+        self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
+
+    def create(self, partitions: int) -> str:
+        """A new topic whose every partition has a leader that serves (Kafka needs a moment)."""
+        topic = f"bench-{next(_topics)}"
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC_CONFIG)])[topic].result(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.end_offsets(topic, partitions)
+                return topic
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+                self.connect()
+
+    def delete(self, topic: str) -> None:
+        """Drop a topic, and let the broker have its files gone."""
+        self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+
+    def end_offsets(self, topic: str, partitions: int) -> list[int]:
+        """The log end offset of every partition."""
+        wanted = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(partitions)}
+        return [int(future.result(PATIENCE_S).offset) for future in self.admin.list_offsets(wanted).values()]
+
+    def fill(self, partitions: int, record_bytes: int, megabytes: int) -> tuple[str, int]:
+        """A topic with that much data in batches of about 64 KB, and the number of its records; made once."""
+        key = (partitions, record_bytes, megabytes)
+        if key not in self.filled:
+            topic = self.create(partitions)
+            batch, _ = frames.batch(64 << 10, record_bytes)
+            requests = [frames.produce(topic, n, batch) for n in range(partitions)]
+            self.raw("produce", requests, partitions, 2, 0, LOAD_TIMEOUT_S / 2, megabytes)
+            self.filled[key] = (topic, sum(self.end_offsets(topic, partitions)))
+        return self.filled[key]
+
+    def raw(self, mode: str, requests: Iterable[bytes], *arguments: float) -> Outcome:
+        """Run the raw generator: see `load.c` for the arguments behind the frames."""
+        with tempfile.NamedTemporaryFile(suffix=".frames") as file:
+            file.write(b"".join(requests))
+            file.flush()
+            command = [*generator(), mode, self.server.host, str(self.server.port), file.name]
+            return self.run([*command, *map(str, arguments)])
+
+    def confluent(self, mode: str, topic: str, *arguments: object) -> Outcome:
+        """Run a load of `bench.confluent_load`."""
+        command = [sys.executable, "-m", "bench.confluent_load", mode, self.server.bootstrap, topic]
+        return self.run([*command, *map(str, arguments)])
+
+    def run(self, command: list[str]) -> Outcome:
+        """Run a load generator; the CPU time is taken at its `start` and `end` lines."""
+        cpu: dict[str, float] = {}
+        found: dict[str, str] = {}
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+            assert process.stdout is not None
+            watchdog = threading.Timer(LOAD_TIMEOUT_S, process.kill)
+            watchdog.start()
+            with process, process.stdout:
+                for line in process.stdout:
+                    word, *rest = line.split()
+                    if word in {"start", "end"}:
+                        cpu[word] = self.server.cpu_s()
+                    elif word == "result":
+                        found = dict(pair.split("=", 1) for pair in rest)
+            watchdog.cancel()
+            errors.seek(0)
+            if process.returncode or not found:
+                raise RuntimeError(f"{Path(command[0]).name} {' '.join(command[1:4])}: {errors.read()[-600:].strip()}")
+        figures = {name: float(text) for name, text in found.items()}
+        return Outcome(
+            requests=int(figures["requests"]),
+            bytes=int(figures["bytes"]),
+            seconds=figures["seconds"],
+            p50_us=figures["p50_us"],
+            p99_us=figures["p99_us"],
+            cpu_s=cpu["end"] - cpu["start"],
+        )
