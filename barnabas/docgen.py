@@ -28,7 +28,7 @@ from broker.config_keys import (
     share_and_streams,
     transactions,
 )
-from coord.cluster.local_controller import SUPPORTED_FEATURES
+from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states
 from storage.log_config import TOPIC_KEYS
 from wire.api_keys import ApiKey

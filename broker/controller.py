@@ -9,40 +9,43 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from broker.config_keys import BROKER_KEYS
 from broker.config_keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from broker.config_keys.groups import (
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
-from broker.config_keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
-from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS, broker_synonym
 from broker.listeners import Endpoint
 from broker.metadata_log import MetadataLog
 from broker.server_config import UNUSED
-from coord.cluster.config_schema import ConfigSchema
 from coord.cluster.image import BROKER, TOPIC, ClusterDelta, ClusterImage
-from coord.cluster.local_controller import SUPPORTED_FEATURES, LocalController, Outcome
-from coord.cluster.topic_changes import TopicDefaults
+from coord.cluster.node_records import (
+    SUPPORTED_FEATURES,
+    allocate_producer_ids,
+    bootstrap_records,
+    new_leader_epochs,
+    registration_records,
+)
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
-from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from storage.log_config import SYNONYMS, TOPIC_KEYS
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import BrokerEndpoint
-from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from wire.types import uuid_from_text
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from coord.cluster.local_controller import LocalController, Outcome
+    from coord.cluster.topic_changes import TopicDefaults
+    from wire.messages.topics import CreatableTopic
+    from wire.schema import Message
 
 R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
-
-FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
-"""Keys that a running Kafka can change and this broker cannot yet: changing one is refused."""
 
 _TOPIC_SYNONYMS: Final = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
@@ -66,26 +69,23 @@ class Controller:
         """The cluster's metadata as of now."""
         return self._log.image
 
+    @cached_property
+    def local(self) -> LocalController:
+        """The judge of requests; made for the first one, since a start needs none of it."""
+        from broker.config_schema import CONFIG_SCHEMA
+        from coord.cluster.local_controller import LocalController
+
+        broker = self._broker
+        return LocalController(self.image, CONFIG_SCHEMA, broker.config, broker.node_id, broker.log_dirs.new_id)
+
     def open(self) -> None:
         """Read the metadata; a new log gets its first records, after a crash every partition a new leader epoch."""
         self._log.open()
         broker = self._broker
-        schema = ConfigSchema(
-            topic_keys=TOPIC_KEYS,
-            broker_keys={**BROKER_KEYS, **DYNAMIC_ONLY_KEYS},
-            group_keys=GROUP_KEYS,
-            client_metrics_keys=CLIENT_METRICS_KEYS,
-            topic_synonyms=SYNONYMS,
-            check_topic=check_topic_configs,
-            group_synonym=broker_synonym,
-            unlisted=DYNAMIC_ONLY_KEYS,
-            fixed=FIXED,
-        )
-        self.local = LocalController(self.image, schema, broker.config, broker.node_id, broker.log_dirs.new_id)
         if self._log.is_new:
-            self._log.write(self.local.bootstrap_records(), sync=False)
+            self._log.write(bootstrap_records(), sync=False)
         elif not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs):
-            self._log.write(self.local.new_leader_epochs(), sync=False)
+            self._log.write(new_leader_epochs(self.image, broker.node_id), sync=False)
         self._take_over_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
@@ -93,7 +93,8 @@ class Controller:
         broker = self._broker
         advertised = broker.config.advertised_listeners
         endpoints = [advertised.get(listener.name, listener) for listener in listeners]
-        records = self.local.register_broker(
+        records = registration_records(
+            broker.node_id,
             incarnation_id=broker.log_dirs.new_id(),
             endpoints=[
                 BrokerEndpoint(
@@ -111,9 +112,12 @@ class Controller:
 
     def commit(self, outcome: Outcome[R]) -> R:
         """Put an outcome in force and give its response; KafkaError when the metadata log cannot be written."""
-        if outcome.records:
-            self._follow(self._log.write(outcome.records))
+        self._write(outcome.records)
         return outcome.response
+
+    def _write(self, records: Sequence[Message]) -> None:
+        if records:
+            self._follow(self._log.write(records))
 
     def _follow(self, delta: ClusterDelta) -> None:
         self._broker.partitions.apply(self.image, delta)
@@ -134,7 +138,7 @@ class Controller:
 
     def _warn_unused(self, kind: int, name: str) -> None:
         """Say once of every config that was set and does nothing here."""
-        keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS if kind == BROKER else GROUP_KEYS
+        keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
         for config, value in self.image.config(kind, name).items():
             key = keys.get(config)
             if key is None or key.used or key.parse(value) == key.default:
@@ -147,6 +151,8 @@ class Controller:
 
     def topic_defaults(self) -> TopicDefaults:
         """What a topic gets that asks for nothing in particular."""
+        from coord.cluster.topic_changes import TopicDefaults
+
         config = self._broker.config
         return TopicDefaults(config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR])
 
@@ -158,6 +164,8 @@ class Controller:
 
     def auto_create(self, names: Iterable[str]) -> None:
         """Create the topics that are missing, together. KafkaError of the first that cannot be; the others are made."""
+        from wire.messages.topics import CreateTopicsRequest
+
         missing = [self._automatic_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not missing:
             return
@@ -169,6 +177,8 @@ class Controller:
 
     def _automatic_topic(self, name: str) -> CreatableTopic:
         """What a topic looks like that is created without anyone saying how."""
+        from wire.messages.topics import CreatableTopic, CreatableTopicConfig
+
         config = self._broker.config
         if name == GROUP_METADATA_TOPIC:
             configs = {
@@ -188,8 +198,6 @@ class Controller:
 
     def allocate_producer_ids(self) -> tuple[int, int]:
         """A block of producer ids that nobody ever had: the first, and how many."""
-        broker_id = self._broker.node_id
-        registered = self.image.brokers.get(broker_id)
-        records, block = self.local.allocate_producer_ids(broker_id, -1 if registered is None else registered.epoch)
-        self.commit(Outcome(records, None))
+        records, block = allocate_producer_ids(self.image, self._broker.node_id)
+        self._write(records)
         return block.start, len(block)

@@ -7,7 +7,7 @@ could go to Apache Kafka's own controllers instead. Source: Kafka 4.4 `QuorumCon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from coord.cluster.config_changes import Change, ConfigChanges
@@ -38,14 +38,6 @@ from wire.messages.configs import (
     ListConfigResourcesResponse,
 )
 from wire.messages.configs import ConfigResource as ListedResource
-from wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerFeature,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
-)
 from wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -62,15 +54,6 @@ from wire.schema import Message
 from wire.types import Uuid
 
 R_co = TypeVar("R_co", covariant=True)
-
-PRODUCER_ID_BLOCK: Final = 1000
-"""Producer ids handed out at a time."""
-
-METADATA_VERSION: Final = 33
-"""4.4-IV2: the newest format of metadata records, in which ours are written."""
-
-SUPPORTED_FEATURES: Final = {"metadata.version": (7, METADATA_VERSION)}
-"""Feature levels this broker can work with. A feature is added once its behaviour exists."""
 
 LISTED_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
@@ -231,58 +214,6 @@ class LocalController:
         if kind in {BROKER, BROKER_LOGGER}:
             return map(str, sorted(self.image.brokers))
         return sorted(name for other, name in self.image.configs if other == kind)
-
-    # The node itself
-
-    def bootstrap_records(self) -> list[Message]:
-        """What a new metadata log begins with: the level of every feature, as a formatted Kafka has it."""
-        return [FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)]
-
-    def register_broker(
-        self,
-        *,
-        incarnation_id: Uuid,
-        endpoints: Sequence[BrokerEndpoint],
-        directories: Sequence[Uuid],
-        rack: str | None,
-        epoch: int,
-    ) -> list[Message]:
-        """Records that register this node as a live broker; `epoch` is the offset that the first will have."""
-        features = [
-            BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in SUPPORTED_FEATURES.items()
-        ]
-        return [
-            RegisterBrokerRecord(
-                broker_id=self._node_id,
-                incarnation_id=incarnation_id,
-                broker_epoch=epoch,
-                end_points=list(endpoints),
-                features=features,
-                rack=rack,
-                fenced=False,
-                log_dirs=list(directories),
-            )
-        ]
-
-    def new_leader_epochs(self) -> list[Message]:
-        """Records that make this node leader anew of everything it leads.
-
-        After a crash the end of a log may be gone; a new epoch lets readers notice (KIP-320).
-        """
-        return [
-            PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=self._node_id)
-            for topic in self.image.topics.values()
-            for index, partition in topic.partitions.items()
-            if partition.leader == self._node_id
-        ]
-
-    def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> tuple[list[Message], range]:
-        """Records that hand a block of producer ids to a broker, and the block."""
-        start = self.image.next_producer_id
-        end = start + PRODUCER_ID_BLOCK
-        record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=end)
-        return [record], range(start, end)
 
 
 def _sentence(error: KafkaError) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import broker.config_keys as config_keys
 from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
-from broker.controller import FIXED
+from broker.config_schema import FIXED
 from storage.log_config import SYNONYMS, TOPIC_KEYS
 from wire.configdef import PER_BROKER, READ_ONLY
 

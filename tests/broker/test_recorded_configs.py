@@ -6,13 +6,10 @@ import gzip
 import json
 from pathlib import Path
 
-from broker.config_keys import BROKER_KEYS
-from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS, broker_synonym
+from broker.config_schema import CONFIG_SCHEMA
 from broker.server_config import load
 from coord.cluster.config_describe import ConfigDescriber
-from coord.cluster.config_schema import ConfigSchema
 from coord.cluster.image import GROUP, TOPIC, ClusterDelta, ClusterImage
-from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 from wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
 from wire.messages.metadata_records import ConfigRecord, TopicRecord
 
@@ -40,16 +37,7 @@ def described(kind: int, own: dict[str, str], *, synonyms: bool) -> dict[str, De
     image.replay(TopicRecord(name="x", topic_id=b"\x01" * 16), ClusterDelta())
     for name, value in own.items():
         image.replay(ConfigRecord(resource_type=kind, resource_name="x", name=name, value=value), ClusterDelta())
-    schema = ConfigSchema(
-        topic_keys=TOPIC_KEYS,
-        broker_keys=BROKER_KEYS,
-        group_keys=GROUP_KEYS,
-        client_metrics_keys=CLIENT_METRICS_KEYS,
-        topic_synonyms=SYNONYMS,
-        check_topic=check_topic_configs,
-        group_synonym=broker_synonym,
-    )
-    describer = ConfigDescriber(image, schema, load({}, {}, None, "kafka"), 1)
+    describer = ConfigDescriber(image, CONFIG_SCHEMA, load({}, {}, None, "kafka"), 1)
     return {
         entry.name: entry for entry in describer.describe((kind, "x"), None, synonyms=synonyms, documentation=False)
     }

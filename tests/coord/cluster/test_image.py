@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
 from coord.cluster.image_records import image_records
 from coord.cluster.metadata_serde import RECORD_TYPES, build_checkpoint, load_checkpoint
+from coord.cluster.node_records import allocate_producer_ids, new_leader_epochs
 from tests.coord.cluster.worlds import World, same
 from wire.messages import metadata_records as m
 from wire.messages.configs import (
@@ -237,9 +238,9 @@ def run(world: World, command: str, name: str, number: int) -> None:
         )
         world.commit(world.controller.incremental_alter_configs(IncrementalAlterConfigsRequest(resources=[resource])))
     elif command == "producer ids":
-        world.apply(world.controller.allocate_producer_ids(1, 0)[0])
+        world.apply(allocate_producer_ids(world.image, 1)[0])
     else:
-        world.apply(world.controller.new_leader_epochs())
+        world.apply(new_leader_epochs(world.image, 1))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -258,7 +259,7 @@ def test_producer_ids_are_never_handed_out_twice() -> None:
     world = World()
     seen: set[int] = set()
     for _ in range(3):
-        records, block = world.controller.allocate_producer_ids(1, 0)
+        records, block = allocate_producer_ids(world.image, 1)
         assert len(block) == 1000
         assert seen.isdisjoint(block)
         seen.update(block)
@@ -270,5 +271,5 @@ def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
     """KIP-320: readers notice that the end of a log may be gone."""
     world = World()
     world.create("a", 2)
-    world.apply(world.controller.new_leader_epochs())
+    world.apply(new_leader_epochs(world.image, 1))
     assert [partition.leader_epoch for partition in world.image.topics["a"].partitions.values()] == [1, 1]

@@ -10,11 +10,12 @@ from coord.cluster.config_schema import ConfigSchema
 from coord.cluster.image import ClusterDelta, ClusterImage
 from coord.cluster.local_controller import LocalController, Outcome
 from coord.cluster.metadata_serde import build_metadata_batch, leader_change_batch, replay_batches
+from coord.cluster.node_records import bootstrap_records, registration_records
 from coord.cluster.topic_changes import TopicDefaults
 from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 from wire import configdef
 from wire.configdef import ConfigKey
-from wire.messages.metadata_records import BrokerEndpoint, RegisterBrokerRecord
+from wire.messages.metadata_records import BrokerEndpoint
 from wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -85,19 +86,17 @@ class World:
             self.image, schema, settings or Settings(), 1, lambda: next(ids).to_bytes(16, "big")
         )
         self.offset = 1
-        self.apply(self.controller.bootstrap_records())
+        self.apply(bootstrap_records())
         for broker in range(1, brokers + 1):
             endpoints = [BrokerEndpoint(name="PLAINTEXT", host="localhost", port=9092)]
-            records = self.controller.register_broker(
+            records = registration_records(
+                broker,
                 incarnation_id=bytes(15) + bytes([broker]),
                 endpoints=endpoints,
                 directories=[bytes([broker]) * 16],
                 rack=None,
                 epoch=self.offset,
             )
-            for record in records:
-                if isinstance(record, RegisterBrokerRecord):
-                    record.broker_id = broker
             self.apply(records)
 
     def apply(self, records: list[Message]) -> ClusterDelta:
