@@ -164,8 +164,7 @@ class ProducerState:
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The last stable offset for the index of aborted transactions: the first other open one, or marker + 1."""
-        others = [first for producer_id, first in self._ongoing.items() if producer_id != completed.producer_id]
-        return min(others, default=completed.last_offset + 1)
+        return min(self._ongoing.values(), default=completed.last_offset + 1)
 
     # --- life
 

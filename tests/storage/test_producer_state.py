@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,14 @@ def test_sequences_wrap_after_the_greatest_int(tmp_path: Path) -> None:
     assert send(log, 2) == (4, False)
 
 
+def test_sequence_after_the_greatest_int_is_zero(tmp_path: Path) -> None:
+    """I2: also when a batch ends exactly there."""
+    log = open_log(tmp_path, BIG)
+    send(log, MAX - 1, 2)
+    assert refused(log, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(log, 0, 2) == (2, False)
+
+
 def test_wrapped_batch_is_known_after_a_restart(tmp_path: Path) -> None:
     """I2, I5: the snapshot keeps only the last sequence; the first one wraps backwards."""
     log = open_log(tmp_path, BIG)
@@ -122,6 +131,17 @@ def test_new_epoch_starts_at_zero(tmp_path: Path) -> None:
     assert send(log, 0, epoch=1) == (3, False)
     assert refused(log, 3, epoch=0) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert send(log, 1, epoch=1) == (4, False)
+
+
+def test_new_epoch_forgets_the_batches_of_the_old_one(tmp_path: Path) -> None:
+    """I3: the same sequences under a new epoch are new batches, and their repeats get the new offsets."""
+    log = open_log(tmp_path, BIG)
+    for sequence in range(3):
+        send(log, sequence)
+    for sequence in range(3):
+        assert send(log, sequence, epoch=1) == (3 + sequence, False)
+    for sequence in range(3):
+        assert send(log, sequence, epoch=1) == (3 + sequence, True)
 
 
 def test_unknown_producer_may_start_anywhere(tmp_path: Path) -> None:
@@ -222,7 +242,24 @@ def test_any_stop_gives_the_state_of_a_full_replay(
         assert essence(kill(log).producers) == full_replay(log)
 
 
-def test_torn_snapshot_is_passed_over_for_an_older_one(tmp_path: Path) -> None:
+def test_snapshot_of_a_past_that_was_cut_off_is_not_used(tmp_path: Path) -> None:
+    """I7: other batches now have the offsets that it was about."""
+    log = open_log(tmp_path, small_config(segment_bytes=300))
+    for sequence in range(8):
+        send(log, sequence)
+    log = restart(log)
+    log.truncate_to(1)
+    for sequence in range(8):
+        send(log, sequence, producer_id=2)
+    log.flush()
+    assert set(kill(log).producers.producers) == {1, 2}
+    assert essence(kill(log).producers) == full_replay(log)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-3], lambda raw: raw[:20] + bytes([raw[20] ^ 1]) + raw[21:], lambda raw: b""]
+)
+def test_torn_snapshot_is_passed_over_for_an_older_one(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     """I5: a snapshot that does not match its CRC is removed; the state comes from an older one and the batches."""
     log = open_log(tmp_path, small_config(segment_bytes=300))
     for sequence in range(8):
@@ -230,7 +267,7 @@ def test_torn_snapshot_is_passed_over_for_an_older_one(tmp_path: Path) -> None:
     log.close()
     expected = essence(log.producers)
     newest = max(Path(log.directory).glob("*.snapshot"))
-    newest.write_bytes(newest.read_bytes()[:-3])
+    newest.write_bytes(damage(newest.read_bytes()))
     again = restart(log)
     assert essence(again.producers) == expected
     assert not newest.exists()
@@ -327,6 +364,8 @@ def test_last_stable_offset_is_the_first_undecided_one(tmp_path: Path) -> None:
     assert log.last_stable_offset == 1
     append_marker(log, commit=False, producer_id=1)
     assert log.last_stable_offset == 1
+    log.high_watermark = 3
+    assert log.last_stable_offset == 1, "the marker itself is not replicated yet"
     log.high_watermark = log.log_end_offset
     assert log.last_stable_offset == 2
     append_marker(log, commit=True, producer_id=2)

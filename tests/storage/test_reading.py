@@ -9,7 +9,7 @@ import pytest
 from storage.log import Log
 from tests.storage.log_driver import append, batch_of, open_log, restart, small_config, values_from
 from wire.errors import ErrorCode, KafkaError
-from wire.records import iter_batches
+from wire.records import HEADER, iter_batches
 
 SIZE = len(batch_of([b"v" * 20]))
 
@@ -86,6 +86,25 @@ def test_reader_at_the_end_is_not_misled_by_a_truncation(log: Log) -> None:
     for value in (b"new17", b"new18", b"longer than it was before 19", b"new20"):
         append(log, batch_of([value]))
     assert values_from(log, 20) == [(20, b"new20")]
+
+
+def test_reader_at_the_end_does_not_take_records_for_a_batch(tmp_path: Path) -> None:
+    """After a truncation the place where the log ended may lie inside a record; here that record looks like a batch."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
+    for _ in range(4):
+        append(log, batch_of([b"v" * 20]))
+    assert len(values_from(log, 3)) == 1
+    log.truncate_to(1)
+    fake = HEADER.pack(4, 49, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
+    append(log, batch_of([b"x" * (3 * SIZE - len(batch_of([b"y" * 100])) + 100) + fake]))
+    stored = Path(log.segments.active.stem + ".log").read_bytes()
+    value = stored.index(fake) - 4 * SIZE
+    log.truncate_to(1)
+    append(log, batch_of([b"x" * (3 * SIZE - len(batch_of([b"y" * 100])) + 100 - value) + fake]))
+    assert Path(log.segments.active.stem + ".log").read_bytes().index(fake) == 4 * SIZE
+    for _ in range(3):
+        append(log, batch_of([b"true"]))
+    assert values_from(log, 4) == [(4, b"true")]
 
 
 def test_slice_outlives_the_deletion_of_its_segment(log: Log) -> None:

@@ -188,6 +188,16 @@ def test_leader_epochs_lost_with_the_checkpoint_come_back_from_the_batches(tmp_p
     assert kill(log).leader_epochs.entries() == entries
 
 
+def test_leader_epochs_are_cut_with_the_log(tmp_path: Path) -> None:
+    """R2."""
+    log = filled_log(tmp_path)
+    start_of_last = log.leader_epochs.entries()[-1][1]
+    log.truncate_to(start_of_last)
+    assert log.end_offset_for_epoch(2) == (-1, -1)
+    assert log.end_offset_for_epoch(1) == (1, start_of_last)
+    assert restart(log).leader_epochs.entries() == log.leader_epochs.entries()
+
+
 def test_leftovers_of_interrupted_work_are_removed(tmp_path: Path) -> None:
     log = filled_log(tmp_path)
     log.close()
