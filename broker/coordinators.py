@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from os import urandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.config_keys.groups import (
     GROUP_INITIAL_REBALANCE_DELAY_MS,
@@ -25,7 +25,6 @@ from broker.config_keys.groups import (
 )
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig
-from coord.groups.coordinator import GroupCoordinator
 from coord.machine import Moment, Result, coordinator_partition
 from wire.errors import ErrorCode, KafkaError, ProtocolError
 from wire.records import BatchBuilder, iter_batches, iter_records
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from broker.partitions import Partition
     from broker.timers import Timer
     from coord.cluster.image import ClusterDelta
+    from coord.groups.coordinator import GroupCoordinator
     from coord.machine import CoordinatorRecord
     from wire.schema import Struct
 
@@ -44,7 +44,7 @@ LOAD_BYTES = 5 * 1024 * 1024
 """Read at a time when a log is replayed."""
 _RECORD_OVERHEAD = 32  # lengths, attributes and deltas of one record, at most
 
-Event = Callable[[GroupCoordinator, Moment], Result]
+Event: TypeAlias = "Callable[[GroupCoordinator, Moment], Result]"
 
 
 def new_id() -> str:
@@ -119,6 +119,8 @@ class Coordinators:
             partition = self._broker.partitions.get(GROUP_METADATA_TOPIC, index)
         except KafkaError:
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+        from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
+
         shard = self._shards[index] = _Shard(GroupCoordinator(self._config, new_id), partition)
         at = self._moment()
         count = _replay_log(shard, at)

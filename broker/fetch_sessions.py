@@ -10,9 +10,12 @@ older than that and smaller. R20.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from wire.errors import ErrorCode, KafkaError
-from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
+
+if TYPE_CHECKING:
+    from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
