@@ -3,7 +3,7 @@
 
     python compat/spark/log_report.py [FILE] [--bootstrap HOST:PORT] [--work-dir DIR]
 
-FILE is the machine's package log by default. Without --bootstrap it starts a broker of its own on the data in --work-dir.
+FILE is the machine's package log by default. Without --bootstrap it starts a broker of its own, on data in --work-dir.
 The kind of a line is the word behind its time stamp (`2026-11-21 10:00:00 install …`); lines without one count as such.
 
 Nothing is lost or repeated, whatever is killed in between, since every step can tell how far it got: the topic has one
@@ -59,7 +59,7 @@ def _lines(log: Path) -> Iterator[bytes]:
 
 def feed(log: Path, bootstrap: str, topic: str) -> int:
     """Produce the lines that the topic lacks; returns how many. Line n of the file becomes offset n."""
-    from confluent_kafka import Producer  # noqa: PLC0415 - the counting half works without it
+    from confluent_kafka import Producer
 
     known = _end_offset(bootstrap, topic)
     failures: list[str] = []
@@ -83,8 +83,8 @@ def feed(log: Path, bootstrap: str, topic: str) -> int:
 
 def _end_offset(bootstrap: str, topic: str) -> int:
     """How many lines the topic holds; makes the topic if there is none."""
-    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition  # noqa: PLC0415
-    from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
+    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
@@ -101,7 +101,7 @@ def _end_offset(bootstrap: str, topic: str) -> int:
 
 def count_with_spark(session: SparkSession, bootstrap: str, topic: str, work_dir: Path) -> Table:
     """Have Spark count what the topic holds and the checkpoint has not counted yet; the table of all of it."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark's environment is set by then
+    from pyspark.sql import functions as f
 
     lines = (
         session.readStream.format("kafka")
@@ -170,7 +170,7 @@ def own_broker(work_dir: Path) -> Iterator[str]:
 
 def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
     """Feed, count, compare, print; whether the tables are equal."""
-    from compat.spark.session import spark_session  # noqa: PLC0415 - a wrong file name is told before Spark starts
+    from compat.spark.session import spark_session
 
     started = time.monotonic()
     sent = feed(log, bootstrap, topic)

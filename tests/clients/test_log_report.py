@@ -1,4 +1,4 @@
-"""The log report on real input: its table equals the file's own counts, also over a kill -9 of the broker in the middle."""
+"""The log report: its table equals the counts of the file itself, also over a kill -9 of the broker in the middle."""
 
 from __future__ import annotations
 
