@@ -49,14 +49,42 @@ _FLEXIBLE_ANSWER = Struct(">iib")
 
 
 class FrameBuffers:
-    """Buffers of large frames, kept for the next one: a megabyte freshly mapped costs more than reading into it."""
+    """Buffers of large frames, kept for the next one: a megabyte freshly mapped costs more than reading into it.
 
-    __slots__ = ("_free", "_free_bytes", "limit_bytes")
+    It also keeps count of the bytes that all frames under way will need (queued.max.request.bytes): a connection whose
+    frame does not fit is not read until others have done with theirs. One frame is always let in.
+    """
 
-    def __init__(self, limit_bytes: int = 8 * 1024 * 1024) -> None:
+    __slots__ = ("_free", "_free_bytes", "_waiting", "kept_bytes", "max_bytes", "reserved_bytes")
+
+    def __init__(self, max_bytes: int = -1, kept_bytes: int = 8 * 1024 * 1024) -> None:
+        """`max_bytes` is what frames under way may take together, -1 for no limit; `kept_bytes` is kept for reuse."""
         self._free: list[bytearray] = []
         self._free_bytes = 0
-        self.limit_bytes = limit_bytes
+        self._waiting: deque[Connection] = deque()
+        self.max_bytes = max_bytes
+        self.kept_bytes = kept_bytes
+        self.reserved_bytes = 0
+
+    def reserve(self, connection: Connection, size: int) -> bool:
+        """Room for a frame of `size` bytes; without it the connection is told by `admit` once there is."""
+        if self.max_bytes >= 0 and self.reserved_bytes and self.reserved_bytes + size > self.max_bytes:
+            self._waiting.append(connection)
+            return False
+        self.reserved_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        """A frame is done with: those that wait for room may come."""
+        self.reserved_bytes -= size
+        while self._waiting:
+            connection = self._waiting[0]
+            if not connection.is_closed:
+                if self.reserved_bytes and self.reserved_bytes + connection.frame_bytes > self.max_bytes:
+                    return
+                self.reserved_bytes += connection.frame_bytes
+                connection.admit()
+            self._waiting.popleft()
 
     def take(self, wanted: int) -> bytearray:
         """A buffer, perhaps smaller than `wanted`: the caller grows it as bytes arrive."""
@@ -71,7 +99,7 @@ class FrameBuffers:
     def give_back(self, buffer: bytearray) -> None:
         """Keep `buffer` for another frame if there is room; nobody may hold a view of it."""
         size = len(buffer)
-        if size > FIRST_BUFFER_BYTES and self._free_bytes + size <= self.limit_bytes:
+        if size > FIRST_BUFFER_BYTES and self._free_bytes + size <= self.kept_bytes:
             self._free.append(buffer)
             self._free_bytes += size
 
@@ -86,9 +114,10 @@ class Connection:
         "_clients",
         "_filled",
         "_frame_end",
+        "_has_room",
         "_max_frame_bytes",
         "_pending",
-        "_route",
+        "_reserved",
         "client_software",
         "is_closed",
         "is_closing",
@@ -133,6 +162,8 @@ class Connection:
         self._buffer: bytearray | None = None
         self._filled = 0
         self._frame_end = 0  # in the buffer; 0 while the size is not known
+        self._reserved = 0
+        self._has_room = True  # for the frame that has begun
         self._pending: tuple[Pending, Route, int, Message] | None = None
 
     # -- what the transport asks
@@ -149,7 +180,7 @@ class Connection:
     @property
     def wants_data(self) -> bool:
         """Whether the transport should go on reading: not while requests already read wait for their turn."""
-        return not (self.is_closing or (self._buffer is not None and self.is_held))
+        return not (self.is_closing or (self._buffer is not None and (self.is_held or not self._has_room)))
 
     @property
     def is_held(self) -> bool:
@@ -160,6 +191,11 @@ class Connection:
     def is_parked(self) -> bool:
         """Whether the client waits for us: such a connection is not idle."""
         return self._pending is not None
+
+    @property
+    def frame_bytes(self) -> int:
+        """The size announced for the frame that has begun."""
+        return self._frame_end
 
     # -- what the transport tells
 
@@ -186,8 +222,14 @@ class Connection:
     def drained(self, now: float) -> None:
         """Everything in `out` has been sent: requests that were held may go on."""
         self.now = now
-        if self._buffer is not None and not self.is_held and self._pending is None:
+        if self._buffer is not None and 0 < self._frame_end <= self._filled and not self.is_held:
             self._release_buffer()
+
+    def admit(self) -> None:
+        """There is room for the frame that has begun: read on."""
+        self._reserved = self._frame_end
+        self._has_room = True
+        self.on_output(self)
 
     def close(self) -> None:
         """The socket is gone, or is about to be: nobody waits for an answer any more."""
@@ -197,6 +239,7 @@ class Connection:
         self.out.clear()
         self.out_bytes = 0
         self._buffer = None
+        self._give_up_room()
         if self._pending is not None:
             pending = self._pending[0]
             self._pending = None
@@ -233,6 +276,7 @@ class Connection:
             self._grow(size)
         self._buffer[:size] = data
         self._filled = size
+        self._ask_for_room()
 
     def _append(self, data: memoryview) -> None:
         assert self._buffer is not None
@@ -243,6 +287,7 @@ class Connection:
         self._filled = end
         if not self._frame_end and end >= 4:
             self._frame_end = self._announced_end(memoryview(self._buffer))
+            self._ask_for_room()
 
     def _complete(self, data: memoryview) -> None:
         """Fill up the partial frame from `data`, handle it, and go on with what is left."""
@@ -270,8 +315,21 @@ class Connection:
         buffer = self._buffer
         assert buffer is not None
         self._buffer = None
+        self._give_up_room()
         self._process(memoryview(buffer)[: self._filled])
         self._buffers.give_back(buffer)
+
+    def _ask_for_room(self) -> None:
+        """A frame has begun: if it is a large one, it counts."""
+        if self._frame_end > FIRST_BUFFER_BYTES and not self._reserved:
+            self._has_room = self._buffers.reserve(self, self._frame_end)
+            if self._has_room:
+                self._reserved = self._frame_end
+
+    def _give_up_room(self) -> None:
+        if self._reserved:
+            reserved, self._reserved = self._reserved, 0
+            self._buffers.release(reserved)
 
     def _grow(self, size: int) -> None:
         assert self._buffer is not None

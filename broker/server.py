@@ -25,6 +25,7 @@ from broker.config_keys.network import (
     CONNECTIONS_MAX_IDLE_MS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
+    QUEUED_MAX_REQUEST_BYTES,
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
@@ -222,6 +223,7 @@ def _limits(config: ServerConfig) -> Limits:
         max_frame_bytes=config[SOCKET_REQUEST_MAX_BYTES],
         max_connections=config[MAX_CONNECTIONS],
         max_connections_per_ip=config[MAX_CONNECTIONS_PER_IP],
+        max_queued_bytes=config[QUEUED_MAX_REQUEST_BYTES],
         idle_s=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
     )
 

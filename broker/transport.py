@@ -50,7 +50,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Limits:
     """What the transport allows, by Kafka's config keys."""
 
-    __slots__ = ("idle_s", "max_connections", "max_connections_per_ip", "max_frame_bytes")
+    __slots__ = ("idle_s", "max_connections", "max_connections_per_ip", "max_frame_bytes", "max_queued_bytes")
 
     def __init__(
         self,
@@ -58,9 +58,11 @@ class Limits:
         max_frame_bytes: int = 104857600,
         max_connections: int = 2147483647,
         max_connections_per_ip: int = 2147483647,
+        max_queued_bytes: int = -1,
         idle_s: float = 600.0,
     ) -> None:
         self.max_frame_bytes = max_frame_bytes  # socket.request.max.bytes
+        self.max_queued_bytes = max_queued_bytes  # queued.max.request.bytes
         self.max_connections = max_connections  # max.connections
         self.max_connections_per_ip = max_connections_per_ip  # max.connections.per.ip
         self.idle_s = idle_s  # connections.max.idle.ms
@@ -98,7 +100,7 @@ class Reactor:
         self.limits = limits
         self._poller = make_poller()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._buffers = FrameBuffers()
+        self._buffers = FrameBuffers(limits.max_queued_bytes)
         self._listeners: list[Listener] = []
         self._channels: dict[Connection, Channel] = {}
         self._per_ip: dict[str, int] = {}

@@ -98,7 +98,12 @@ NUM_NETWORK_THREADS = integer(
     dynamic=CLUSTER_WIDE,
 )
 QUEUED_MAX_REQUEST_BYTES = long(
-    "queued.max.request.bytes", -1, "", MEDIUM, "Most bytes of requests waiting to be handled; -1 is no limit."
+    "queued.max.request.bytes",
+    -1,
+    "",
+    MEDIUM,
+    "Most bytes of requests that are being read or wait to be handled; -1 is no limit.",
+    used=True,
 )
 QUEUED_MAX_REQUESTS = integer("queued.max.requests", 500, "[1,...]", HIGH, "Most requests waiting to be handled.")
 SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(

@@ -89,10 +89,11 @@ class Client:
         client_id: str | None = "test",
         max_frame_bytes: int = 100 * 1024 * 1024,
         local: tuple[str, int] = ("127.0.0.1", 9092),
+        buffers: FrameBuffers | None = None,
     ) -> None:
         self.memory = memory
         self.client_id = client_id
-        self.buffers = FrameBuffers()
+        self.buffers = buffers or FrameBuffers()
         self.outputs = 0
         self.connection = Connection(
             memory.broker,

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from broker import api
-from broker.connection import OUT_LIMIT_BYTES
+from broker.connection import OUT_LIMIT_BYTES, FrameBuffers
 from broker.pending import Pending
 from tests.broker.memory_broker import Client, MemoryBroker, batch
 from wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -242,8 +242,9 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
         api.route_for(request_class.api_key, request_class.max_version)
         handler = (failing(error), api._handlers[request_class.api_key][1])
         monkeypatch.setitem(api._handlers, request_class.api_key, handler)
-        for key in [key for key in api._routes if key >> 16 == request_class.api_key]:
-            monkeypatch.delitem(api._routes, key)
+        monkeypatch.setattr(
+            api, "_routes", {}
+        )  # routes made meanwhile hold the failing handler: none outlives the test
 
     return install
 
@@ -302,3 +303,42 @@ def test_a_frame_that_is_kept_waiting_may_be_overwritten_by_the_next_read(memory
     data[:] = bytes(len(data))
     memory.advance(1)
     assert [type(answer) for answer in client.answers()] == [FetchResponse, ApiVersionsResponse]
+
+
+def test_large_frames_wait_for_room_and_come_in_turn(memory: MemoryBroker) -> None:
+    """queued.max.request.bytes: what all connections are reading together."""
+    buffers = FrameBuffers(max_bytes=300_000)
+    first, second, third = [memory.client(buffers=buffers) for _ in range(3)]
+    first.touch("t")
+    frames = [client.frame(produce("t", batch(bytes(200_000))), 9) for client in (first, second, third)]
+    for client, frame in zip((first, second, third), frames, strict=True):
+        client.feed(frame[:100_000])
+    assert [client.connection.wants_data for client in (first, second, third)] == [True, False, False]
+    first.feed(frames[0][100_000:])
+    assert len(first.answers()) == 1
+    assert [client.connection.wants_data for client in (second, third)] == [True, False]
+    assert second.outputs == 1
+    second.connection.close()
+    assert third.connection.wants_data
+    third.feed(frames[2][100_000:])
+    assert len(third.answers()) == 1
+    assert buffers.reserved_bytes == 0
+
+
+def test_one_frame_is_let_in_whatever_the_limit(memory: MemoryBroker) -> None:
+    client = memory.client(buffers=FrameBuffers(max_bytes=0))
+    client.touch("t")
+    frame = client.frame(produce("t", batch(bytes(200_000))), 9)
+    client.feed(frame[:100_000])
+    assert client.connection.wants_data
+    client.feed(frame[100_000:])
+    assert len(client.answers()) == 1
+
+
+def test_a_partial_frame_is_not_copied_again_for_each_read(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    frame = client.frame(produce("t", batch(bytes(200_000))), 9)
+    client.feed(frame[:100_000])
+    buffer = client.connection._buffer
+    client.connection.drained(memory.clock.now)
+    assert client.connection._buffer is buffer
