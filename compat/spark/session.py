@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 POM = Path(__file__).resolve().parent / "pom.xml"
 
 
-def session(name: str = "compat", **settings: str) -> SparkSession:
+def spark_session(name: str = "compat", **settings: str) -> SparkSession:
     """Start (or take up) the session of this process. Dots of further settings are written as two underscores."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

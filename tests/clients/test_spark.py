@@ -1,0 +1,336 @@
+"""PySpark 4.0.0 with its Kafka connector: batch and stream, read and write, restart from a checkpoint.
+
+What Spark wrote is checked with confluent-kafka, and what it reads was written by confluent-kafka, so that no fault of
+one direction can hide one of the other.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.servers import Server
+
+pytest.importorskip("pyspark")
+confluent_kafka = pytest.importorskip("confluent_kafka")
+from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+
+from compat.jars import JarsUnavailableError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),
+]
+EPOCH = 1_700_000_000_000
+PATIENCE_S = 90.0
+Name = Callable[..., str]
+Create = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """One Spark session for the module."""
+    from compat.spark.session import spark_session
+
+    try:
+        started = spark_session("tests")
+    except JarsUnavailableError as error:
+        pytest.skip(str(error))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def create(broker: Server, topic_name: Name) -> Create:
+    """A factory of topics: `create(partitions=1) -> name`."""
+
+    def create_topic(partitions: int = 1, name: str | None = None) -> str:
+        topic = name or topic_name()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+        return topic
+
+    return create_topic
+
+
+def produce(broker: Server, topic: str, numbers: range, partitions: int = 1) -> None:
+    """Number n goes to partition n % partitions, with key, header and a timestamp n seconds after EPOCH."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "lz4"})
+    for n in numbers:
+        producer.produce(
+            topic, b"%d" % n, key=b"key-%d" % n, partition=n % partitions, timestamp=EPOCH + 1000 * n,
+            headers=[("n", b"%d" % n)],
+        )  # fmt: skip
+    assert producer.flush(30) == 0
+
+
+def consume(broker: Server, topic: str, count: int) -> list[Any]:
+    """`count` records of all partitions, by confluent-kafka."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "check", "auto.offset.reset": "earliest",
+         "enable.auto.commit": False}
+    )  # fmt: skip
+    try:
+        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        messages: list[Any] = []
+        deadline = time.monotonic() + 30
+        while len(messages) < count and time.monotonic() < deadline:
+            messages += [m for m in consumer.consume(500, 0.3) if m.error() is None]
+        return messages
+    finally:
+        consumer.close()
+
+
+def source(reader: Any, broker: Server, **options: object) -> Any:
+    """A Kafka source of a DataFrameReader or DataStreamReader."""
+    reader = reader.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    return reader.options(**{key.replace("__", "."): value for key, value in options.items()}).load()
+
+
+def numbers(frame: Any) -> list[int]:
+    """The values of a frame as sorted numbers."""
+    return sorted(int(row[0]) for row in frame.selectExpr("CAST(value AS STRING)").collect())
+
+
+def test_batch_read_gives_every_column(spark, broker, create) -> None:
+    topic = create(2)
+    produce(broker, topic, range(20), 2)
+    rows = source(spark.read, broker, subscribe=topic, includeHeaders="true").orderBy("timestamp").collect()
+    assert [bytes(row.value) for row in rows] == [b"%d" % n for n in range(20)]
+    assert [bytes(row.key) for row in rows] == [b"key-%d" % n for n in range(20)]
+    assert [(row.topic, row.partition, row.offset) for row in rows] == [(topic, n % 2, n // 2) for n in range(20)]
+    assert [[(h.key, bytes(h.value)) for h in row.headers] for row in rows] == [[("n", b"%d" % n)] for n in range(20)]
+    assert {row.timestampType for row in rows} == {0}
+
+
+def test_batch_read_by_offsets(spark, broker, create) -> None:
+    topic = create(2)
+    produce(broker, topic, range(100), 2)
+    frame = source(
+        spark.read,
+        broker,
+        subscribe=topic,
+        startingOffsets=json.dumps({topic: {"0": 10, "1": -2}}),
+        endingOffsets=json.dumps({topic: {"0": 20, "1": -1}}),
+    )
+    assert numbers(frame) == sorted([*range(20, 40, 2), *range(1, 100, 2)])
+
+
+def test_batch_read_by_timestamps(spark, broker, create) -> None:
+    topic = create(2)
+    produce(broker, topic, range(100), 2)
+    frame = source(
+        spark.read,
+        broker,
+        subscribe=topic,
+        startingOffsetsByTimestamp=json.dumps({topic: {"0": EPOCH + 30_000, "1": EPOCH + 30_000}}),
+        endingOffsetsByTimestamp=json.dumps({topic: {"0": EPOCH + 40_000, "1": EPOCH + 500_000}}),
+    )
+    assert numbers(frame) == sorted([*range(30, 40, 2), *range(31, 100, 2)])
+    assert numbers(source(spark.read, broker, subscribe=topic, startingTimestamp=str(EPOCH + 95_500))) == [
+        96,
+        97,
+        98,
+        99,
+    ]
+
+
+def test_batch_read_of_assigned_partitions(spark, broker, create) -> None:
+    topic = create(3)
+    produce(broker, topic, range(30), 3)
+    assert numbers(source(spark.read, broker, assign=json.dumps({topic: [2]}))) == list(range(2, 30, 3))
+
+
+def test_batch_read_of_a_big_topic_is_whole(spark, broker, create) -> None:
+    topic = create(4)
+    produce(broker, topic, range(40_000), 4)
+    frame = source(spark.read, broker, subscribe=topic, minPartitions="8")
+    assert frame.count() == 40_000
+    assert frame.selectExpr("CAST(value AS STRING)").distinct().count() == 40_000
+
+
+def test_batch_write_with_keys_headers_and_partition_column(spark, broker, create) -> None:
+    topic = create(3)
+    frame = spark.range(300).selectExpr(
+        "CAST(CONCAT('key-', id) AS BINARY) AS key",
+        "CAST(CAST(id AS STRING) AS BINARY) AS value",
+        "array(struct('n' AS key, CAST(CAST(id AS STRING) AS BINARY) AS value)) AS headers",
+        "CAST(id % 3 AS INT) AS partition",
+        f"'{topic}' AS topic",
+    )
+    writer = frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer.option("includeHeaders", "true").option("kafka.compression.type", "zstd").save()
+    messages = consume(broker, topic, 300)
+    found = {int(m.value()): (m.key(), m.headers(), m.partition()) for m in messages}
+    assert len(messages) == 300
+    assert found == {n: (b"key-%d" % n, [("n", b"%d" % n)], n % 3) for n in range(300)}
+
+
+def test_sink_creates_its_topic(spark, broker, topic) -> None:
+    frame = spark.range(50).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS value")
+    frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).option("topic", topic).save()
+    assert sorted(int(m.value()) for m in consume(broker, topic, 50)) == list(range(50))
+
+
+def run_available(frame: Any, out: Path, checkpoint: Path) -> None:
+    """Process all that is there into a parquet folder, and end."""
+    query = (
+        frame.selectExpr("CAST(value AS STRING)", "partition", "offset")
+        .writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE_S), "the stream did not end in time"
+
+
+def test_stream_restarts_from_its_checkpoint_losing_and_repeating_nothing(spark, broker, create, tmp_path) -> None:
+    topic = create(3)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    for part in range(3):
+        produce(broker, topic, range(part * 200, part * 200 + 200), 3)
+        stream = source(
+            spark.readStream, broker, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="70"
+        )
+        run_available(stream, out, checkpoint)
+    read = spark.read.parquet(str(out))
+    assert sorted(int(row.value) for row in read.collect()) == list(range(600))
+    assert read.select("partition", "offset").distinct().count() == 600
+
+
+def test_stream_stopped_in_the_middle_goes_on_where_it_was(spark, broker, create, tmp_path) -> None:
+    topic = create(2)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    produce(broker, topic, range(400), 2)
+
+    def stream() -> Any:
+        return source(spark.readStream, broker, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="40")
+
+    query = (
+        stream()
+        .selectExpr("CAST(value AS STRING)", "partition", "offset")
+        .writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(checkpoint))
+        .start()
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while len(query.recentProgress) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    query.stop()
+    produce(broker, topic, range(400, 500), 2)
+    run_available(stream(), out, checkpoint)
+    assert sorted(int(row.value) for row in spark.read.parquet(str(out)).collect()) == list(range(500))
+
+
+def test_stream_survives_a_restart_of_the_broker(spark, start_broker, topic_name, tmp_path) -> None:
+    server, topic = start_broker(), topic_name()
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    produce(server, topic, range(100), 2)
+    query = (
+        source(spark.readStream, server, subscribe=topic, startingOffsets="earliest")
+        .selectExpr("CAST(value AS STRING)", "partition", "offset")
+        .writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(checkpoint))
+        .start()
+    )
+    query.processAllAvailable()
+    server.kill9()
+    server.restart()
+    produce(server, topic, range(100, 200), 2)
+    query.processAllAvailable()
+    query.stop()
+    assert sorted(int(row.value) for row in spark.read.parquet(str(out)).collect()) == list(range(200))
+
+
+def test_stream_from_topic_to_topic(spark, broker, create, tmp_path) -> None:
+    origin, target = create(2), create(2)
+    produce(broker, origin, range(200), 2)
+    query = (
+        source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest", includeHeaders="true")
+        .select("key", "value", "headers")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("topic", target)
+        .option("includeHeaders", "true")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE_S)
+    messages = consume(broker, target, 200)
+    assert sorted(int(m.value()) for m in messages) == list(range(200))
+    assert all(m.headers() == [("n", m.value())] for m in messages)
+
+
+def test_subscribe_pattern_reads_all_topics_that_match(spark, broker, create, topic_name, tmp_path) -> None:
+    stem = topic_name("pattern")
+    first, second = create(1, f"{stem}-a"), create(2, f"{stem}-b")
+    produce(broker, first, range(10))
+    produce(broker, second, range(10, 30), 2)
+    assert numbers(source(spark.read, broker, subscribePattern=f"{stem}-.*")) == list(range(30))
+
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    for step in (30, 40):
+        third = f"{stem}-c{step}"
+        create(1, third)
+        produce(broker, third, range(step, step + 10))
+        stream = source(spark.readStream, broker, subscribePattern=f"{stem}-.*", startingOffsets="earliest")
+        run_available(stream, out, checkpoint)
+    assert sorted(int(row.value) for row in spark.read.parquet(str(out)).collect()) == list(range(50))
+
+
+def test_deprecated_offset_fetching_uses_a_group(spark, broker, create) -> None:
+    topic = create(2)
+    produce(broker, topic, range(40), 2)
+    key = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    spark.conf.set(key, "true")
+    try:
+        assert numbers(source(spark.read, broker, subscribe=topic)) == list(range(40))
+    finally:
+        spark.conf.unset(key)
+
+
+def test_read_committed_source_reads_plain_records(spark, broker, create) -> None:
+    topic = create(2)
+    produce(broker, topic, range(40), 2)
+    frame = source(spark.read, broker, subscribe=topic, kafka__isolation__level="read_committed")
+    assert numbers(frame) == list(range(40))
+
+
+def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
+    """A stream whose next offset is gone fails, unless it is told to go on."""
+    topic = create(1)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    produce(broker, topic, range(10))
+
+    def stream(fail: str) -> Any:
+        return source(spark.readStream, broker, subscribe=topic, startingOffsets="earliest", failOnDataLoss=fail)
+
+    run_available(stream("true"), out, checkpoint)
+    produce(broker, topic, range(10, 30))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 20)]).values()
+    assert deleted.result(20).low_watermark == 20
+    from pyspark.errors import StreamingQueryException
+
+    with pytest.raises(StreamingQueryException):
+        run_available(stream("true"), out, checkpoint)
+    run_available(stream("false"), out, checkpoint)
+    found = sorted(int(row.value) for row in spark.read.parquet(str(out)).collect())
+    assert found == [*range(10), *range(20, 30)]
