@@ -244,7 +244,7 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(api._handlers, request_class.api_key, handler)
         monkeypatch.setattr(
             api, "_routes", {}
-        )  # routes made meanwhile hold the failing handler: none outlives the test
+        )  # what is routed now must not outlive the test
 
     return install
 
