@@ -131,9 +131,6 @@ class Timers:
         del self._deadlines[key]
         return key
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._deadlines
-
     def __len__(self) -> int:
         return len(self._deadlines)
 

@@ -22,8 +22,6 @@ from wire.messages.offsets import (
 from wire.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from coord.machine import CoordinatorRecord, Moment
     from wire.messages.offsets import (
         OffsetCommitRequest,
@@ -65,10 +63,6 @@ class OffsetStore:
         """All offsets of a group by topic and partition; not to be changed."""
         return self._groups.get(group_id, {})
 
-    def has_any(self, group_id: str) -> bool:
-        """Whether the group has committed anything."""
-        return group_id in self._groups
-
     def put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         """An offset is in the log."""
         partitions = self._groups.setdefault(group_id, {}).setdefault(topic, {})
@@ -108,12 +102,6 @@ class OffsetStore:
             for group_id, topics in self._groups.items()
             for partition in topics.get(topic, ())
         ]
-
-    def __iter__(self) -> Iterator[tuple[str, str, int, CommittedOffset]]:
-        for group_id, topics in self._groups.items():
-            for topic, partitions in topics.items():
-                for partition, committed in partitions.items():
-                    yield group_id, topic, partition, committed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OffsetStore) and self._groups == other._groups
