@@ -64,7 +64,7 @@ def configuration() -> str:
         _table(("key", "dev", "kafka"), [(f"`{name}`", value, _kafka_default(name)) for name, value in _dev()]),
         "Under `dev` these are never more than the one broker there is, even when set: "
         + ", ".join(f"`{name}`" for name in sorted(profiles.CLAMPED_IN_DEV))
-        + ".",
+        + ". Nor is the replication factor that a client asks for when it creates a topic.",
     ]
     if OWN_KEYS:
         parts += ["## Keys of Barnabas' own", _key_table(OWN_KEYS.values())]

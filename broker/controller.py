@@ -154,7 +154,9 @@ class Controller:
         from coord.cluster.topic_changes import TopicDefaults
 
         config = self._broker.config
-        return TopicDefaults(config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR])
+        return TopicDefaults(
+            config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR], clamps_replicas=config.profile == "dev"
+        )
 
     def auto_create_topic(self, name: str) -> None:
         """Create a topic because someone asked for it; one that is there already is fine. KafkaError says why not."""

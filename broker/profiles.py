@@ -3,7 +3,7 @@
 `dev` makes sense of a single node; `kafka` keeps Kafka's defaults to the letter. A profile's values are
 weaker than everything that a user sets and stronger than Kafka's defaults. `CLAMPED_IN_DEV` are the numbers
 that cannot exceed the brokers there are: under `dev` even a value that was set is cut down, with a warning,
-so that a configuration written for three brokers works on one.
+so that a configuration written for three brokers works on one. So is the replication factor that CreateTopics asks for.
 """
 
 from __future__ import annotations

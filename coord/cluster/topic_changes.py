@@ -40,11 +40,13 @@ NO_TOPIC_ID: Final = Uuid(16)
 class TopicDefaults:
     """What topics get that ask for nothing in particular."""
 
-    __slots__ = ("num_partitions", "replication_factor")
+    __slots__ = ("clamps_replicas", "num_partitions", "replication_factor")
 
-    def __init__(self, num_partitions: int, replication_factor: int) -> None:
+    def __init__(self, num_partitions: int, replication_factor: int, *, clamps_replicas: bool = False) -> None:
+        """`clamps_replicas` cuts a replication factor down to the brokers there are, instead of refusing it."""
         self.num_partitions = num_partitions
         self.replication_factor = replication_factor
+        self.clamps_replicas = clamps_replicas
 
 
 class TopicChanges:
@@ -135,6 +137,8 @@ class TopicChanges:
         factor = topic.replication_factor
         if factor == USE_DEFAULT:
             factor = self._defaults.replication_factor
+        if self._defaults.clamps_replicas:
+            factor = min(factor, max(1, len(self._image.live_brokers())))
         if partitions > MAX_PARTITIONS_PER_REQUEST:
             self._count(partitions)
         return self._place(partitions, factor, len(self._image.topics))

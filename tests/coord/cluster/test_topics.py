@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coord.cluster.topic_changes import TopicDefaults
 from tests.coord.cluster.worlds import World
 from wire.errors import ErrorCode
 from wire.messages.topics import (
@@ -13,6 +14,7 @@ from wire.messages.topics import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
+    CreateTopicsRequest,
     DeleteTopicState,
 )
 
@@ -124,6 +126,15 @@ def test_too_few_brokers_are_told_as_kafka_tells_it(world: World) -> None:
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
         "only 1 broker(s) are registered."
     )
+
+
+def test_a_replication_factor_may_be_cut_down_to_the_brokers_there_are() -> None:
+    """The dev profile: what was written for three brokers works on one."""
+    world = World(brokers=2)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=3)])
+    (result,) = world.commit(world.controller.create_topics(request, TopicDefaults(1, 1, clamps_replicas=True))).topics
+    assert (result.error_code, result.replication_factor) == (0, 2)
+    assert len(world.image.topics["orders"].partitions[0].replicas) == 2
 
 
 def test_a_request_for_very_many_partitions_is_refused(world: World) -> None:
