@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from broker.api import Route, route_for
 from broker.context import RequestContext
+from broker.frame_buffers import FIRST_BUFFER_BYTES, FrameBuffers
 from broker.pending import Pending
 from wire.api_keys import ApiKey
 from wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -39,69 +40,12 @@ SMALL_SLICE_BYTES = 16 * 1024
 """File slices below this are read into the response; from here on they are sent by the kernel."""
 OUT_LIMIT_BYTES = 2 * 1024 * 1024
 """Requests wait while this much of earlier answers has not been sent."""
-FIRST_BUFFER_BYTES = 64 * 1024
 
 _MIN_FRAME_BYTES = 4
 _SIZE = Struct(">i")
 _HEAD = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _ANSWER = Struct(">ii")  # size, correlation id
 _FLEXIBLE_ANSWER = Struct(">iib")
-
-
-class FrameBuffers:
-    """Buffers of large frames, kept for the next one: a megabyte freshly mapped costs more than reading into it.
-
-    It also keeps count of the bytes that all frames under way will need (queued.max.request.bytes): a connection whose
-    frame does not fit is not read until others have done with theirs. One frame is always let in.
-    """
-
-    __slots__ = ("_free", "_free_bytes", "_waiting", "kept_bytes", "max_bytes", "reserved_bytes")
-
-    def __init__(self, max_bytes: int = -1, kept_bytes: int = 8 * 1024 * 1024) -> None:
-        """`max_bytes` is what frames under way may take together, -1 for no limit; `kept_bytes` is kept for reuse."""
-        self._free: list[bytearray] = []
-        self._free_bytes = 0
-        self._waiting: deque[Connection] = deque()
-        self.max_bytes = max_bytes
-        self.kept_bytes = kept_bytes
-        self.reserved_bytes = 0
-
-    def reserve(self, connection: Connection, size: int) -> bool:
-        """Room for a frame of `size` bytes; without it the connection is told by `admit` once there is."""
-        if self.max_bytes >= 0 and self.reserved_bytes and self.reserved_bytes + size > self.max_bytes:
-            self._waiting.append(connection)
-            return False
-        self.reserved_bytes += size
-        return True
-
-    def release(self, size: int) -> None:
-        """A frame is done with: those that wait for room may come."""
-        self.reserved_bytes -= size
-        while self._waiting:
-            connection = self._waiting[0]
-            if not connection.is_closed:
-                if self.reserved_bytes and self.reserved_bytes + connection.frame_bytes > self.max_bytes:
-                    return
-                self.reserved_bytes += connection.frame_bytes
-                connection.admit()
-            self._waiting.popleft()
-
-    def take(self, wanted: int) -> bytearray:
-        """A buffer, perhaps smaller than `wanted`: the caller grows it as bytes arrive."""
-        free = self._free
-        for index in range(len(free) - 1, -1, -1):
-            if len(free[index]) >= wanted:
-                buffer = free.pop(index)
-                self._free_bytes -= len(buffer)
-                return buffer
-        return bytearray(min(wanted, FIRST_BUFFER_BYTES))
-
-    def give_back(self, buffer: bytearray) -> None:
-        """Keep `buffer` for another frame if there is room; nobody may hold a view of it."""
-        size = len(buffer)
-        if size > FIRST_BUFFER_BYTES and self._free_bytes + size <= self.kept_bytes:
-            self._free.append(buffer)
-            self._free_bytes += size
 
 
 class Connection:
@@ -209,6 +153,8 @@ class Connection:
     def receive(self, data: memoryview, now: float) -> None:
         """Bytes that came in; `data` is the transport's and is not kept."""
         self.now = now
+        if self.is_closing:
+            return
         if self._buffer is None:
             if self.is_held:
                 self._store(data)
@@ -222,7 +168,9 @@ class Connection:
     def drained(self, now: float) -> None:
         """Everything in `out` has been sent: requests that were held may go on."""
         self.now = now
-        if self._buffer is not None and 0 < self._frame_end <= self._filled and not self.is_held:
+        if self._buffer is None or self.is_held or self.is_closing:
+            return
+        if 0 < self._frame_end <= self._filled:
             self._release_buffer()
 
     def admit(self) -> None:

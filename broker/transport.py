@@ -7,23 +7,22 @@ While there is traffic the task lingers: it waits for the next event itself for 
 through trio for each costs more than most requests do. Nothing that a connection does can reach another: whatever its
 code raises closes it alone.
 
-Sending: chunks in memory go out together by `sendmsg`; a file slice goes by `sendfile`, what precedes it marked
-MSG_MORE; at most about a megabyte a turn for each connection. Interest in writing exists only while a socket's buffer
-is full.
+How answers leave is in `broker.channel`. Interest in writing exists only while a socket's buffer is full.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import os
 import socket
 import sys
 from typing import TYPE_CHECKING
 
 import trio
 
-from broker.connection import Connection, FrameBuffers
+from broker.channel import TURN_BYTES, Channel
+from broker.connection import Connection
+from broker.frame_buffers import FrameBuffers
 from broker.poller import READ, WRITE, make_poller
 from wire.errors import ProtocolError
 
@@ -33,17 +32,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.SocketServer")
 
 SCRATCH_BYTES = 256 * 1024
-TURN_BYTES = 1024 * 1024
-"""What one connection may read or send before the others have their turn."""
-MAX_CHUNKS = 64
 ACCEPT_BATCH = 64
 NO_DESCRIPTORS_PAUSE_S = 0.1
-
 LINGER_S = 0.001
 """How long the reactor waits for the next event by itself before it leaves the thread to the other tasks."""
 TURNS_A_CHECKPOINT = 32
 
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -78,20 +72,6 @@ class Listener:
         self.socket = listening
 
 
-class Channel:
-    """One accepted socket with its connection."""
-
-    __slots__ = ("connection", "fd", "interest", "is_queued", "slice_sent", "socket")
-
-    def __init__(self, accepted: socket.socket, connection: Connection) -> None:
-        self.socket = accepted
-        self.fd = accepted.fileno()
-        self.connection = connection
-        self.interest = READ
-        self.is_queued = False
-        self.slice_sent = 0  # bytes of the file slice at the head of `out` that have left
-
-
 class Reactor:
     """Serves listeners and their connections until cancelled."""
 
@@ -107,6 +87,7 @@ class Reactor:
         self._to_flush: list[Channel] = []
         self._in_turn = False
         self._accepting = True
+        self._is_pausing = False
         self._closed: trio.Event | None = None
 
     @property
@@ -165,6 +146,8 @@ class Reactor:
     # -- accepting
 
     def _accept(self, listener: Listener) -> None:
+        if self._is_pausing:
+            return
         for _ in range(ACCEPT_BATCH):
             try:
                 accepted, peer = listener.socket.accept()
@@ -211,11 +194,13 @@ class Reactor:
     def _pause_accepting(self, error: OSError) -> None:
         """Out of file descriptors: leave the queue to the kernel for a moment, so as not to spin."""
         logger.warning("Cannot accept connections for now: %s", error.strerror)
+        self._is_pausing = True
         for listener in self._listeners:
             self._poller.unregister(listener.socket.fileno())
         self._broker.timers.at(self._broker.now() + NO_DESCRIPTORS_PAUSE_S, self._resume_accepting)
 
     def _resume_accepting(self) -> None:
+        self._is_pausing = False
         if self._accepting:
             for listener in self._listeners:
                 self._poller.register(listener.socket.fileno(), READ, listener)
@@ -261,7 +246,10 @@ class Reactor:
         connection = channel.connection
         logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
         connection.is_closing = True
-        self._flush(channel, self._broker.now())  # answers to the good requests before it
+        try:
+            channel.flush(self._broker.now())  # answers to the good requests before it
+        except Exception:
+            logger.debug("What was left for %s:%d is lost", connection.peer_host, connection.peer_port, exc_info=True)
         self._close(channel)
 
     # -- sending
@@ -288,7 +276,7 @@ class Reactor:
                 if channel.connection.is_closed:
                     continue
                 try:
-                    self._flush(channel, now)
+                    channel.flush(now)
                     self._settle(channel)
                 except ProtocolError as error:
                     self._refuse(channel, error)
@@ -298,71 +286,6 @@ class Reactor:
                     logger.exception("The connection from %s failed", channel.connection.peer_host)
                     self._close(channel)
             self._broker.after_turn()
-
-    def _flush(self, channel: Channel, now: float) -> None:
-        """Send what the socket takes, at most about TURN_BYTES; go on with requests that waited for it."""
-        connection = channel.connection
-        budget = TURN_BYTES
-        while connection.out and budget > 0:
-            try:
-                sent = self._send_some(channel)
-            except BlockingIOError:
-                return
-            budget -= sent
-            connection.out_bytes -= sent
-        if not connection.out:
-            connection.drained(now)
-            if connection.out:
-                self._queue(channel)
-
-    def _send_some(self, channel: Channel) -> int:
-        """One system call's worth of `out`; BlockingIOError when the socket takes nothing."""
-        out = channel.connection.out
-        head = out[0]
-        if not isinstance(head, (bytes, memoryview)):
-            return self._send_slice(channel)
-        if len(out) == 1:
-            sent = channel.socket.send(head)
-            if sent == len(head):
-                out.popleft()
-            else:
-                out[0] = memoryview(head)[sent:]
-            return sent
-        chunks: list[bytes | memoryview] = []
-        flags = 0
-        for chunk in out:
-            if len(chunks) == MAX_CHUNKS:
-                break
-            if not isinstance(chunk, (bytes, memoryview)):
-                flags = _MSG_MORE
-                break
-            chunks.append(chunk)
-        sent = channel.socket.sendmsg(chunks, (), flags)
-        left = sent
-        while left:
-            size = len(chunks[0])
-            if left < size:
-                out[0] = memoryview(out[0])[left:]  # type: ignore[arg-type]
-                break
-            left -= size
-            out.popleft()
-            del chunks[0]
-        return sent
-
-    def _send_slice(self, channel: Channel) -> int:
-        out = channel.connection.out
-        piece = out[0]
-        offset = piece.offset + channel.slice_sent  # type: ignore[union-attr]
-        wanted = len(piece) - channel.slice_sent
-        sent = os.sendfile(channel.fd, piece.file.fd, offset, min(wanted, TURN_BYTES))  # type: ignore[union-attr]
-        if not sent:
-            raise OSError(errno.EIO, "the log file ended before the slice that was promised")
-        if sent == wanted:
-            out.popleft()
-            channel.slice_sent = 0
-        else:
-            channel.slice_sent += sent
-        return sent
 
     def _settle(self, channel: Channel) -> None:
         """Ask the selector for what the channel needs now; close it if it is finished."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
 
-from broker.connection import Connection, FrameBuffers
+from broker.connection import Connection
 from broker.context import Broker
+from broker.frame_buffers import FrameBuffers
 from broker.listeners import Endpoint
 from broker.server import open_broker
 from broker.server_config import load

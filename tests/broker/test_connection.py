@@ -9,7 +9,8 @@ import struct
 import pytest
 
 from broker import api
-from broker.connection import OUT_LIMIT_BYTES, FrameBuffers
+from broker.connection import OUT_LIMIT_BYTES
+from broker.frame_buffers import FrameBuffers
 from broker.pending import Pending
 from tests.broker.memory_broker import Client, MemoryBroker, batch
 from wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -242,9 +243,7 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
         api.route_for(request_class.api_key, request_class.max_version)
         handler = (failing(error), api._handlers[request_class.api_key][1])
         monkeypatch.setitem(api._handlers, request_class.api_key, handler)
-        monkeypatch.setattr(
-            api, "_routes", {}
-        )  # what is routed now must not outlive the test
+        monkeypatch.setattr(api, "_routes", {})  # what is routed now must not outlive the test
 
     return install
 

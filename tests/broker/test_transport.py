@@ -411,3 +411,31 @@ async def test_the_address_dialled_is_the_address_advertised(tmp_path: Path) -> 
         answer = await (await loopback.dial()).ask(MetadataRequest(topics=[]), 12)
         assert isinstance(answer, MetadataResponse)
         assert [(broker.host, broker.port) for broker in answer.brokers] == [loopback.address]
+
+
+@pytest.mark.trio
+async def test_requests_that_waited_for_a_full_turn_of_answers_go_on(tmp_path: Path) -> None:
+    """Answers of exactly what a turn may send must not leave the requests behind them waiting for ever."""
+    async with serving(tmp_path) as loopback:
+        peer = await loopback.dial()
+        await make_topic(peer, "t")
+        for _ in range(3):
+            await peer.ask(produce("t", batch(bytes(1_040_000))), 9)
+        await peer.send(*[(fetch("t", 0), 11)] * 3, (ASK, 3))
+        for _ in range(3):
+            await peer.receive(FetchResponse, 11)
+        await peer.receive(ApiVersionsResponse, 3)
+
+
+@pytest.mark.trio
+async def test_two_listeners_out_of_descriptors_pause_together(tmp_path: Path) -> None:
+    async with serving(tmp_path) as loopback:
+        second = bind("127.0.0.1", 0, 50)
+        loopback.reactor.listen(Listener("SECOND", second))
+        error = OSError(errno.EMFILE, "Too many open files")
+        for listener in loopback.reactor._listeners:
+            if not loopback.reactor._is_pausing:
+                loopback.reactor._pause_accepting(error)
+            loopback.reactor._accept(listener)
+        peer = await loopback.dial()
+        assert isinstance(await peer.ask(ASK, 3), ApiVersionsResponse)
