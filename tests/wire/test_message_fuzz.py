@@ -166,7 +166,7 @@ def peak_bytes(one: Vector, data: bytes) -> int:
 
 def test_huge_count_anywhere_allocates_nothing() -> None:
     """Architecture 2.9: a count is checked against the bytes left before anything is allocated."""
-    chosen = vectors()[:: 1 if EXAMPLES else 23]
+    chosen = vectors()[:: 7 if EXAMPLES else 23]  # tracing memory is slow
     for one in chosen:
         read(one.message_class, one.version, one.data)  # compiles
     tracemalloc.start()
