@@ -20,6 +20,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  #
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
 Name = Callable[..., str]
 
 
@@ -99,7 +100,7 @@ def test_records_come_back_whole_in_every_codec(codec, broker, topic) -> None:
         await clients.create(topic)
         producer = await clients.producer(compression_type=codec, acks="all", linger_ms=5)
         futures = [
-            await producer.send(topic, value, key=key, headers=list(headers), timestamp_ms=1_700_000_000_000 + n)
+            await producer.send(topic, value, key=key, headers=list(headers), timestamp_ms=EPOCH + n)
             for n, (key, value, headers) in enumerate(sent)
         ]
         await producer.flush()
@@ -107,7 +108,7 @@ def test_records_come_back_whole_in_every_codec(codec, broker, topic) -> None:
         records = await read(await clients.consumer(topic, check_crcs=True), 200)
         assert [(r.key, r.value, r.headers) for r in records] == sent
         assert [r.offset for r in records] == list(range(200))
-        assert [r.timestamp for r in records] == [1_700_000_000_000 + n for n in range(200)]
+        assert [r.timestamp for r in records] == [EPOCH + n for n in range(200)]
 
     run(broker, scenario)
 
@@ -157,13 +158,13 @@ def test_offsets_are_found_by_timestamp_and_seek_works(broker, topic) -> None:
         await clients.create(topic)
         producer = await clients.producer()
         for n in range(50):
-            await producer.send(topic, b"%d" % n, timestamp_ms=1_700_000_000_000 + 1000 * n)
+            await producer.send(topic, b"%d" % n, timestamp_ms=EPOCH + 1000 * n)
         await producer.flush()
         consumer = await clients.consumer(topic)
         partition = TopicPartition(topic, 0)
-        found = (await consumer.offsets_for_times({partition: 1_700_000_021_500}))[partition]
-        assert (found.offset, found.timestamp) == (22, 1_700_000_022_000)
-        assert (await consumer.offsets_for_times({partition: 1_800_000_000_000}))[partition] is None
+        found = (await consumer.offsets_for_times({partition: EPOCH + 21_500}))[partition]
+        assert (found.offset, found.timestamp) == (22, EPOCH + 22_000)
+        assert (await consumer.offsets_for_times({partition: EPOCH + 10**9}))[partition] is None
         assert await consumer.beginning_offsets([partition]) == {partition: 0}
         assert await consumer.end_offsets([partition]) == {partition: 50}
         consumer.seek(partition, 45)

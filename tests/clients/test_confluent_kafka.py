@@ -40,6 +40,7 @@ from confluent_kafka.admin import (  # noqa: E402
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
 Name = Callable[..., str]
 
 
@@ -138,14 +139,14 @@ def test_records_come_back_whole_in_every_codec(codec, broker, create, consumer)
     ]
     produced = Produced(broker.bootstrap, compression_type=codec, acks="all")
     for n, (key, value, headers) in enumerate(sent):
-        produced.send(topic, value, key=key, headers=headers, timestamp=1_700_000_000_000 + n)
+        produced.send(topic, value, key=key, headers=headers, timestamp=EPOCH + n)
     produced.flush()
     assert [message.offset() for message in produced.delivered] == list(range(500))
 
     messages = read_from(consumer(check_crcs=True), topic, 500)
     assert [(m.key(), m.value(), m.headers()) for m in messages] == sent
     assert [m.offset() for m in messages] == list(range(500))
-    assert [m.timestamp() for m in messages] == [(TIMESTAMP_CREATE_TIME, 1_700_000_000_000 + n) for n in range(500)]
+    assert [m.timestamp() for m in messages] == [(TIMESTAMP_CREATE_TIME, EPOCH + n) for n in range(500)]
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
@@ -230,7 +231,7 @@ def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
     topic = create()
     produced = Produced(broker.bootstrap)
     for n in range(100):
-        produced.send(topic, b"%d" % n, timestamp=1_700_000_000_000 + 1000 * n)
+        produced.send(topic, b"%d" % n, timestamp=EPOCH + 1000 * n)
     produced.flush()
     one = consumer()
 
@@ -238,10 +239,10 @@ def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
         (found,) = one.offsets_for_times([TopicPartition(topic, 0, timestamp)], timeout=20)
         return int(found.offset)
 
-    assert offset_at(1_700_000_000_000) == 0
-    assert offset_at(1_700_000_041_500) == 42
-    assert offset_at(1_700_000_042_000) == 42
-    assert offset_at(1_800_000_000_000) == OFFSET_END
+    assert offset_at(EPOCH) == 0
+    assert offset_at(EPOCH + 41_500) == 42
+    assert offset_at(EPOCH + 42_000) == 42
+    assert offset_at(EPOCH + 10**9) == OFFSET_END
     assert one.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (0, 100)
 
 
@@ -472,7 +473,7 @@ def test_admin_deletes_records(broker, admin, create, consumer) -> None:
 def test_admin_lists_offsets(broker, admin, create) -> None:
     topic = create()
     produced = Produced(broker.bootstrap)
-    for n, timestamp in enumerate([1_700_000_000_000, 1_700_000_005_000, 1_700_000_001_000]):
+    for n, timestamp in enumerate([EPOCH, EPOCH + 5_000, EPOCH + 1_000]):
         produced.send(topic, b"%d" % n, timestamp=timestamp)
         produced.flush()
 
@@ -483,7 +484,7 @@ def test_admin_lists_offsets(broker, admin, create) -> None:
     assert offset(OffsetSpec.earliest()) == 0
     assert offset(OffsetSpec.latest()) == 3
     assert offset(OffsetSpec.max_timestamp()) == 1
-    assert offset(OffsetSpec.for_timestamp(1_700_000_000_500)) == 1
+    assert offset(OffsetSpec.for_timestamp(EPOCH + 500)) == 1
 
 
 def test_admin_lists_describes_and_deletes_groups(broker, admin, create, consumer, topic_name) -> None:

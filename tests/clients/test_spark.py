@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),
 ]
-EPOCH = 1_700_000_000_000
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
 PATIENCE_S = 90.0
 Name = Callable[..., str]
 Create = Callable[..., str]

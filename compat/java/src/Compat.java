@@ -61,7 +61,7 @@ public final class Compat {
     }
 
     private static final Duration PATIENCE = Duration.ofSeconds(45);
-    private static final long EPOCH = 1_700_000_000_000L;
+    private static final long EPOCH = System.currentTimeMillis() / 1000 * 1000 - 86_400_000; // younger than Kafka's retention
 
     private final String bootstrap;
     private final Admin admin;
