@@ -92,9 +92,8 @@ def open_log(
         "t",
         0,
         config or small_config(),
-        topic_id=TOPIC_ID,
         now_ms=10_000,
-        **options,  # type: ignore[arg-type]
+        **{"topic_id": TOPIC_ID} | options,  # type: ignore[arg-type]
     )
 
 

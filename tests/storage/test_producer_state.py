@@ -243,17 +243,17 @@ def test_any_stop_gives_the_state_of_a_full_replay(
 
 
 def test_snapshot_of_a_past_that_was_cut_off_is_not_used(tmp_path: Path) -> None:
-    """I7: other batches now have the offsets that it was about."""
-    log = open_log(tmp_path, small_config(segment_bytes=300))
+    """I7: other batches have the offsets now that it was about."""
+    log = open_log(tmp_path, BIG)
     for sequence in range(8):
         send(log, sequence)
     log = restart(log)
     log.truncate_to(1)
-    for sequence in range(8):
-        send(log, sequence, producer_id=2)
-    log.flush()
-    assert set(kill(log).producers.producers) == {1, 2}
-    assert essence(kill(log).producers) == full_replay(log)
+    for sequence in range(0, 10, 2):
+        send(log, sequence, 2, producer_id=2)
+    log.truncate_to(9)
+    assert essence(log.producers) == full_replay(log)
+    assert set(log.producers.producers) == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -352,6 +352,25 @@ def test_marker_of_an_old_epoch_or_coordinator_is_fenced(tmp_path: Path) -> None
         with pytest.raises(KafkaError) as caught:
             append_marker(log, commit=True, producer_id=1, producer_epoch=epoch, coordinator_epoch=coordinator_epoch)
         assert caught.value.code == code
+
+
+def test_replicated_batches_are_not_checked_again(tmp_path: Path) -> None:
+    """I3: the leader has done so; followers trust it."""
+    log = open_log(tmp_path, BIG)
+    send(log, 0, epoch=3)
+    append(log, batch_of([b"v"], producer=(1, 2, 7)), origin="replication")
+    assert log.log_end_offset == 2
+
+
+def test_open_transaction_holds_readers_back_after_a_restart(tmp_path: Path) -> None:
+    """I5, T6: the snapshot keeps where it began."""
+    log = open_log(tmp_path, BIG)
+    send(log, 0)
+    append(log, batch_of([b"t"], producer=(2, 0, 0), transactional=True))
+    for stop in (restart, kill):
+        log = stop(log)
+        log.high_watermark = log.log_end_offset
+        assert log.last_stable_offset == 1
 
 
 def test_last_stable_offset_is_the_first_undecided_one(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from storage.log import Log
 from tests.storage.log_driver import (
     PROPERTY,
+    TOPIC_ID,
     append,
     append_marker,
     batch_of,
@@ -22,6 +24,7 @@ from tests.storage.log_driver import (
     small_config,
     values_from,
 )
+from wire.errors import ErrorCode, KafkaError
 
 
 def filled_log(directory: Path, batches: int = 12) -> Log:
@@ -198,6 +201,51 @@ def test_leader_epochs_are_cut_with_the_log(tmp_path: Path) -> None:
     assert restart(log).leader_epochs.entries() == log.leader_epochs.entries()
 
 
+def test_leader_epoch_whose_batches_are_lost_is_forgotten(tmp_path: Path) -> None:
+    """R2: the checkpoint is written before the first batch of an epoch, which may never reach the disk."""
+    log = open_log(tmp_path)
+    append(log, batch_of([b"a"]), leader_epoch=1)
+    size = log.size_bytes
+    append(log, batch_of([b"b"]), leader_epoch=2)
+    os.truncate(log.segments.active.stem + ".log", size)
+    assert kill(log).leader_epochs.entries() == [(1, 0)]
+
+
+def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
+    """R2: also when the crash came before the checkpoint was written anew."""
+    log = filled_log(tmp_path)
+    checkpoint = Path(log.directory, "leader-epoch-checkpoint")
+    before, entries = checkpoint.read_bytes(), log.leader_epochs.entries()
+    log.high_watermark = log.log_end_offset
+    start = entries[1][1] + 1
+    log.advance_log_start_offset(start)
+    assert log.leader_epochs.entries() == [(entries[1][0], start), entries[2]]
+    assert log.end_offset_for_epoch(0) == (0, start)
+    checkpoint.write_bytes(before)
+    assert kill(log).leader_epochs.entries() == [(entries[1][0], start), entries[2]]
+
+
+def test_directory_of_another_topic_id_is_refused(tmp_path: Path) -> None:
+    """R22: data of a deleted topic never shows up under a new one of its name."""
+    filled_log(tmp_path).close()
+    with pytest.raises(KafkaError) as caught:
+        open_log(tmp_path, topic_id=bytes(15) + b"x")
+    assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert open_log(tmp_path, topic_id=bytes(16)).topic_id == TOPIC_ID
+
+
+def test_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
+    """What was synced is not what the log now holds there."""
+    log = filled_log(tmp_path)
+    job = log.start_flush()
+    assert job is not None
+    job.run()
+    log.truncate_to(log.segments.active.base_offset)
+    append(log, batch_of([b"new"] * 9))
+    log.finish_flush(job)
+    assert log.recovery_point == 0
+
+
 def test_leftovers_of_interrupted_work_are_removed(tmp_path: Path) -> None:
     log = filled_log(tmp_path)
     log.close()
@@ -220,6 +268,21 @@ def test_aborted_transactions_are_indexed_anew(tmp_path: Path) -> None:
         if name.endswith(".txnindex"):
             Path(log.directory, name).write_bytes(b"\x01" * 50)
     assert kill(log).aborted_transactions(0, 9) == expected
+
+
+def test_aborted_transactions_are_those_that_touch_the_range(tmp_path: Path) -> None:
+    """T6: by offset range, cut with the log."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
+    for at in range(4):
+        append(log, batch_of([b"a", b"b"], producer=(at, 0, 0), transactional=True))
+        append_marker(log, commit=False, producer_id=at)
+    for start in range(12):
+        for end in range(start + 1, 13):
+            touched = [entry.producer_id for entry in log.aborted_transactions(start, end)]
+            assert touched == [at for at in range(4) if 3 * at < end and 3 * at + 2 >= start]
+    log.truncate_to(6)
+    assert [entry.producer_id for entry in log.aborted_transactions(0, 12)] == [0, 1]
+    assert [entry.producer_id for entry in restart(log).aborted_transactions(0, 12)] == [0, 1]
 
 
 def test_clean_stop_reads_hardly_a_batch(tmp_path: Path) -> None:
