@@ -1,4 +1,4 @@
-"""What a broker does on its own from time to time: checkpoints, removal of deleted files, idle connections.
+"""What a broker does on its own from time to time: checkpoints, retention, removal of deleted files, idle connections.
 
 Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal and syncs
 run in a thread, so that the loop does not wait for the disk.
@@ -15,8 +15,10 @@ import trio
 from broker.config_keys.log import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_RETENTION_CHECK_INTERVAL_MS,
 )
 from broker.config_keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
+from broker.retention import INITIAL_DELAY_S, Retention
 
 if TYPE_CHECKING:
     from broker.context import Broker
@@ -57,13 +59,17 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, config[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000, recovery_points)
         nursery.start_soon(_repeat, config[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000, log_starts)
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
+        check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
+        nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)
 
 
-async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]]) -> None:
+async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None) -> None:
+    delay_s = interval_s if first_s is None else first_s
     while True:
-        await trio.sleep(max(interval_s, 0.001))
+        await trio.sleep(max(delay_s, 0.001))
+        delay_s = interval_s
         try:
             await job()
         except Exception:

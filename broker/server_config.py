@@ -189,6 +189,7 @@ class ServerConfig:
                 if self.profile == "dev" and name in CLAMPED_IN_DEV and value > 1:
                     self.warnings.append(f"{name}={value} is more than the 1 broker there is: 1 is used (profile dev)")
         self._check_roles()
+        self._check_retention()
         endpoints = parse_endpoints(LISTENERS.name, self[LISTENERS])
         check_ports(endpoints)
         if not self.listeners:
@@ -199,6 +200,14 @@ class ServerConfig:
         protocols = parse_protocol_map(self[LISTENER_SECURITY_PROTOCOL_MAP])
         check_protocols(self.listeners, protocols)
         check_advertised(list(self.advertised_listeners.values()), self.listeners)
+
+    def _check_retention(self) -> None:
+        """The strongest of the three settings of the retention time must be a time or -1, as Kafka's own start asks."""
+        for name, _ in SYNONYMS["retention.ms"]:
+            if self._text(name) is not None:
+                if self[BROKER_KEYS[name]] == 0:
+                    raise ConfigError(f"{name} must be unlimited (-1) or, equal or greater than 1")
+                return
 
     def _check_roles(self) -> None:
         if self.node_id < 0:

@@ -150,6 +150,10 @@ class Files:
         """The size of an open file in bytes."""
         return os.fstat(file.fd).st_size
 
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written, in milliseconds of the wall clock."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def lock(self, path: str) -> File | None:
         """Take the exclusive lock of a file (created when missing); None when somebody else holds it.
 

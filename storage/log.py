@@ -376,6 +376,8 @@ class Log:
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments[0]
             self.segments.remove(segment)
+            segment.forget()
+            self._reader.forget()
             for path in [*segment.paths(), f"{self.directory}/{layout.snapshot_name(segment.base_offset)}"]:
                 if self.files.exists(path):
                     self.files.rename(path, path + layout.DELETED_SUFFIX)

@@ -171,9 +171,16 @@ REMOTE_LOG_DELETE_ON_DISABLE = boolean(
 )
 REMOTE_STORAGE_ENABLE = boolean("remote.storage.enable", False, MEDIUM, "Whether the topic is tiered.")
 RETENTION_BYTES = long(
-    "retention.bytes", -1, "", MEDIUM, "Size of a partition above which old segments are deleted; -1 is no limit."
+    "retention.bytes",
+    -1,
+    "",
+    MEDIUM,
+    "Size of a partition above which old segments are deleted; -1 is no limit.",
+    used=True,
 )
-RETENTION_MS = long("retention.ms", 604_800_000, "[-1,...]", MEDIUM, "Time a segment is kept; -1 is for ever.")
+RETENTION_MS = long(
+    "retention.ms", 604_800_000, "[-1,...]", MEDIUM, "Time a segment is kept; -1 is for ever.", used=True
+)
 SEGMENT_BYTES = integer(
     "segment.bytes", 1_073_741_824, "[1048576,...]", MEDIUM, "Size at which a segment is rolled.", used=True
 )

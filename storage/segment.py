@@ -261,6 +261,11 @@ class Segment:
             self._read_max_timestamp()
         return self._offset_of_max_timestamp
 
+    def largest_timestamp(self) -> int:
+        """What retention goes by, in ms: `max_timestamp`, or the file's modification time when no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.stem + layout.LOG_SUFFIX)
+
     def _read_max_timestamp(self) -> None:
         """The time index knows it up to the last entry of the offset index; the batches from there on are read."""
         index = self.time_index

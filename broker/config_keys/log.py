@@ -248,18 +248,24 @@ LOG_RETENTION_BYTES = long(
     HIGH,
     "Size of a partition above which old segments are deleted; -1 is no limit.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_RETENTION_CHECK_INTERVAL_MS = long(
-    "log.retention.check.interval.ms", 300_000, "[1,...]", MEDIUM, "Time between two checks for segments to delete."
+    "log.retention.check.interval.ms",
+    300_000,
+    "[1,...]",
+    MEDIUM,
+    "Time between two checks for segments to delete.",
+    used=True,
 )
 LOG_RETENTION_HOURS = integer(
-    "log.retention.hours", 168, "", HIGH, "Hours a segment is kept, where minutes and ms are not set."
+    "log.retention.hours", 168, "", HIGH, "Hours a segment is kept, where minutes and ms are not set.", used=True
 )
 LOG_RETENTION_MINUTES = integer(
-    "log.retention.minutes", None, "", HIGH, "Minutes a segment is kept, where ms is not set."
+    "log.retention.minutes", None, "", HIGH, "Minutes a segment is kept, where ms is not set.", used=True
 )
 LOG_RETENTION_MS = long(
-    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is for ever.", dynamic=CLUSTER_WIDE
+    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is for ever.", dynamic=CLUSTER_WIDE, used=True
 )
 LOG_ROLL_HOURS = integer(
     "log.roll.hours", 168, "[1,...]", HIGH, "Hours after which a segment is rolled, where ms is not set.", used=True

@@ -1,0 +1,158 @@
+"""The broker's retention checks: configured by topic or broker, files renamed first and removed later. Rule L5."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.retention import Retention
+from broker.server_config import ServerConfig, load
+from storage.log_config import LogConfig
+from tests.broker.memory_broker import START_MS, MemoryBroker, batch
+from wire.configdef import ConfigError
+from wire.messages import configs as c
+
+DAY_S = 86_400
+SEGMENT_BYTES = 1_048_576
+
+
+def configured(**sets: str) -> ServerConfig:
+    return load({name.replace("_", "."): text for name, text in sets.items()}, {}, None)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
+    broker = MemoryBroker(tmp_path / "data", {"log.segment.bytes": str(SEGMENT_BYTES)})
+    broker.create_topic("t")
+    yield broker
+    broker.close()
+
+
+def produce(memory: MemoryBroker, count: int, timestamp: int = START_MS) -> None:
+    """Batches of which each fills a segment."""
+    partition = memory.broker.partitions.get("t", 0)
+    for _ in range(count):
+        records = bytearray(batch(b"v" * 900_000, timestamp=timestamp))
+        partition.append(memoryview(records), memory.clock.now, origin="coordinator")
+
+
+def set_topic(memory: MemoryBroker, name: str, value: str) -> None:
+    config = c.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)
+    resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=2, resource_name="t", configs=[config]
+    )
+    request = c.IncrementalAlterConfigsRequest(resources=[resource])
+    answer = memory.client().ask(request, 1, c.IncrementalAlterConfigsResponse)
+    assert answer.responses[0].error_code == 0
+
+
+def start(memory: MemoryBroker, topic: str = "t") -> int:
+    return memory.broker.partitions.get(topic, 0).log.log_start_offset
+
+
+def set_aside(memory: MemoryBroker) -> list[str]:
+    """The names of the files that wait for their removal."""
+    directory = Path(memory.broker.partitions.get("t", 0).log.directory)
+    return sorted(path.name for path in directory.glob("*.deleted"))
+
+
+@pytest.mark.trio
+async def test_old_segments_go_after_a_week_by_default(memory: MemoryBroker, caplog: pytest.LogCaptureFixture) -> None:
+    checks = Retention(memory.broker)
+    produce(memory, 2)
+    memory.advance(7 * DAY_S)
+    produce(memory, 1, timestamp=memory.clock.now_ms)
+    await checks.check()
+    assert start(memory) == 0
+    memory.advance(1)
+    with caplog.at_level(logging.INFO):
+        await checks.check()
+    assert start(memory) == 2
+    assert "Deleting 2 segments of t-0 up to base offset 1 due to retention.ms breach" in caplog.text
+
+
+@pytest.mark.trio
+async def test_files_are_renamed_first_and_removed_after_the_delay(memory: MemoryBroker) -> None:
+    """L5: file.delete.delay.ms is a minute; whoever is reading a file keeps it until he is done."""
+    set_topic(memory, "retention.bytes", str(SEGMENT_BYTES))
+    produce(memory, 3)
+    await Retention(memory.broker).check()
+    assert "00000000000000000000.log.deleted" in set_aside(memory)
+    assert memory.broker.log_dirs.next_deletion() == memory.clock.now + 60
+    assert memory.broker.log_dirs.due_deletions(memory.clock.now + 59.9) == []
+    for path in memory.broker.log_dirs.due_deletions(memory.clock.now + 60):
+        memory.broker.log_dirs.remove(path)
+    assert set_aside(memory) == []
+
+
+@pytest.mark.trio
+async def test_changed_retention_holds_at_the_next_check(memory: MemoryBroker) -> None:
+    checks = Retention(memory.broker)
+    produce(memory, 3)
+    memory.advance(10)
+    await checks.check()
+    assert start(memory) == 0
+    set_topic(memory, "retention.ms", "9999")
+    await checks.check()
+    assert start(memory) == 3
+
+
+@pytest.mark.trio
+async def test_timestamp_in_the_future_is_warned_of_once(
+    memory: MemoryBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L12: the producer's clock is wrong; the segment stays until that moment has passed."""
+    checks = Retention(memory.broker)
+    produce(memory, 1, timestamp=START_MS + 3_000_000)
+    await checks.check()
+    await checks.check()
+    (warning,) = [record.getMessage() for record in caplog.records if "future" in record.getMessage()]
+    assert warning.startswith(f"The oldest segment of t-0 holds the timestamp {START_MS + 3_000_000}, which lies in")
+
+
+@pytest.mark.trio
+async def test_one_failing_disk_does_not_stop_the_others(
+    memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory.create_topic("u")
+    set_topic(memory, "retention.ms", "1000")
+    produce(memory, 1)
+    memory.advance(10)
+    log = memory.broker.partitions.get("u", 0).log
+
+    class Failing(type(log.files)):  # type: ignore[misc]
+        def open(self, path: str) -> object:
+            raise OSError(5, "Input/output error")
+
+    records = bytearray(batch(b"v", timestamp=1))
+    memory.broker.partitions.get("u", 0).append(memoryview(records), 0.0, origin="coordinator")
+    monkeypatch.setattr(log, "files", Failing())
+    await Retention(memory.broker).check()
+    assert "Cannot apply retention to u-0: [Errno 5] Input/output error" in caplog.text
+    monkeypatch.undo()
+    assert (start(memory), start(memory, "u")) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("sets", "retention_ms"),
+    [
+        ({}, 604_800_000),
+        ({"log_retention_hours": "1"}, 3_600_000),
+        ({"log_retention_hours": "1", "log_retention_minutes": "2"}, 120_000),
+        ({"log_retention_hours": "1", "log_retention_minutes": "2", "log_retention_ms": "3"}, 3),
+        ({"log_retention_hours": "-1"}, -1),
+        ({"log_retention_minutes": "-1"}, -1),
+        ({"log_retention_ms": "-1", "log_retention_hours": "5"}, -1),
+    ],
+)
+def test_milliseconds_go_before_minutes_before_hours(sets: dict[str, str], retention_ms: int) -> None:
+    assert LogConfig.from_map({}, configured(**sets).topic_defaults()).retention_ms == retention_ms
+
+
+@pytest.mark.parametrize("name", ["log_retention_ms", "log_retention_minutes", "log_retention_hours"])
+def test_retention_of_no_time_is_refused_at_start(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"must be unlimited \(-1\) or, equal or greater than 1"):
+        configured(**{name: "0"})
