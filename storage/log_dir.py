@@ -60,7 +60,7 @@ class LogDir:
 
     def open(self) -> None:
         """Make the directory if need be, lock it, and read what is kept beside the logs. DataDirLocked when taken."""
-        self._files.mkdirs(self.path)
+        self._make()
         self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
         if self._lock is None:
             raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
@@ -72,9 +72,21 @@ class LogDir:
         self.had_clean_shutdown = self._files.exists(marker)
         if self.had_clean_shutdown:
             self._files.unlink(marker)
+            self._files.sync_dir(self.path)  # a marker that came back would have the next start trust a torn log
         self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
         self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
+
+    def _make(self) -> None:
+        """Make the directory if it is missing, so that no power failure takes it away with all that is in it."""
+        missing = []
+        path = self.path
+        while path and not self._files.exists(path):
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        self._files.mkdirs(self.path)
+        for made in reversed(missing):
+            self._files.sync_dir(made.rpartition("/")[0] or "/")
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         offsets = self._checkpoints[name].read()
