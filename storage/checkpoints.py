@@ -13,6 +13,7 @@ from storage import layout
 from storage.files import Files
 
 _VERSION = "0"
+_UUID_SIZE = 16
 
 
 class CorruptCheckpoint(Exception):  # noqa: N818 - named for what is found
@@ -127,18 +128,17 @@ def write_partition_metadata(files: Files, path: str, topic_id: bytes) -> None:
 
 
 def read_partition_metadata(files: Files, path: str) -> bytes | None:
-    """The topic id of a directory; None when the file is missing or a crash has left it empty."""
+    """The topic id of a directory; None when the file is missing, or torn by a crash before the log's first flush."""
     try:
-        text = files.read_file(path).decode()
+        text = files.read_file(path).decode(errors="replace")
     except FileNotFoundError:
-        return None
-    if not text:
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
-        return base64.urlsafe_b64decode(fields["topic_id"] + "==")
-    except (KeyError, ValueError) as error:
-        raise CorruptCheckpoint(f"{path} names no topic id") from error
+        topic_id = base64.urlsafe_b64decode(fields["topic_id"] + "==")
+    except (KeyError, ValueError):
+        return None
+    return topic_id if len(topic_id) == _UUID_SIZE else None
 
 
 def topic_id_text(topic_id: bytes) -> str:
