@@ -31,7 +31,7 @@ REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 
 _MAX_NAME = 255
-_OFFSET_DIGITS = 20
+OFFSET_DIGITS = 20
 
 
 def segment_name(base_offset: int, suffix: str) -> str:
@@ -46,12 +46,12 @@ def snapshot_name(offset: int) -> str:
 
 def offset_of(name: str) -> int | None:
     """The offset in a segment file's or snapshot's name; None for any other name."""
-    digits = name[:_OFFSET_DIGITS]
+    digits = name[:OFFSET_DIGITS]
     if (
-        len(digits) == _OFFSET_DIGITS
+        len(digits) == OFFSET_DIGITS
         and digits.isascii()
         and digits.isdigit()
-        and name[_OFFSET_DIGITS : _OFFSET_DIGITS + 1] == "."
+        and name[OFFSET_DIGITS : OFFSET_DIGITS + 1] == "."
     ):
         return int(digits)
     return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 _ZERO_UUID = bytes(16)
-_LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.TEMPORARY_SUFFIX)
+_LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX)
 
 
 class LoadPlan(NamedTuple):
@@ -43,7 +43,7 @@ def load(log: Log, plan: LoadPlan, now: float) -> bool:
     if not log.files.exists(log.directory):
         _create(log, plan.log_start_offset, now)
         return True
-    names = _remove_leftovers(log)
+    names = _settle_leftovers(log)
     changed = _take_topic_id(log, layout.PARTITION_METADATA in names)
     if layout.LEADER_EPOCH_CHECKPOINT in names:
         log.leader_epochs = LeaderEpochCache.load(log.files, log.leader_epochs.path)
@@ -70,15 +70,17 @@ def _create(log: Log, log_start_offset: int, now: float) -> None:
     log.producers.clear(log_start_offset)
 
 
-def _remove_leftovers(log: Log) -> dict[str, int]:
-    """Remove what an interrupted deletion, cleaning or file replacement has left; name -> size of what stays."""
-    stay = {}
-    for name, size in log.files.list_files(log.directory):
-        if name.endswith(_LEFTOVERS):
-            log.files.unlink(f"{log.directory}/{name}")
-        else:
-            stay[name] = size
-    return stay
+def _settle_leftovers(log: Log) -> dict[str, int]:
+    """Finish or undo what an interrupted deletion, compaction or replacement has left; name -> size of the rest."""
+    names = dict(log.files.list_files(log.directory))
+    if any(name.endswith(_LEFTOVERS) for name in names):
+        from storage import swap  # hardly a start needs it
+
+        names = swap.complete(log.files, log.directory, names)
+    for name in [name for name in names if name.endswith(layout.TEMPORARY_SUFFIX)]:
+        log.files.unlink(f"{log.directory}/{name}")
+        del names[name]
+    return names
 
 
 def _take_topic_id(log: Log, present: bool) -> bool:

@@ -51,11 +51,22 @@ class Segment:
         "roll_jitter_ms",
         "size",
         "stem",
+        "suffix",
     )
 
-    def __init__(self, files: Files, directory: str, base_offset: int, *, size: int = 0, created: float = 0.0) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        size: int = 0,
+        created: float = 0.0,
+        suffix: str = "",
+    ) -> None:
         self._files = files
         self.stem = f"{directory}/{base_offset:020d}"
+        self.suffix = suffix
         self.base_offset = base_offset
         self.size = size
         self.created = created
@@ -71,22 +82,29 @@ class Segment:
         self._offset_of_max_timestamp = base_offset
 
     @classmethod
-    def create(cls, files: Files, directory: str, base_offset: int, now: float) -> Segment:
-        """Make an empty segment with its log file; leftovers of the same name are cleared."""
-        segment = cls(files, directory, base_offset, created=now)
-        segment._offset_index = OffsetIndex(files, segment.stem + layout.INDEX_SUFFIX, base_offset)
-        segment._time_index = TimeIndex(files, segment.stem + layout.TIME_INDEX_SUFFIX, base_offset)
+    def create(cls, files: Files, directory: str, base_offset: int, now: float, suffix: str = "") -> Segment:
+        """Make an empty segment with its log file; leftovers of the same name are cleared.
+
+        With `suffix` it is one that is not part of the log yet (`.cleaned`, see `storage.swap`).
+        """
+        segment = cls(files, directory, base_offset, created=now, suffix=suffix)
+        segment._offset_index = OffsetIndex(files, segment.path(layout.INDEX_SUFFIX), base_offset)
+        segment._time_index = TimeIndex(files, segment.path(layout.TIME_INDEX_SUFFIX), base_offset)
         segment._max_timestamp = NO_TIMESTAMP
         files.truncate(segment.file, 0)
         return segment
 
     # --- files, opened when needed
 
+    def path(self, kind: str) -> str:
+        """The name of one of its files: `.log`, `.index`, `.timeindex` or `.txnindex`."""
+        return f"{self.stem}{kind}{self.suffix}"
+
     @property
     def file(self) -> File:
         """The log file."""
         if self._file is None:
-            self._file = self._files.open(self.stem + layout.LOG_SUFFIX)
+            self._file = self._files.open(self.path(layout.LOG_SUFFIX))
         return self._file
 
     @property
@@ -98,21 +116,21 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         """The offset index."""
         if self._offset_index is None:
-            self._offset_index = OffsetIndex.load(self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset)
+            self._offset_index = OffsetIndex.load(self._files, self.path(layout.INDEX_SUFFIX), self.base_offset)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         """The time index."""
         if self._time_index is None:
-            self._time_index = TimeIndex.load(self._files, self.stem + layout.TIME_INDEX_SUFFIX, self.base_offset)
+            self._time_index = TimeIndex.load(self._files, self.path(layout.TIME_INDEX_SUFFIX), self.base_offset)
         return self._time_index
 
     @property
     def txn_index(self) -> TxnIndex:
         """The index of aborted transactions."""
         if self._txn_index is None:
-            path = self.stem + layout.TXN_INDEX_SUFFIX
+            path = self.path(layout.TXN_INDEX_SUFFIX)
             self._txn_index = TxnIndex.load(self._files, path) if self.has_txn_index else TxnIndex(self._files, path)
         return self._txn_index
 
@@ -201,8 +219,8 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Forget the indexes: recovery builds them anew with `index_recovered`."""
-        self._offset_index = OffsetIndex(self._files, self.stem + layout.INDEX_SUFFIX, self.base_offset)
-        self._time_index = TimeIndex(self._files, self.stem + layout.TIME_INDEX_SUFFIX, self.base_offset)
+        self._offset_index = OffsetIndex(self._files, self.path(layout.INDEX_SUFFIX), self.base_offset)
+        self._time_index = TimeIndex(self._files, self.path(layout.TIME_INDEX_SUFFIX), self.base_offset)
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
@@ -236,12 +254,12 @@ class Segment:
     def files_to_sync(self) -> list[File]:
         """The files whose syncing makes the segment durable; what the index files lack is written first."""
         self.save_indexes()
-        targets = [self._file or self._files.open(self.stem + layout.LOG_SUFFIX)]
+        targets = [self._file or self._files.open(self.path(layout.LOG_SUFFIX))]
         if self._offset_index is not None and self._offset_index.is_on_disk:
-            targets.append(self._files.open(self.stem + layout.INDEX_SUFFIX))
-            targets.append(self._files.open(self.stem + layout.TIME_INDEX_SUFFIX))
+            targets.append(self._files.open(self.path(layout.INDEX_SUFFIX)))
+            targets.append(self._files.open(self.path(layout.TIME_INDEX_SUFFIX)))
         if self.has_txn_index:
-            targets.append(self._files.open(self.stem + layout.TXN_INDEX_SUFFIX))
+            targets.append(self._files.open(self.path(layout.TXN_INDEX_SUFFIX)))
         return targets
 
     # --- timestamps
@@ -264,7 +282,7 @@ class Segment:
     def largest_timestamp(self) -> int:
         """What retention goes by, in ms: `max_timestamp`, or the file's modification time when no record has one."""
         timestamp = self.max_timestamp
-        return timestamp if timestamp >= 0 else self._files.modified_ms(self.stem + layout.LOG_SUFFIX)
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(layout.LOG_SUFFIX))
 
     def _read_max_timestamp(self) -> None:
         """The time index knows it up to the last entry of the offset index; the batches from there on are read."""
@@ -337,7 +355,7 @@ class Segment:
         """Bytes that must be there: a file shorter than `size` has been tampered with."""
         data = self._files.read_at(self.file, length, position)
         if len(data) != length:
-            raise OSError(errno.EIO, "the file is shorter than the segment", self.stem + layout.LOG_SUFFIX)
+            raise OSError(errno.EIO, "the file is shorter than the segment", self.path(layout.LOG_SUFFIX))
         return data
 
     def batches(self, position: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -399,9 +417,14 @@ class Segment:
         self._offset_index = self._time_index = self._txn_index = None
         self._file = None
 
+    def rename_suffix(self, suffix: str) -> None:
+        """The files bear another suffix from now on: the swap has renamed them."""
+        self.suffix = suffix
+        self.forget()
+
     def paths(self) -> list[str]:
         """The names of all its files, present or not."""
-        return [self.stem + suffix for suffix in layout.SEGMENT_SUFFIXES]
+        return [self.path(kind) for kind in layout.SEGMENT_SUFFIXES]
 
     def delete(self) -> None:
         """Remove the files; slices under way keep the log file's bytes until they are sent."""

@@ -1,0 +1,157 @@
+"""Putting one compacted segment in the place of several, so that a crash leaves the old ones or the new one.
+
+A replacement has one new segment, of base offset X, and replaces every segment from X up to the last that was read
+for it. Kafka's steps; the directory is synced between them, so that no disk can mix up the renames of two steps:
+
+1. *write*: its files are made as `X.log.cleaned`, `X.index.cleaned` ...; each is synced, then the directory;
+2. `publish`: they are renamed to `.swap`, the log file last. From here on the new segment counts;
+3. `retire`: the replaced segments' files are renamed to `.deleted`, in order of offset;
+4. `finish`: `.swap` is renamed to the final names, the log file first.
+
+The `.deleted` files are removed after `file.delete.delay.ms`. What a start finds, and what `complete` does then:
+
+| found                            | step reached | done                                                               |
+|----------------------------------|--------------|--------------------------------------------------------------------|
+| any `.cleaned`                   | 1, or in 2   | it is removed, with every `.swap` of the same or later base offset |
+| `X.log.swap`, nothing `.cleaned` | 2, or in 3   | segments from X to its last offset are removed, `.swap` renamed    |
+| other `.swap` files of X only    | in 4         | renamed                                                            |
+| `.deleted`                       | any          | removed                                                            |
+
+The last offset in `X.log.swap` may lie below replaced segments of which nothing was kept. Those stand again then,
+which loses nothing, but must not bring a deleted key back: `retire` syncs the directory after each of them, in order
+of offset, so a tombstone never goes before the records that it deletes. Kafka writes and understands the same names;
+it may leave several new segments (it splits one whose offsets have outgrown the index): `complete` takes those too.
+Rule L7. Sources: Kafka's `LocalLog.replaceSegments`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from storage import layout
+from storage.damage import DamagedLog
+from storage.files import Files
+from storage.segment import Segment
+from wire.crc import crc32c
+from wire.records import CRC_START, MAGIC
+
+_KINDS = layout.SEGMENT_SUFFIXES
+
+
+def publish(files: Files, segment: Segment) -> None:
+    """Step 2: the `.cleaned` files of a synced segment become `.swap`; durable on return."""
+    _rename_all(files, segment, layout.SWAP_SUFFIX, reversed(_KINDS))
+
+
+def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segment) -> list[str]:
+    """Step 3: rename the replaced segments' files, given in order of offset, to `.deleted`; the new names. Durable.
+
+    Producer snapshots go with their segments, but for the one at the new segment's base offset.
+    """
+    renamed: list[str] = []
+    end = new.next_offset()
+    for segment in replaced:
+        if segment.base_offset >= end:
+            files.sync_dir(directory)
+        paths = segment.paths()
+        if segment.base_offset != new.base_offset:
+            paths.append(f"{directory}/{layout.snapshot_name(segment.base_offset)}")
+        segment.forget()
+        for path in paths:
+            if files.exists(path):
+                files.rename(path, path + layout.DELETED_SUFFIX)
+                renamed.append(path + layout.DELETED_SUFFIX)
+    files.sync_dir(directory)
+    return renamed
+
+
+def finish(files: Files, segment: Segment) -> None:
+    """Step 4: the `.swap` files get their final names; durable on return."""
+    _rename_all(files, segment, "", _KINDS)
+
+
+def _rename_all(files: Files, segment: Segment, suffix: str, kinds: Iterable[str]) -> None:
+    segment.save_indexes()
+    for kind in kinds:
+        path = segment.path(kind)
+        if files.exists(path):
+            files.rename(path, f"{segment.stem}{kind}{suffix}")
+    segment.rename_suffix(suffix)
+    files.sync_dir(segment.stem.rpartition("/")[0])
+
+
+# --- at a start
+
+
+def complete(files: Files, directory: str, names: Mapping[str, int]) -> dict[str, int]:
+    """Undo or finish what a crash has left of a replacement; the files (name -> size) that are there then.
+
+    DamagedLog, before anything is removed, when a published segment is not whole: its records may be nowhere else.
+    """
+    stay = dict(names)
+    _undo_unpublished(files, directory, stay)
+    swapped = [name for name in _with_suffix(stay, layout.SWAP_SUFFIX) if layout.offset_of(name) is not None]
+    if swapped:
+        _finish_published(files, directory, stay, swapped)
+    _remove(files, directory, stay, _with_suffix(stay, layout.DELETED_SUFFIX))
+    return stay
+
+
+def _with_suffix(names: Iterable[str], suffix: str) -> list[str]:
+    return sorted(name for name in names if name.endswith(suffix))
+
+
+def _undo_unpublished(files: Files, directory: str, stay: dict[str, int]) -> None:
+    cleaned = _with_suffix(stay, layout.CLEANED_SUFFIX)
+    if not cleaned:
+        return
+    first = min(layout.offset_of(name) or 0 for name in cleaned)
+    unpublished = [
+        name for name in _with_suffix(stay, layout.SWAP_SUFFIX) if (layout.offset_of(name) or 0) >= first
+    ]  # fmt: skip
+    if unpublished:
+        _remove(files, directory, stay, unpublished)
+        files.sync_dir(directory)  # a `.swap` that comes back without its `.cleaned` would look published
+    _remove(files, directory, stay, cleaned)
+
+
+def _finish_published(files: Files, directory: str, stay: dict[str, int], swapped: list[str]) -> None:
+    ends = {
+        int(name[: layout.OFFSET_DIGITS]): stay[name]
+        for name in swapped
+        if name.endswith(layout.LOG_SUFFIX + layout.SWAP_SUFFIX)
+    }
+    if ends:
+        for base_offset, size in ends.items():
+            ends[base_offset] = _end_of(files, directory, base_offset, size)
+        replaced = range(min(ends), max(ends.values()))
+        segment_files = [name for kind in _KINDS for name in _with_suffix(stay, kind)]
+        gone = [name for name in segment_files if (at := layout.offset_of(name)) in replaced or at in ends]
+        _remove(files, directory, stay, gone)
+        files.sync_dir(directory)
+    for name in sorted(swapped, key=lambda name: layout.LOG_SUFFIX not in name):
+        final = name.removesuffix(layout.SWAP_SUFFIX)
+        files.rename(f"{directory}/{name}", f"{directory}/{final}")
+        stay[final] = stay.pop(name)
+    files.sync_dir(directory)
+
+
+def _end_of(files: Files, directory: str, base_offset: int, size: int) -> int:
+    """The offset behind the last batch of `X.log.swap`, every batch of which is checked."""
+    segment = Segment(files, directory, base_offset, size=size, suffix=layout.SWAP_SUFFIX)
+    position, end = 0, base_offset
+    for header, batch in segment.batches():
+        if header.magic != MAGIC or header.base_offset < end or header.crc != crc32c(batch[CRC_START:]):
+            break
+        position, end = position + header.size, header.last_offset + 1
+    if position != size:
+        raise DamagedLog(
+            f"{segment.path(layout.LOG_SUFFIX)}, which a compaction has just written, is damaged at byte {position}"
+        )
+    return end
+
+
+def _remove(files: Files, directory: str, stay: dict[str, int], names: list[str]) -> None:
+    for name in names:
+        files.unlink(f"{directory}/{name}")
+        del stay[name]
