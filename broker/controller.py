@@ -27,7 +27,8 @@ from coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
     bootstrap_records,
-    new_leader_epochs,
+    farewell_records,
+    leader_records,
     registration_records,
 )
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
@@ -79,13 +80,17 @@ class Controller:
         return LocalController(self.image, CONFIG_SCHEMA, broker.config, broker.node_id, broker.log_dirs.new_id)
 
     def open(self) -> None:
-        """Read the metadata; a new log gets its first records, after a crash every partition a new leader epoch."""
+        """Read the metadata; a new log gets its first records, partitions without a leader get this node.
+
+        After a crash every partition gets a new leader epoch.
+        """
         self._log.open()
         broker = self._broker
         if self._log.is_new:
             self._log.write(bootstrap_records(), sync=False)
-        elif not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs):
-            self._log.write(new_leader_epochs(self.image, broker.node_id), sync=False)
+        else:
+            crashed = not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs)
+            self._log.write(leader_records(self.image, broker.node_id, after_crash=crashed), sync=False)
         self._take_over_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
@@ -109,6 +114,17 @@ class Controller:
             epoch=self._log.end_offset,
         )
         self._log.write(records)
+
+    def close(self) -> int:
+        """Fence this node, which stops serving; gives the epoch under which it was registered, -1 if it was not."""
+        registered = self.image.brokers.get(self._broker.node_id)
+        if registered is None:
+            return -1
+        try:
+            self._log.write(farewell_records(registered.id, registered.epoch))
+        except (KafkaError, OSError) as error:
+            logger.error("Cannot write to the metadata log that this broker stops: %s", error)
+        return registered.epoch
 
     def commit(self, outcome: Outcome[R]) -> R:
         """Put an outcome in force and give its response; KafkaError when the metadata log cannot be written."""

@@ -1,7 +1,8 @@
 """`__cluster_metadata-0`: the log of the cluster's metadata, read at start and synced with every write.
 
-The log has Kafka's format and the fixed topic id 00..01, so that Kafka's tools read it. Each start is a new epoch
-and begins with a LeaderChange record, as in a quorum of one. When the log has grown by
+The log has Kafka's format and the fixed topic id 00..01, so that Kafka itself goes on with it, and we with Kafka's.
+Each start is a new epoch, written to `quorum-state` first, and begins with a LeaderChange record, as in a quorum of
+one. A metadata transaction that never ended is aborted. When the log has grown by
 metadata.log.max.record.bytes.between.snapshots, the image is written as `<offset>-<epoch>.checkpoint` beside the
 segments, and what it covers is let go. After a failed sync the state on disk is unknown: the log takes no more
 writes. KIP-595, KIP-630.
@@ -18,17 +19,21 @@ from broker.config_keys.controller import (
     METADATA_LOG_SEGMENT_BYTES,
     METADATA_LOG_SEGMENT_MS,
 )
-from coord.cluster.image import ClusterDelta, ClusterImage
+from coord.cluster.image import METADATA_VERSION_FEATURE, ClusterDelta, ClusterImage, UnknownMetadataError
 from coord.cluster.metadata_serde import (
     build_metadata_batch,
     leader_change_batch,
     parse_checkpoint_name,
     replay_batches,
 )
+from coord.cluster.node_records import SUPPORTED_FEATURES
+from coord.cluster.quorum import Election
 from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from storage.checkpoints import replace_file
 from storage.log_config import LogConfig
 from wire.configdef import INT_MAX
 from wire.errors import ErrorCode, KafkaError
+from wire.messages.metadata_records import AbortTransactionRecord
 from wire.schema import Message
 from wire.types import ONE_UUID
 
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.MetadataLog")
 
 READ_BYTES: Final = 1 << 20
+QUORUM_STATE: Final = "quorum-state"
+"""The file beside the log that says which epoch was begun last."""
 
 
 class MetadataLog:
@@ -49,13 +56,39 @@ class MetadataLog:
         self._is_dead = False
 
     def open(self) -> None:
-        """Load the newest snapshot and replay what follows it, then begin a new epoch."""
+        """Load the newest snapshot and replay what follows it, then begin a new epoch.
+
+        UnknownMetadataError when there is something that this broker cannot serve.
+        """
         broker = self._broker
+        has_partitions = any(topic != CLUSTER_METADATA_TOPIC for topic, _ in broker.log_dirs.found())
         self._log = broker.log_dirs.open_log(
-            CLUSTER_METADATA_TOPIC, 0, self._config(), topic_id=ONE_UUID, now_ms=broker.now_ms(), now=broker.now()
+            CLUSTER_METADATA_TOPIC,
+            0,
+            self._config(),
+            topic_id=ONE_UUID,
+            now_ms=broker.now_ms(),
+            now=broker.now(),
+            home=broker.log_dirs.dirs[0],
         )
         self._load_snapshot()
+        self._replay_log()
+        if has_partitions and self.is_new:
+            raise UnknownMetadataError(
+                f"There are partitions in {broker.log_dirs.dirs[0].path}, but no metadata that knows them "
+                f"({CLUSTER_METADATA_TOPIC}-0): is it in a metadata.log.dir elsewhere?"
+            )
+        election = self._read_election()
+        self._check_alone(election.voter_ids)
+        self._begin_epoch(election.epoch)
+
+    def _replay_log(self) -> None:
         offset = self.image.offset + 1
+        if offset < self._log.log_start_offset:
+            raise UnknownMetadataError(
+                f"The metadata log begins at offset {self._log.log_start_offset}, but what was before it is in no "
+                f"snapshot beyond offset {offset}"
+            )
         delta = ClusterDelta()
         while offset < self._log.log_end_offset:
             read = self._log.read(offset, READ_BYTES, limit_offset=self._log.log_end_offset, min_one_batch=True)
@@ -63,7 +96,23 @@ class MetadataLog:
                 break
             replay_batches(read.slice.read(), self.image, delta)
             offset = self.image.offset + 1
-        self._begin_epoch()
+
+    def _check_alone(self, configured_voters: frozenset[int]) -> None:
+        """Refuse the metadata of a cluster of several nodes, and metadata newer than what is known here."""
+        node_id, image = self._broker.node_id, self.image
+        others = (configured_voters | image.quorum.voter_ids | image.brokers.keys()) - {node_id}
+        if others:
+            nodes = ",".join(map(str, sorted(others)))
+            raise UnknownMetadataError(
+                f"The metadata is of a cluster with other nodes ({nodes}) beside {node_id}: "
+                "Barnabas runs as a single node so far"
+            )
+        lowest, highest = SUPPORTED_FEATURES[METADATA_VERSION_FEATURE]
+        level = image.features.get(METADATA_VERSION_FEATURE, highest)
+        if not lowest <= level <= highest:
+            raise UnknownMetadataError(
+                f"The metadata has {METADATA_VERSION_FEATURE} {level}, but this broker knows {lowest} to {highest}"
+            )
 
     def _config(self) -> LogConfig:
         config = LogConfig()
@@ -82,13 +131,29 @@ class MetadataLog:
         """The offset that the next record will have."""
         return self._log.log_end_offset
 
-    def _begin_epoch(self) -> None:
-        self.image.epoch += 1
-        batch = leader_change_batch(
-            leader_id=self._broker.node_id, epoch=self.image.epoch, now_ms=self._broker.now_ms()
-        )
-        self._append(batch)
-        self.image.offset = self._log.log_end_offset - 1
+    def _begin_epoch(self, voted_epoch: int) -> None:
+        image = self.image
+        image.epoch = max(image.epoch, voted_epoch) + 1
+        node_id, now_ms = self._broker.node_id, self._broker.now_ms()
+        replace_file(self._log.files, self._state_path, image.quorum.state_file(node_id, image.epoch))
+        self._append(leader_change_batch(image.quorum, leader_id=node_id, epoch=image.epoch, now_ms=now_ms))
+        image.offset = self._log.log_end_offset - 1
+        if image.is_in_transaction:
+            self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], sync=False)
+
+    @property
+    def _state_path(self) -> str:
+        return f"{self._log.directory}/{QUORUM_STATE}"
+
+    def _read_election(self) -> Election:
+        """What `quorum-state` says: its epoch may be newer than the log's."""
+        try:
+            return Election.from_file(self._log.files.read_file(self._state_path))
+        except FileNotFoundError:
+            return Election()
+        except ValueError as error:  # as Kafka does: the epochs of the log are enough for a quorum of one
+            logger.warning("Cannot read %s: %s", self._state_path, error)
+            return Election()
 
     def write(self, records: Sequence[Message], *, sync: bool = True) -> ClusterDelta:
         """Append records as one batch, make them durable, replay them; what they changed.
@@ -99,7 +164,14 @@ class MetadataLog:
         delta = ClusterDelta()
         if not records:
             return delta
-        self._append(build_metadata_batch(records, epoch=self.image.epoch, now_ms=self._broker.now_ms()))
+        self._append(
+            build_metadata_batch(
+                records,
+                epoch=self.image.epoch,
+                now_ms=self._broker.now_ms(),
+                metadata_version=self.image.metadata_version,
+            )
+        )
         if sync:
             self.sync()
         for record in records:
@@ -149,14 +221,20 @@ class MetadataLog:
         """Write the image as a checkpoint, then let go of older checkpoints and of the segments it covers."""
         from coord.cluster.image_records import image_records
         from coord.cluster.metadata_serde import build_checkpoint, checkpoint_name
-        from storage.checkpoints import replace_file
 
         if self.image.is_in_transaction:
             return
         log, image, broker = self._log, self.image, self._broker
         now_ms = broker.now_ms()
         content = b"".join(
-            build_checkpoint(image_records(image), epoch=image.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
+            build_checkpoint(
+                image_records(image),
+                quorum=image.quorum,
+                epoch=image.epoch,
+                last_timestamp_ms=now_ms,
+                now_ms=now_ms,
+                metadata_version=image.metadata_version,
+            )
         )
         name = checkpoint_name(image.offset + 1, image.epoch)
         replace_file(log.files, f"{log.directory}/{name}", content)

@@ -180,7 +180,7 @@ class Server:
         if self._is_closed:
             return
         self._is_closed = True
-        self.broker.log_dirs.close()
+        self.broker.log_dirs.close(self.broker.controller.close())
         if self._temporary_dir is not None:
             import shutil
 

@@ -7,12 +7,10 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 from __future__ import annotations
 
 from storage import layout
-from storage.checkpoints import OffsetCheckpoint, read_properties, replace_file, write_properties
+from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_properties, replace_file, write_properties
 from storage.files import File, Files
 
 TopicPartition = tuple[str, int]
-
-_CLEAN_SHUTDOWN_JSON = b'{"version":0,"brokerEpoch":-1}'
 
 
 class DataDirLocked(Exception):  # noqa: N818 - says what is the matter
@@ -64,10 +62,7 @@ class LogDir:
         self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
         if self._lock is None:
             raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
-        properties = read_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}")
-        self.cluster_id = properties.get("cluster.id", "")
-        self.node_id = int(properties.get("node.id", -1))
-        self.directory_id = properties.get("directory.id", "")
+        self._read_identity(f"{self.path}/{layout.META_PROPERTIES}")
         marker = f"{self.path}/{layout.CLEAN_SHUTDOWN}"
         self.had_clean_shutdown = self._files.exists(marker)
         if self.had_clean_shutdown:
@@ -76,6 +71,19 @@ class LogDir:
         self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
         self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
+
+    def _read_identity(self, path: str) -> None:
+        properties = read_properties(self._files, path)
+        self.cluster_id = properties.get("cluster.id", "")
+        self.directory_id = properties.get("directory.id", "")
+        if "broker.id" in properties and "node.id" not in properties:
+            raise DataDirMismatch(
+                f"The log directory {self.path} was used with ZooKeeper: Kafka 3.9 can migrate it to KRaft"
+            )
+        try:
+            self.node_id = int(properties.get("node.id", -1))
+        except ValueError as error:
+            raise CorruptCheckpoint(f"{path} has the node.id {properties['node.id']!r}, which is no number") from error
 
     def _make(self) -> None:
         """Make the directory if it is missing, so that no power failure takes it away with all that is in it."""
@@ -121,9 +129,10 @@ class LogDir:
             self._checkpoints[name].write(offsets)
             self._written[name] = offsets
 
-    def mark_clean(self) -> None:
-        """Leave the marker of a clean stop; the last thing before `release`."""
-        replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_JSON)
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Leave the marker of a clean stop; the last thing before `release`. It names the broker's epoch (KIP-966)."""
+        content = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
+        replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", content.encode())
 
     def release(self) -> None:
         """Unlock the directory."""

@@ -77,11 +77,20 @@ class LogDirs:
         return iter([partition for partition in self._found if partition not in self.logs])
 
     def open_log(
-        self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes, now_ms: int, now: float
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        topic_id: bytes,
+        now_ms: int,
+        now: float,
+        home: LogDir | None = None,
     ) -> Log:
-        """The log of a partition: loaded when it has a directory, else made in the directory with the fewest logs.
+        """The log of a partition: loaded when it has a directory, else made in `home` or where the fewest logs are.
 
-        A directory that belongs to another topic of that name is set aside for deletion first (R22).
+        A directory that belongs to another topic of that name is set aside for deletion first (R22). The marker of a
+        clean stop speaks for the logs in the checkpoint of recovery points: Kafka does not close its metadata log.
         """
         key = (topic, partition)
         log = self.logs.get(key)
@@ -93,7 +102,7 @@ class LogDirs:
             self._set_aside(log_dir, key, path, config, now)
             log_dir = None
         if log_dir is None:
-            log_dir = self._emptiest()
+            log_dir = home or self._emptiest()
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         log = Log.open(
             self._files,
@@ -104,7 +113,7 @@ class LogDirs:
             topic_id=topic_id,
             now_ms=now_ms,
             now=now,
-            clean_shutdown=log_dir.had_clean_shutdown,
+            clean_shutdown=log_dir.had_clean_shutdown and key in log_dir.recovery_points,
             recovery_point=log_dir.recovery_points.get(key, 0),
             log_start_offset=log_dir.log_starts.get(key, 0),
             high_watermark=log_dir.high_watermarks.get(key, 0),
@@ -211,18 +220,19 @@ class LogDirs:
         """The logs that have closed segments which are not synced yet: Kafka syncs a segment when it rolls."""
         return [log for log in self.logs.values() if log.recovery_point < log.segments.active.base_offset]
 
-    def close(self) -> None:
+    def close(self, broker_epoch: int = -1) -> None:
         """The clean stop: close every log, write the checkpoints, leave the marker, unlock.
 
+        `broker_epoch` is the registration under which the broker ran; the marker names it (KIP-966).
         A directory in which anything failed gets no marker, so that its logs are checked at the next start; the first
         failure is raised when all the rest is done.
         """
-        failures = [failure for log_dir in self.dirs if (failure := self._close_dir(log_dir)) is not None]
+        failures = [failure for log_dir in self.dirs if (failure := self._close_dir(log_dir, broker_epoch)) is not None]
         self.release()
         if failures:
             raise failures[0]
 
-    def _close_dir(self, log_dir: LogDir) -> Exception | None:
+    def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> Exception | None:
         failure: Exception | None = None
         for _, log in self._logs_in(log_dir):
             try:
@@ -233,7 +243,7 @@ class LogDirs:
             for name in _CHECKPOINTED:
                 self._write_in(log_dir, name)
             if failure is None:
-                log_dir.mark_clean()
+                log_dir.mark_clean(broker_epoch)
         except OSError as error:
             failure = failure or error
         return failure

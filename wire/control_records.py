@@ -32,8 +32,13 @@ def control_batch(
         control=True,
         partition_leader_epoch=partition_leader_epoch,
     )
-    builder.append(timestamp_ms, _CONTROL_KEY.pack(0, kind), value)
+    builder.append(timestamp_ms, control_key(kind), value)
     return builder.build()
+
+
+def control_key(kind: int) -> bytes:
+    """The key of a control record: version 0 and its type (a ControlRecordType)."""
+    return _CONTROL_KEY.pack(0, kind)
 
 
 def end_txn_marker(

@@ -35,7 +35,13 @@ from wire.batch_format import (
 )
 from wire.batch_view import BatchView, iter_batches, set_base_offset_and_epoch, set_log_append_time
 from wire.compression import Codec, CorruptRecord
-from wire.control_records import control_batch, control_record_type, end_txn_coordinator_epoch, end_txn_marker
+from wire.control_records import (
+    control_batch,
+    control_key,
+    control_record_type,
+    end_txn_coordinator_epoch,
+    end_txn_marker,
+)
 from wire.record_reader import iter_records
 
 __all__ = [
@@ -67,6 +73,7 @@ __all__ = [
     "Record",
     "build_batch",
     "control_batch",
+    "control_key",
     "control_record_type",
     "end_txn_coordinator_epoch",
     "end_txn_marker",

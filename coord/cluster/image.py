@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from coord.cluster.partition_image import BrokerImage, PartitionImage, TopicImage
+from coord.cluster.quorum import Quorum
 from wire.messages import metadata_records as m
 from wire.schema import Message
 from wire.types import Uuid
@@ -26,6 +27,10 @@ BROKER: Final = 4
 BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
+
+METADATA_VERSION_FEATURE: Final = "metadata.version"
+LATEST_METADATA_VERSION: Final = 33
+"""4.4-IV2: the newest format of metadata records that is known here."""
 
 Entity = tuple[tuple[str, str | None], ...]
 
@@ -76,6 +81,8 @@ class ClusterImage:
         """Offset of the last record replayed."""
         self.epoch = 0
         """Epoch of the controller that wrote it."""
+        self.quorum = Quorum()
+        """Who votes in the metadata quorum, as control records say; they do not go through `replay`."""
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[Uuid, TopicImage] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
@@ -110,6 +117,11 @@ class ClusterImage:
     def live_brokers(self) -> list[BrokerImage]:
         """The brokers that clients may be told of, by id (R16)."""
         return [broker for _, broker in sorted(self.brokers.items()) if not broker.fenced]
+
+    @property
+    def metadata_version(self) -> int:
+        """The format that records are to be written in: the finalized level, or the newest while there is none."""
+        return self.features.get(METADATA_VERSION_FEATURE, LATEST_METADATA_VERSION)
 
     @property
     def is_in_transaction(self) -> bool:

@@ -3,7 +3,9 @@
 A record's value is: frame version (unsigned varint, always 1), record type (unsigned varint), version
 (unsigned varint), then the message. A checkpoint is a file of record batches: a SNAPSHOT_HEADER control batch, the
 records of a whole image, a SNAPSHOT_FOOTER control batch; its name is `<end offset, 20 digits>-<epoch, 10
-digits>.checkpoint`. Source: Kafka 4.4 `MetadataRecordSerde`, `RecordsSnapshotWriter`. KIP-595, KIP-630.
+digits>.checkpoint`. A record is written in the version that the cluster's metadata.version allows, so that an older
+Kafka that formatted a directory can go on with it. Source: Kafka 4.4 `MetadataRecordSerde`, `RecordsSnapshotWriter`,
+`MetadataVersion`. KIP-595, KIP-630.
 """
 
 from __future__ import annotations
@@ -11,16 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from coord.cluster.image import LATEST_METADATA_VERSION, ClusterDelta, ClusterImage, UnknownMetadataError
+from coord.cluster.quorum import Quorum
 from wire.errors import ProtocolError
 from wire.messages import metadata_records
-from wire.messages.raft_records import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
+from wire.messages.raft_records import SnapshotFooterRecord, SnapshotHeaderRecord
+from wire.records import (
+    BatchBuilder,
+    BatchView,
+    ControlRecordType,
+    CorruptRecord,
+    control_batch,
+    control_key,
+    control_record_type,
+    iter_batches,
+    iter_records,
 )
-from wire.records import BatchBuilder, ControlRecordType, control_batch, control_record_type, iter_batches, iter_records
 from wire.runtime import encode_unsigned_varint, unsigned_varint
 from wire.schema import Message
 
@@ -45,9 +53,26 @@ RECORD_TYPES: Final[dict[int, type[Message]]] = {
 """The message of each metadata record type; the remote-log topic has types of its own."""
 
 
-def encode_record(record: Message) -> bytes:
-    """A record's value in the newest version of its message."""
-    version = record.max_version
+_VERSIONS: Final[dict[type[Message], tuple[tuple[int, int], ...]]] = {
+    metadata_records.RegisterBrokerRecord: ((8, 1), (17, 2), (30, 3)),
+    metadata_records.BrokerRegistrationChangeRecord: ((17, 1), (30, 2)),
+    metadata_records.PartitionRecord: ((17, 0), (23, 1)),
+    metadata_records.PartitionChangeRecord: ((17, 0), (23, 1)),
+}
+"""Below which metadata.version a record is written in which version; in its newest from there on."""
+
+
+def record_version(declared: type[Message], metadata_version: int) -> int:
+    """The version in which a kind of record is written."""
+    for below, version in _VERSIONS.get(declared, ()):
+        if metadata_version < below:
+            return version
+    return declared.max_version
+
+
+def encode_record(record: Message, metadata_version: int = LATEST_METADATA_VERSION) -> bytes:
+    """A record's value, in the version that goes with a metadata.version."""
+    version = record_version(type(record), metadata_version)
     head = (encode_unsigned_varint(number) for number in (FRAME_VERSION, record.api_key, version))
     return b"".join(head) + record.encode(version)
 
@@ -71,21 +96,27 @@ def decode_record(value: bytes) -> Message:
         raise UnknownMetadataError(f"A {declared.__name__} cannot be read: {error}") from error
 
 
-def build_metadata_batch(records: Sequence[Message], *, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+def build_metadata_batch(
+    records: Sequence[Message],
+    *,
+    epoch: int,
+    now_ms: int,
+    base_offset: int = 0,
+    metadata_version: int = LATEST_METADATA_VERSION,
+) -> bytes:
     """One batch of records written together."""
     builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
     for record in records:
-        builder.append(now_ms, None, encode_record(record))
+        builder.append(now_ms, None, encode_record(record, metadata_version))
     return builder.build()
 
 
-def leader_change_batch(*, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+def leader_change_batch(quorum: Quorum, *, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
     """What a quorum's leader writes first in its epoch; here the quorum is this node alone."""
-    voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
-    change = LeaderChangeMessage(leader_id=leader_id, voters=voters, granting_voters=voters)
+    change, version = quorum.leader_change(leader_id)
     return control_batch(
         ControlRecordType.LEADER_CHANGE,
-        change.encode(0),
+        change.encode(version),
         timestamp_ms=now_ms,
         base_offset=base_offset,
         partition_leader_epoch=epoch,
@@ -97,13 +128,25 @@ def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> 
     for batch in iter_batches(buffer):
         if not batch.crc_is_valid():
             raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} fails its checksum")
-        if not batch.is_control:
+        if batch.is_control:
+            _replay_control(batch, image)
+        else:
             for record in iter_records(batch):
                 if record.value is None:
                     raise UnknownMetadataError(f"The metadata record at offset {record.offset} has no value")
                 image.replay(decode_record(record.value), delta)
         image.offset = batch.last_offset
         image.epoch = max(image.epoch, batch.partition_leader_epoch)
+
+
+def _replay_control(batch: BatchView, image: ClusterImage) -> None:
+    for record in iter_records(batch):
+        try:
+            image.quorum = image.quorum.after(control_record_type(record), record.value or b"")
+        except (ValueError, ProtocolError, CorruptRecord) as error:
+            raise UnknownMetadataError(
+                f"The control record at offset {record.offset} cannot be read: {error}"
+            ) from error
 
 
 def checkpoint_name(end_offset: int, epoch: int) -> str:
@@ -120,26 +163,42 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
     return int(offset), int(epoch)
 
 
-def build_checkpoint(records: Iterable[Message], *, epoch: int, last_timestamp_ms: int, now_ms: int) -> Iterator[bytes]:
+def build_checkpoint(
+    records: Iterable[Message],
+    *,
+    quorum: Quorum,
+    epoch: int,
+    last_timestamp_ms: int,
+    now_ms: int,
+    metadata_version: int = LATEST_METADATA_VERSION,
+) -> Iterator[bytes]:
     """The batches of a snapshot, header and footer included. Offsets in it count from 0."""
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_timestamp_ms)
-    yield _control(ControlRecordType.SNAPSHOT_HEADER, header, 0, epoch, now_ms)
-    offset = 1
+    control = [(ControlRecordType.SNAPSHOT_HEADER, header), *quorum.snapshot_records()]
+    yield _control_batch(control, 0, epoch, now_ms)
+    offset = len(control)
     held: list[Message] = []
     for record in records:
         held.append(record)
         if len(held) == RECORDS_PER_BATCH:
-            yield build_metadata_batch(held, epoch=epoch, now_ms=now_ms, base_offset=offset)
+            yield build_metadata_batch(
+                held, epoch=epoch, now_ms=now_ms, base_offset=offset, metadata_version=metadata_version
+            )
             offset += len(held)
             held = []
     if held:
-        yield build_metadata_batch(held, epoch=epoch, now_ms=now_ms, base_offset=offset)
+        yield build_metadata_batch(
+            held, epoch=epoch, now_ms=now_ms, base_offset=offset, metadata_version=metadata_version
+        )
         offset += len(held)
-    yield _control(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), offset, epoch, now_ms)
+    yield _control_batch([(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord())], offset, epoch, now_ms)
 
 
-def _control(kind: int, message: Message, offset: int, epoch: int, now_ms: int) -> bytes:
-    return control_batch(kind, message.encode(0), timestamp_ms=now_ms, base_offset=offset, partition_leader_epoch=epoch)
+def _control_batch(records: Iterable[tuple[int, Message]], offset: int, epoch: int, now_ms: int) -> bytes:
+    builder = BatchBuilder(offset, control=True, partition_leader_epoch=epoch)
+    for kind, message in records:
+        builder.append(now_ms, control_key(kind), message.encode(0))
+    return builder.build()
 
 
 def load_checkpoint(buffer: Buffer, end_offset: int, epoch: int) -> ClusterImage:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from coord.cluster.image import ClusterImage
+from coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
+from coord.cluster.partition_image import NO_LEADER, PartitionImage, TopicImage
 from wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
+    BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
@@ -21,19 +23,18 @@ from wire.messages.metadata_records import (
 from wire.schema import Message
 from wire.types import Uuid
 
+FENCED: Final = 1
+IN_CONTROLLED_SHUTDOWN: Final = 1
 PRODUCER_ID_BLOCK: Final = 1000
 """Producer ids handed out at a time."""
 
-METADATA_VERSION: Final = 33
-"""4.4-IV2: the newest format of metadata records, in which ours are written."""
-
-SUPPORTED_FEATURES: Final = {"metadata.version": (7, METADATA_VERSION)}
+SUPPORTED_FEATURES: Final = {METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION)}
 """Feature levels this broker can work with. A feature is added once its behaviour exists."""
 
 
 def bootstrap_records() -> list[Message]:
     """What a new metadata log begins with: the level of every feature, as a formatted Kafka has it."""
-    return [FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)]
+    return [FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=LATEST_METADATA_VERSION)]
 
 
 def registration_records(
@@ -64,17 +65,39 @@ def registration_records(
     ]
 
 
-def new_leader_epochs(image: ClusterImage, broker_id: int) -> list[Message]:
-    """Records that make a node leader anew of everything it leads.
+def farewell_records(broker_id: int, broker_epoch: int) -> list[Message]:
+    """Records that fence a node which stops: whoever starts next with its id need not wait for its session to end."""
+    return [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCED, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+        )
+    ]
 
-    After a crash the end of a log may be gone; a new epoch lets readers notice (KIP-320).
+
+def leader_records(image: ClusterImage, broker_id: int, *, after_crash: bool) -> list[Message]:
+    """Records that make a node, the only one, lead every partition it has a replica of.
+
+    Kafka takes the leaders away when it stops. After a crash the end of a log may be gone: a new epoch for what the
+    node leads already lets readers notice (KIP-320).
     """
     return [
-        PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=broker_id)
+        _lead(topic, index, partition, broker_id)
         for topic in image.topics.values()
         for index, partition in topic.partitions.items()
-        if partition.leader == broker_id
+        if broker_id in partition.replicas
+        and (partition.leader == NO_LEADER or (after_crash and partition.leader == broker_id))
     ]
+
+
+def _lead(topic: TopicImage, index: int, partition: PartitionImage, broker_id: int) -> Message:
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=broker_id)
+    if broker_id not in partition.isr:
+        record.isr = [broker_id]
+    if partition.elr:
+        record.eligible_leader_replicas = []
+    if partition.last_known_elr:
+        record.last_known_elr = []
+    return record
 
 
 def allocate_producer_ids(image: ClusterImage, broker_id: int) -> tuple[list[Message], range]:

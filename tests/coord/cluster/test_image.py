@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
 from coord.cluster.image_records import image_records
 from coord.cluster.metadata_serde import RECORD_TYPES, build_checkpoint, load_checkpoint
-from coord.cluster.node_records import allocate_producer_ids, new_leader_epochs
+from coord.cluster.node_records import allocate_producer_ids, leader_records
 from tests.coord.cluster.worlds import World, same
 from wire.messages import metadata_records as m
 from wire.messages.configs import (
@@ -240,7 +240,7 @@ def run(world: World, command: str, name: str, number: int) -> None:
     elif command == "producer ids":
         world.apply(allocate_producer_ids(world.image, 1)[0])
     else:
-        world.apply(new_leader_epochs(world.image, 1))
+        world.apply(leader_records(world.image, 1, after_crash=True))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -251,7 +251,9 @@ def test_a_restart_finds_the_image_again_in_the_log_and_in_a_snapshot(history: l
     for command in history:
         run(world, *command)
     assert same(world.restarted(), world.image)
-    snapshot = b"".join(build_checkpoint(image_records(world.image), epoch=1, last_timestamp_ms=0, now_ms=0))
+    snapshot = b"".join(
+        build_checkpoint(image_records(world.image), quorum=world.image.quorum, epoch=1, last_timestamp_ms=0, now_ms=0)
+    )
     assert same(load_checkpoint(snapshot, world.offset, 1), world.image)
 
 
@@ -271,5 +273,5 @@ def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
     """KIP-320: readers notice that the end of a log may be gone."""
     world = World()
     world.create("a", 2)
-    world.apply(new_leader_epochs(world.image, 1))
+    world.apply(leader_records(world.image, 1, after_crash=True))
     assert [partition.leader_epoch for partition in world.image.topics["a"].partitions.values()] == [1, 1]

@@ -20,6 +20,7 @@ from coord.cluster.metadata_serde import (
     parse_checkpoint_name,
     replay_batches,
 )
+from coord.cluster.quorum import Quorum
 from wire.messages.metadata_records import FeatureLevelRecord, TopicRecord
 from wire.messages.raft_records import LeaderChangeMessage
 from wire.records import control_record_type, iter_batches, iter_records
@@ -63,7 +64,7 @@ def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
 
 
 def test_an_epoch_begins_with_a_leader_change() -> None:
-    (batch,) = iter_batches(leader_change_batch(leader_id=1, epoch=3, now_ms=5, base_offset=7))
+    (batch,) = iter_batches(leader_change_batch(Quorum(), leader_id=1, epoch=3, now_ms=5, base_offset=7))
     (record,) = iter_records(batch)
     assert (batch.is_control, batch.partition_leader_epoch, batch.base_offset) == (True, 3, 7)
     assert control_record_type(record) == 2
@@ -73,7 +74,7 @@ def test_an_epoch_begins_with_a_leader_change() -> None:
 
 def test_replay_moves_offset_and_epoch_and_skips_control_records() -> None:
     image = ClusterImage()
-    log = leader_change_batch(leader_id=1, epoch=3, now_ms=0) + build_metadata_batch(
+    log = leader_change_batch(Quorum(), leader_id=1, epoch=3, now_ms=0) + build_metadata_batch(
         [TopicRecord(name="a", topic_id=b"\x01" * 16), TopicRecord(name="b", topic_id=b"\x02" * 16)],
         epoch=3,
         now_ms=0,
@@ -102,7 +103,9 @@ def topics(count: int) -> list[TopicRecord]:
 
 
 def test_a_checkpoint_runs_from_header_to_footer_in_batches() -> None:
-    parts = list(build_checkpoint(topics(RECORDS_PER_BATCH + 1), epoch=2, last_timestamp_ms=9, now_ms=10))
+    parts = list(
+        build_checkpoint(topics(RECORDS_PER_BATCH + 1), quorum=Quorum(), epoch=2, last_timestamp_ms=9, now_ms=10)
+    )
     batches = [batch for part in parts for batch in iter_batches(part)]
     assert [(batch.base_offset, batch.is_control) for batch in batches] == [
         (0, True),
@@ -115,6 +118,6 @@ def test_a_checkpoint_runs_from_header_to_footer_in_batches() -> None:
 
 
 def test_a_checkpoint_that_is_cut_is_refused() -> None:
-    *parts, _ = build_checkpoint(topics(3), epoch=2, last_timestamp_ms=9, now_ms=10)
+    *parts, _ = build_checkpoint(topics(3), quorum=Quorum(), epoch=2, last_timestamp_ms=9, now_ms=10)
     with pytest.raises(UnknownMetadataError, match="is not whole"):
         load_checkpoint(b"".join(parts), 50, 2)

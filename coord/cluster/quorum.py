@@ -1,0 +1,101 @@
+"""Who votes in the metadata quorum, as the control records of its log say, and the `quorum-state` file beside it.
+
+With kraft.version 0 the voters are configured (`controller.quorum.voters`) and `quorum-state` repeats them; from 1
+on they are records (KIP-853). A snapshot carries the version and the voters, so both are kept as they came.
+The file holds the newest epoch that this node has voted in: it is written before a record of that epoch, so that no
+epoch is ever led twice. Source: Kafka 4.4 `KRaftControlRecordStateMachine`, `FileQuorumStateStore`. KIP-595.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from wire.messages.raft_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+    VotersRecord,
+)
+from wire.records import ControlRecordType
+from wire.schema import Message
+
+DYNAMIC_VOTERS: Final = 1
+"""The first kraft.version whose voters are records."""
+
+_IGNORED: Final = frozenset(
+    {ControlRecordType.LEADER_CHANGE, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER}
+)
+_NO_DIRECTORY: Final = "A" * 22
+
+
+class Quorum(NamedTuple):
+    """The quorum as of one offset of its log."""
+
+    kraft_version: int = 0
+    voters: VotersRecord | None = None
+
+    def after(self, kind: int, value: bytes) -> Quorum:
+        """The quorum after a control record; ValueError for a kind that is not known."""
+        if kind == ControlRecordType.KRAFT_VERSION:
+            return self._replace(kraft_version=KRaftVersionRecord.decode(value, 0).k_raft_version)
+        if kind == ControlRecordType.KRAFT_VOTERS:
+            return self._replace(voters=VotersRecord.decode(value, 0))
+        if kind in _IGNORED:
+            return self
+        raise ValueError(f"Control record type {kind} is not understood in the metadata log")
+
+    @property
+    def voter_ids(self) -> frozenset[int]:
+        """The nodes that vote, where the log knows them."""
+        return frozenset() if self.voters is None else frozenset(voter.voter_id for voter in self.voters.voters)
+
+    def leader_change(self, leader_id: int) -> tuple[LeaderChangeMessage, int]:
+        """The record that a leader elected by itself alone begins its epoch with, and the version to write it in."""
+        voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
+        version = 0
+        if self.kraft_version >= DYNAMIC_VOTERS and self.voters is not None:
+            version = 1
+            for voter in self.voters.voters:
+                if voter.voter_id == leader_id:
+                    voters[0].voter_directory_id = voter.voter_directory_id
+        change = LeaderChangeMessage(version=version, leader_id=leader_id, voters=voters, granting_voters=voters)
+        return change, version
+
+    def snapshot_records(self) -> Iterator[tuple[int, Message]]:
+        """What a snapshot says of the quorum, behind its header: (control record type, record)."""
+        if self.kraft_version >= DYNAMIC_VOTERS:
+            yield ControlRecordType.KRAFT_VERSION, KRaftVersionRecord(k_raft_version=self.kraft_version)
+            if self.voters is not None:
+                yield ControlRecordType.KRAFT_VOTERS, self.voters
+
+    def state_file(self, leader_id: int, epoch: int) -> bytes:
+        """The content of `quorum-state` while `leader_id`, the only voter, leads `epoch`."""
+        state: dict[str, object] = {"leaderId": leader_id, "leaderEpoch": epoch, "votedId": -1}
+        if self.kraft_version >= DYNAMIC_VOTERS:
+            state |= {"votedDirectoryId": _NO_DIRECTORY, "data_version": 1}
+        else:
+            state = {"clusterId": "", **state, "appliedOffset": 0}
+            state |= {"currentVoters": [{"voterId": leader_id}], "data_version": 0}
+        return json.dumps(state, separators=(",", ":")).encode()
+
+
+class Election(NamedTuple):
+    """What a `quorum-state` file says."""
+
+    epoch: int = 0
+    voter_ids: frozenset[int] = frozenset()
+    """The configured voters, with kraft.version 0."""
+
+    @classmethod
+    def from_file(cls, content: bytes) -> Election:
+        """Read the file. ValueError when it is none."""
+        state = json.loads(content)
+        if not isinstance(state, dict):
+            raise ValueError("it is no object")
+        try:
+            voters = frozenset(int(voter["voterId"]) for voter in state.get("currentVoters") or ())
+            return cls(int(state["leaderEpoch"]), voters)
+        except (KeyError, TypeError) as error:
+            raise ValueError("it names no epoch, or voters without an id") from error
