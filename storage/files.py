@@ -11,9 +11,15 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import cast
 
 Buffer = bytes | bytearray | memoryview
+
+WHOLE_FILE_SYSTEM_FROM = 64
+"""From so many files on one sync of the whole file system is quicker, even beside another writer (measured on ext4)."""
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -102,6 +108,29 @@ class Files:
         """Make the file's data durable. After an error the file's state on disk is unknown: never try again."""
         os.fdatasync(file.fd)
 
+    def sync_together(self, files: Sequence[File], anchor: File) -> None:
+        """Make the data of several files of one file system durable; what `sync` says of errors holds here too.
+
+        Each file costs a commit of the file system's journal, so that many are cheaper synced with all the rest.
+        `anchor` is a file of that file system which was open before any of the data was written: errors that happen
+        while a descriptor is open are told to it.
+        """
+        if len(files) < WHOLE_FILE_SYSTEM_FROM or not self.sync_file_system(anchor):
+            for file in files:
+                self.sync(file)
+
+    def sync_file_system(self, file: File) -> bool:
+        """Make all data of the file's file system durable; False where the system cannot, or cannot tell of errors."""
+        syncfs = _syncfs()
+        if syncfs is None:
+            return False
+        if syncfs(file.fd):
+            import ctypes
+
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), file.path)
+        return True
+
     def sync_dir(self, path: str) -> None:
         """Make creations, renames and removals in a directory durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -185,6 +214,17 @@ def _pread_all(fd: int, length: int, position: int) -> bytes:
     return b"".join(parts)
 
 
+@cache
+def _syncfs() -> Callable[[int], int] | None:
+    """The C library's syncfs, where it reports failed writes (Linux 5.8); Python has none of its own."""
+    if sys.platform != "linux" or tuple(int(part) for part in os.uname().release.split(".")[:2]) < (5, 8):
+        return None
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return cast("Callable[[int], int] | None", function)
+
+
 class UnsyncedFiles(Files):
     """A disk for data that need not outlive the machine: nothing is ever synced, all else is the same."""
 
@@ -192,6 +232,10 @@ class UnsyncedFiles(Files):
 
     def sync(self, file: File) -> None:
         """Nothing: the page cache is enough."""
+
+    def sync_file_system(self, file: File) -> bool:  # noqa: ARG002
+        """Nothing: the page cache is enough."""
+        return True
 
     def sync_dir(self, path: str) -> None:
         """Nothing: the page cache is enough."""

@@ -6,22 +6,40 @@ from storage.files import File, Files
 
 
 class FlushJob:
-    """Files and directories to sync so that a log is on the disk up to `offset`. `run` touches no other state."""
+    """Files and directories to sync so that a log is on the disk up to `offset`. `run` touches no other state.
 
-    __slots__ = ("_directories", "_files", "_targets", "offset", "truncations")
+    `dir_version` and `truncations` are the log's counts of changed file names and of cuts when the job was made.
+    With `data_only` the index files are left out: the data is safe, but what lies behind must be indexed again.
+    """
+
+    __slots__ = ("_files", "data_only", "dir_version", "directories", "offset", "targets", "truncations")
 
     def __init__(
-        self, files: Files, targets: list[File], directories: list[str], offset: int, truncations: int
+        self,
+        files: Files,
+        targets: list[File],
+        directories: list[str],
+        offset: int,
+        dir_version: int,
+        truncations: int,
+        *,
+        data_only: bool = False,
     ) -> None:
         self._files = files
-        self._targets = targets
-        self._directories = directories
+        self.targets = targets
+        self.directories = directories
         self.offset = offset
+        self.dir_version = dir_version
         self.truncations = truncations
+        self.data_only = data_only
 
     def run(self) -> None:
         """Sync them all. An OSError means that the log directory must be given up: never try again."""
-        for target in self._targets:
+        for target in self.targets:
             self._files.sync(target)
-        for directory in self._directories:
+        self.sync_directories()
+
+    def sync_directories(self) -> None:
+        """Only the directories: for who has synced the files together with those of other logs."""
+        for directory in self.directories:
             self._files.sync_dir(directory)

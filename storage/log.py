@@ -4,7 +4,9 @@ Invariants:
 - memory never runs ahead of the file: a failed write is undone and leaves the log as it was;
 - `log_start_offset <= high_watermark <= log_end_offset`; offsets are given out here and nowhere else;
 - every batch carries the leader epoch it was appended under (R1), and the epoch cache knows it (R2);
-- all below `recovery_point` is on the disk; what lies above is checked after an unclean stop (L1).
+- all data below `synced_offset` is on the disk;
+- all below `recovery_point` is on the disk with its indexes, or in the segment of the recovery point, which a recovery
+  indexes anew; what lies above is checked after an unclean stop (L1).
 
 Nothing here waits: a method either does its disk work at once or hands it out (`start_flush`) for somebody with a
 thread. Sources: Kafka's `UnifiedLog` and `LocalLog`.
@@ -44,9 +46,10 @@ class Log:
 
     __slots__ = (
         "_changed",
-        "_dir_changed",
+        "_dir_version",
         "_high_watermark",
         "_reader",
+        "_synced_dir_version",
         "_truncations",
         "config",
         "directory",
@@ -58,6 +61,7 @@ class Log:
         "producers",
         "recovery_point",
         "segments",
+        "synced_offset",
         "topic",
         "topic_id",
     )
@@ -77,11 +81,13 @@ class Log:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
+        self.synced_offset = 0
         self._high_watermark = 0
         self._reader = LogReader(self)
         self._truncations = 0
         self._changed = False
-        self._dir_changed = False
+        self._dir_version = 0  # grows with every file that is made, renamed or removed
+        self._synced_dir_version = 0
 
     @classmethod
     def open(
@@ -108,7 +114,9 @@ class Log:
         """
         log = cls(files, directory, topic, partition, config, topic_id)
         plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset)
-        log._changed = log._dir_changed = loader.load(log, plan, now)
+        log._changed = loader.load(log, plan, now)
+        log._dir_version += log._changed
+        log.synced_offset = log.recovery_point
         log.producers.remove_expired(now_ms, producer_expiration_ms)
         log.high_watermark = high_watermark
         return log
@@ -142,7 +150,7 @@ class Log:
     @property
     def unflushed(self) -> int:
         """The number of offsets that are not known to be on the disk."""
-        return self.log_end_offset - self.recovery_point
+        return self.log_end_offset - self.synced_offset
 
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; it holds from the next append."""
@@ -236,7 +244,7 @@ class Log:
         segment.roll_jitter_ms = self._jitter_ms(segment.base_offset)
         self.segments.add(segment)
         self.segments.warm(active)
-        self._dir_changed = True
+        self._dir_version += 1
         self._take_snapshot()
         return segment
 
@@ -338,11 +346,12 @@ class Log:
     def _drop(self, segment: Segment) -> None:
         self.segments.remove(segment)
         segment.delete()
-        self._dir_changed = True
+        self._dir_version += 1
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.synced_offset = min(self.synced_offset, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
@@ -382,39 +391,49 @@ class Log:
                 if self.files.exists(path):
                     self.files.rename(path, path + layout.DELETED_SUFFIX)
                     renamed.append(path + layout.DELETED_SUFFIX)
-            self._dir_changed = True
+            self._dir_version += 1
         return renamed
 
     # --- durability and the end
 
-    def start_flush(self, up_to: int | None = None) -> FlushJob | None:
+    def start_flush(self, up_to: int | None = None, *, data_only: bool = False) -> FlushJob | None:
         """The work that makes the log durable up to `up_to` (default: its end); None when it is already.
 
-        Run the job, in a thread if need be, then call `finish_flush` with it.
+        Run the job, in a thread if need be, then call `finish_flush` with it. With `data_only` the index files are
+        left alone: enough to acknowledge records, and as quick as can be.
         """
         offset = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        if offset <= self.recovery_point and not self._dir_changed:
+        durable = self.synced_offset if data_only else self.recovery_point
+        if offset <= durable and self._dir_version == self._synced_dir_version:
             return None
         targets: list[File] = []
-        for segment in self.segments.from_offset(self.recovery_point):
+        for segment in self.segments.from_offset(durable):
             if segment.base_offset < offset or segment.size == 0:
-                targets.extend(segment.files_to_sync())
+                targets.extend(segment.files_to_sync(data_only=data_only))
         directories = []
-        if self._dir_changed:
+        if self._dir_version != self._synced_dir_version:
             directories = [self.directory, self.directory.rpartition("/")[0]]
             targets.append(self.files.open(f"{self.directory}/{layout.PARTITION_METADATA}"))
-        self._dir_changed = False
-        return FlushJob(self.files, targets, directories, offset, self._truncations)
+        return FlushJob(
+            self.files, targets, directories, offset, self._dir_version, self._truncations, data_only=data_only
+        )
 
     def finish_flush(self, job: FlushJob) -> None:
         """The job has run: what it covered need not be checked after an unclean stop, unless it was cut meanwhile."""
-        if job.truncations == self._truncations:
-            self.recovery_point = max(self.recovery_point, job.offset)
+        self._synced_dir_version = max(self._synced_dir_version, job.dir_version)
+        if job.truncations != self._truncations:
+            return
+        self.synced_offset = max(self.synced_offset, job.offset)
+        point = job.offset
+        if job.data_only:  # the indexes of closed segments are not on the disk: a recovery must come by there
+            end = self.segments.next_base(max(0, self.segments.floor_index(self.recovery_point)))
+            point = point if end is None else min(point, end - 1)
+        self.recovery_point = max(self.recovery_point, point)
 
-    def flush(self) -> None:
+    def flush(self, *, data_only: bool = False) -> None:
         """Make the whole log durable, here and now. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""
         try:
-            job = self.start_flush()
+            job = self.start_flush(data_only=data_only)
             if job is not None:
                 job.run()
                 self.finish_flush(job)

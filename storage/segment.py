@@ -251,10 +251,15 @@ class Segment:
             if index is not None and index.unsaved:
                 index.save()
 
-    def files_to_sync(self) -> list[File]:
-        """The files whose syncing makes the segment durable; what the index files lack is written first."""
-        self.save_indexes()
+    def files_to_sync(self, *, data_only: bool = False) -> list[File]:
+        """The files whose syncing makes the segment durable; what the index files lack is written first.
+
+        With `data_only` it is the log file, from which the indexes can be made again.
+        """
         targets = [self._file or self._files.open(self.path(layout.LOG_SUFFIX))]
+        if data_only:
+            return targets
+        self.save_indexes()
         if self._offset_index is not None and self._offset_index.is_on_disk:
             targets.append(self._files.open(self.path(layout.INDEX_SUFFIX)))
             targets.append(self._files.open(self.path(layout.TIME_INDEX_SUFFIX)))
