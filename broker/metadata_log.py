@@ -136,7 +136,7 @@ class MetadataLog:
         image.epoch = max(image.epoch, voted_epoch) + 1
         node_id, now_ms = self._broker.node_id, self._broker.now_ms()
         replace_file(self._log.files, self._state_path, image.quorum.state_file(node_id, image.epoch))
-        self._append(leader_change_batch(image.quorum, leader_id=node_id, epoch=image.epoch, now_ms=now_ms))
+        self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms))
         image.offset = self._log.log_end_offset - 1
         if image.is_in_transaction:
             self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], sync=False)

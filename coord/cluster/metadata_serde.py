@@ -17,7 +17,12 @@ from coord.cluster.image import LATEST_METADATA_VERSION, ClusterDelta, ClusterIm
 from coord.cluster.quorum import Quorum
 from wire.errors import ProtocolError
 from wire.messages import metadata_records
-from wire.messages.raft_records import SnapshotFooterRecord, SnapshotHeaderRecord
+from wire.messages.raft_records import (
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+)
 from wire.records import (
     BatchBuilder,
     BatchView,
@@ -111,12 +116,16 @@ def build_metadata_batch(
     return builder.build()
 
 
-def leader_change_batch(quorum: Quorum, *, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
-    """What a quorum's leader writes first in its epoch; here the quorum is this node alone."""
-    change, version = quorum.leader_change(leader_id)
+def leader_change_batch(*, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+    """What a quorum's leader writes first in its epoch; here the quorum is this node alone.
+
+    Kafka reads it as version 0 whatever the kraft.version, so that is what it must be.
+    """
+    voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
+    change = LeaderChangeMessage(leader_id=leader_id, voters=voters, granting_voters=voters)
     return control_batch(
         ControlRecordType.LEADER_CHANGE,
-        change.encode(version),
+        change.encode(0),
         timestamp_ms=now_ms,
         base_offset=base_offset,
         partition_leader_epoch=epoch,

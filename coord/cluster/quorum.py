@@ -12,12 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from wire.messages.raft_records import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-    VotersRecord,
-)
+from wire.messages.raft_records import KRaftVersionRecord, VotersRecord
 from wire.records import ControlRecordType
 from wire.schema import Message
 
@@ -50,18 +45,6 @@ class Quorum(NamedTuple):
     def voter_ids(self) -> frozenset[int]:
         """The nodes that vote, where the log knows them."""
         return frozenset() if self.voters is None else frozenset(voter.voter_id for voter in self.voters.voters)
-
-    def leader_change(self, leader_id: int) -> tuple[LeaderChangeMessage, int]:
-        """The record that a leader elected by itself alone begins its epoch with, and the version to write it in."""
-        voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
-        version = 0
-        if self.kraft_version >= DYNAMIC_VOTERS and self.voters is not None:
-            version = 1
-            for voter in self.voters.voters:
-                if voter.voter_id == leader_id:
-                    voters[0].voter_directory_id = voter.voter_directory_id
-        change = LeaderChangeMessage(version=version, leader_id=leader_id, voters=voters, granting_voters=voters)
-        return change, version
 
     def snapshot_records(self) -> Iterator[tuple[int, Message]]:
         """What a snapshot says of the quorum, behind its header: (control record type, record)."""

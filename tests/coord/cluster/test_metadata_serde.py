@@ -64,7 +64,7 @@ def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
 
 
 def test_an_epoch_begins_with_a_leader_change() -> None:
-    (batch,) = iter_batches(leader_change_batch(Quorum(), leader_id=1, epoch=3, now_ms=5, base_offset=7))
+    (batch,) = iter_batches(leader_change_batch(leader_id=1, epoch=3, now_ms=5, base_offset=7))
     (record,) = iter_records(batch)
     assert (batch.is_control, batch.partition_leader_epoch, batch.base_offset) == (True, 3, 7)
     assert control_record_type(record) == 2
@@ -74,7 +74,7 @@ def test_an_epoch_begins_with_a_leader_change() -> None:
 
 def test_replay_moves_offset_and_epoch_and_skips_control_records() -> None:
     image = ClusterImage()
-    log = leader_change_batch(Quorum(), leader_id=1, epoch=3, now_ms=0) + build_metadata_batch(
+    log = leader_change_batch(leader_id=1, epoch=3, now_ms=0) + build_metadata_batch(
         [TopicRecord(name="a", topic_id=b"\x01" * 16), TopicRecord(name="b", topic_id=b"\x02" * 16)],
         epoch=3,
         now_ms=0,

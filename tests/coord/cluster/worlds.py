@@ -11,7 +11,6 @@ from coord.cluster.image import ClusterDelta, ClusterImage
 from coord.cluster.local_controller import LocalController, Outcome
 from coord.cluster.metadata_serde import build_metadata_batch, leader_change_batch, replay_batches
 from coord.cluster.node_records import bootstrap_records, registration_records
-from coord.cluster.quorum import Quorum
 from coord.cluster.topic_changes import TopicDefaults
 from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 from wire import configdef
@@ -69,7 +68,7 @@ class World:
 
     def __init__(self, brokers: int = 1, settings: Settings | None = None) -> None:
         self.image = ClusterImage()
-        self.log = bytearray(leader_change_batch(Quorum(), leader_id=1, epoch=1, now_ms=0))
+        self.log = bytearray(leader_change_batch(leader_id=1, epoch=1, now_ms=0))
         ids = count(1)
         schema = ConfigSchema(
             topic_keys=TOPIC_KEYS,
