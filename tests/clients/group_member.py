@@ -1,8 +1,9 @@
 """One member of a consumer group as a process of its own, so that it can be killed.
 
-`python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ...}'`. It writes what happens
-to it as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. Each batch
-is committed after it was written down. SIGTERM makes it leave the group and end.
+`python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ..., "session_ms": ...}'`; some
+take `strategy` and `instance` too. It writes what happens to it as JSON lines: `assigned`, `revoked` and `lost` with
+the partitions, `record` for each record, `error`. Each batch is committed after it was written down. SIGTERM makes it
+leave the group and end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import signal
 import sys
 from pathlib import Path
 
-SESSION_MS = 6_000
 HEARTBEAT_MS = 1_000
 
 
@@ -35,7 +35,7 @@ def run_confluent_kafka(told, diary, is_over):
         "group.id": told["group"],
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": told["session_ms"],
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "partition.assignment.strategy": told.get("strategy", "range"),
         "reconnect.backoff.max.ms": 500,
@@ -86,7 +86,7 @@ def run_kafka_python(told, diary, is_over):
         group_id=told["group"],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=told["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
         reconnect_backoff_max_ms=500,
@@ -128,7 +128,7 @@ async def _run_aiokafka(told, diary, is_over):
         group_id=told["group"],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=told["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
