@@ -98,6 +98,14 @@ class Coordinators:
             logger.warning("Cannot create %s: %s", GROUP_METADATA_TOPIC, error)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
+    def find(self, group_id: str) -> None:
+        """Make sure that a group has a coordinator. KafkaError COORDINATOR_NOT_AVAILABLE when it cannot have one."""
+        self.ensure_topic()
+        partition_count = self._partition_count or len(self._broker.image.topics[GROUP_METADATA_TOPIC].partitions)
+        index = coordinator_partition(group_id, partition_count)
+        if (GROUP_METADATA_TOPIC, index) in self._broker.partitions.offline:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC}-{index} is offline.")
+
     def of_group(self, group_id: str) -> GroupCoordinator:
         """The coordinator of a group, to look at. KafkaError NOT_COORDINATOR before anybody asked for one."""
         return self._shard_of(group_id).coordinator
@@ -147,15 +155,19 @@ class Coordinators:
                 for shard in list(self._shards.values()):
                     self._finish(shard, shard.coordinator.topic_deleted(topic.name), at)
 
+    def partition_failed(self, index: int) -> None:
+        """A partition's log cannot be served any more: its groups have no coordinator until the next start."""
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            _unload(shard, self._moment())
+
     def stop(self) -> None:
         """Send everybody who waits away; nothing is written, so that a restart finds the groups as they were."""
         at = self._moment()
         shards, self._shards = self._shards, {}
         self._partition_count = 0
         for shard in shards.values():
-            if shard.timer is not None:
-                shard.timer.cancel()
-            _release(shard.coordinator.unload(at))
+            _unload(shard, at)
 
     def _finish(self, shard: _Shard, result: Result, at: Moment) -> None:
         """Write, replay, release; then whatever is due already; then set the timer."""
@@ -205,6 +217,12 @@ class Coordinators:
 
     def _moment(self) -> Moment:
         return Moment(self._broker.now(), self._broker.now_ms())
+
+
+def _unload(shard: _Shard, at: Moment) -> None:
+    if shard.timer is not None:
+        shard.timer.cancel()
+    _release(shard.coordinator.unload(at))
 
 
 def _release(result: Result) -> None:

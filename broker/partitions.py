@@ -6,14 +6,21 @@ answer.
 
 `Partitions.apply` follows the image: it makes logs for the partitions that are new, and takes away those of deleted
 topics.
+
+A partition whose log is damaged, or whose disk has failed, goes offline: its requests are answered with
+KAFKA_STORAGE_ERROR, metadata shows it without a leader, its files are left as they are, and the others serve on (L2).
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from storage.checkpoints import CorruptCheckpoint
+from storage.damage import DamagedLog
 from storage.log_config import LogConfig
 from wire.errors import ErrorCode, KafkaError
 
@@ -26,6 +33,9 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+"""What is the matter with the process or the machine, not with one partition."""
 
 TOPIC = 2
 """Kafka's resource type of topics."""
@@ -43,6 +53,7 @@ class Partition:
         "index",
         "is_deleted",
         "is_internal",
+        "is_offline",
         "isr",
         "leader_epoch",
         "log",
@@ -65,6 +76,7 @@ class Partition:
         self.bytes_appended = 0  # since this process began; tells a waiting reader how much has come
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.is_deleted = False
+        self.is_offline = False
         self._is_waking = False
         log.high_watermark = log.log_end_offset
 
@@ -73,6 +85,8 @@ class Partition:
 
         `records` is patched in place (base offset, leader epoch); it is not kept.
         """
+        if self.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {self.topic}-{self.index} is offline")
         log = self.log
         info = log.append_as_leader(
             records, leader_epoch=self.leader_epoch, now_ms=self._broker.now_ms(), now=now, origin=origin
@@ -83,6 +97,16 @@ class Partition:
             self._is_waking = True
             self._broker.call_after_turn(self.wake)
         return info
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is not served any more: deleted, or offline."""
+        return self.is_deleted or self.is_offline
+
+    def fail(self, reason: str) -> None:
+        """Take the partition offline; `reason` says in a sentence what happened to its log."""
+        if not self.is_gone:
+            self._broker.partitions.take_offline(self, reason)
 
     def wake(self) -> None:
         """Tell everyone who waits for this partition that it has changed."""
@@ -133,27 +157,35 @@ class Partitions:
         self._broker = broker
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
+        self.offline: dict[tuple[str, int], str] = {}
+        """Topic and index of the partitions that cannot be served, and why; they are in no list of partitions."""
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self._by_name.values():
             yield from topic.partitions.values()
 
     def get(self, topic: str, index: int) -> Partition:
-        """A partition by name; KafkaError(UNKNOWN_TOPIC_OR_PARTITION)."""
+        """A partition by name; KafkaError(UNKNOWN_TOPIC_OR_PARTITION), KAFKA_STORAGE_ERROR when it is offline."""
         try:
             return self._by_name[topic].partitions[index]
         except KeyError:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) from None
+            raise self._missing(topic, index) from None
+
+    def _missing(self, topic: str, index: int) -> KafkaError:
+        reason = self.offline.get((topic, index))
+        if reason is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{index} is offline: {reason}")
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), or UNKNOWN_TOPIC_OR_PARTITION for the index."""
+        """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
         topic = self._by_id.get(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         try:
             return topic.partitions[index]
         except KeyError:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) from None
+            raise self._missing(topic.name, index) from None
 
     def of_topic(self, name: str) -> list[Partition]:
         """The partitions of a topic; none if there is no such topic."""
@@ -197,17 +229,50 @@ class Partitions:
             partition = topic.partitions.get(index)
             if partition is None:
                 config = config or self.config_of(image, wanted.name)
-                partition = topic.partitions[index] = self._open(wanted, index, config)
+                partition = self._open(wanted, index, config)
+                if partition is None:
+                    continue
+                topic.partitions[index] = partition
             partition.leader_epoch = assigned.leader_epoch
             partition.replicas = assigned.replicas
             partition.isr = assigned.isr
 
-    def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition:
+    def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition | None:
+        """A partition with its log; None when it has to stay offline."""
         broker = self._broker
-        log = broker.log_dirs.open_log(
-            topic.name, index, config, topic_id=topic.topic_id, now_ms=broker.now_ms(), now=broker.now()
-        )
+        if (topic.name, index) in self.offline:
+            return None
+        try:
+            log = broker.log_dirs.open_log(
+                topic.name, index, config, topic_id=topic.topic_id, now_ms=broker.now_ms(), now=broker.now()
+            )
+        except (DamagedLog, CorruptCheckpoint, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+                raise
+            self._note_offline(topic.name, index, str(error))
+            return None
         return Partition(broker, topic.name, index, topic.topic_id, log)
+
+    # -- offline
+
+    def take_offline(self, partition: Partition, reason: str) -> None:
+        """Serve a partition no longer; whoever waits for it is told."""
+        partition.is_offline = True
+        self._by_id[partition.topic_id].partitions.pop(partition.index, None)
+        self._note_offline(partition.topic, partition.index, reason)
+        if partition.topic == GROUP_METADATA_TOPIC:
+            coordinators = self._broker.coordinators
+            self._broker.call_after_turn(lambda: coordinators.partition_failed(partition.index))
+        self._broker.call_after_turn(partition.wake)
+
+    def _note_offline(self, topic: str, index: int, reason: str) -> None:
+        self.offline[topic, index] = reason
+        self._broker.log_dirs.take_offline(topic, index)
+        logger.error(
+            "Partition %s-%d is offline, the others serve on: %s. Stop the broker and look at it with "
+            "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired",
+            *(topic, index, reason.rstrip(".")),
+        )
 
     def _remove(self, deleted: TopicImage) -> None:
         topic = self._by_id.pop(deleted.topic_id, None)
@@ -215,10 +280,19 @@ class Partitions:
             return
         if self._by_name.get(topic.name) is topic:
             del self._by_name[topic.name]
+        for index in deleted.partitions:
+            if self.offline.pop((topic.name, index), None) is not None:
+                self._remove_offline(topic.name, index)
         for partition in topic.partitions.values():
             partition.is_deleted = True
             self._broker.log_dirs.delete_log(topic.name, partition.index, now=self._broker.now())
             self._broker.call_after_turn(partition.wake)
+
+    def _remove_offline(self, topic: str, index: int) -> None:
+        try:
+            self._broker.log_dirs.delete_stray(topic, index, now=self._broker.now())
+        except OSError as error:
+            logger.error("Cannot remove the files of the offline partition %s-%d: %s", topic, index, error)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's configuration: its own overrides over this broker's defaults."""

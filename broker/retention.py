@@ -35,7 +35,7 @@ class Retention:
         """One round over all partitions, giving way to requests after each."""
         broker = self._broker
         for partition in list(broker.partitions):
-            if not partition.is_deleted:
+            if not partition.is_gone:
                 self._check_partition(partition)
             await trio.lowlevel.checkpoint()
         broker.partitions.persist_log_starts()

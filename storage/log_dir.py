@@ -123,6 +123,18 @@ class LogDir:
         }
         write_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", properties)
 
+    def known(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of a checkpoint file as they were read: those of partitions without an open log still hold."""
+        return {
+            layout.RECOVERY_POINT_CHECKPOINT: self.recovery_points,
+            layout.LOG_START_CHECKPOINT: self.log_starts,
+            layout.REPLICATION_CHECKPOINT: self.high_watermarks,
+        }[name]
+
+    def has_written(self, name: str, key: TopicPartition) -> bool:
+        """Whether the checkpoint file on the disk names a partition."""
+        return key in self._written.get(name, {})
+
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Replace a checkpoint file when its content has changed."""
         if self._written.get(name) != offsets:

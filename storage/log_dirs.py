@@ -30,9 +30,13 @@ _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
 
 
 class LogDirs:
-    """All log directories of a broker and the logs in them."""
+    """All log directories of a broker and the logs in them.
 
-    __slots__ = ("_deletions", "_files", "_found", "dirs", "logs", "new_id")
+    A partition whose log cannot be served is offline: nothing here touches its files, its checkpoints stay as they
+    are, and its directory gets no marker of a clean stop, so that the next start looks at it again.
+    """
+
+    __slots__ = ("_deletions", "_files", "_found", "_offline", "dirs", "logs", "new_id")
 
     def __init__(self, files: Files, paths: Iterable[str], new_id: Callable[[], bytes]) -> None:
         self._files = files
@@ -40,6 +44,7 @@ class LogDirs:
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in paths]
         self.logs: dict[TopicPartition, Log] = {}
         self._found: dict[TopicPartition, LogDir] = {}
+        self._offline: set[TopicPartition] = set()
         self._deletions: list[tuple[float, str]] = []
 
     # --- start
@@ -74,7 +79,20 @@ class LogDirs:
 
     def found(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no log opened yet: what is left after loading is stray."""
-        return iter([partition for partition in self._found if partition not in self.logs])
+        return iter([key for key in self._found if key not in self.logs and key not in self._offline])
+
+    def take_offline(self, topic: str, partition: int) -> None:
+        """Give up a partition's log, opened or not; its files and checkpoints stay as they are."""
+        key = (topic, partition)
+        self._offline.add(key)
+        log = self.logs.pop(key, None)
+        if log is not None:
+            self._keep_checkpoints(self._found[key], key, log)
+
+    def _keep_checkpoints(self, log_dir: LogDir, key: TopicPartition, log: Log) -> None:
+        log_dir.recovery_points[key] = log.recovery_point
+        log_dir.high_watermarks[key] = log.high_watermark
+        log_dir.log_starts[key] = log.log_start_offset
 
     def open_log(
         self,
@@ -104,6 +122,7 @@ class LogDirs:
         if log_dir is None:
             log_dir = home or self._emptiest()
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
+            self._forget_predecessor(log_dir, key)
         log = Log.open(
             self._files,
             path,
@@ -134,8 +153,15 @@ class LogDirs:
         self._forget(log_dir, key)
         self._deletions.append((now + config.file_delete_delay_ms / 1000, renamed))
 
+    def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> None:
+        """Before a log is made: no checkpoint may speak of a deleted one of its name, as if data had been lost."""
+        for name in _CHECKPOINTED:
+            if log_dir.has_written(name, key):
+                self._write_in(log_dir, name)
+
     def _forget(self, log_dir: LogDir, key: TopicPartition) -> None:
         self._found.pop(key, None)
+        self._offline.discard(key)
         for offsets in (log_dir.recovery_points, log_dir.log_starts, log_dir.high_watermarks):
             offsets.pop(key, None)
 
@@ -161,9 +187,12 @@ class LogDirs:
         self._deletions.append((now + log.config.file_delete_delay_ms / 1000, renamed))
 
     def delete_stray(self, topic: str, partition: int, *, now: float) -> None:
-        """Set the directory of a partition that nobody has opened aside, and remove it at the next `due_deletions`."""
+        """Set the directory of a partition that has no open log aside, and remove it at the next `due_deletions`."""
         key = (topic, partition)
-        log_dir = self._found[key]
+        self._offline.discard(key)
+        log_dir = self._found.get(key)
+        if log_dir is None:
+            return
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         renamed = f"{log_dir.path}/{layout.deleted_dir_name(topic, partition, self.new_id().hex())}"
         self._files.rename(path, renamed)
@@ -210,8 +239,12 @@ class LogDirs:
             self._write_in(log_dir, name)
 
     def _write_in(self, log_dir: LogDir, name: str) -> None:
-        offsets = ((key, _CHECKPOINTED[name](log)) for key, log in self._logs_in(log_dir))
-        log_dir.write(name, {key: offset for key, offset in offsets if offset is not None})
+        offsets = {key: offset for key, offset in log_dir.known(name).items() if key not in self.logs}
+        for key, log in self._logs_in(log_dir):
+            offset = _CHECKPOINTED[name](log)
+            if offset is not None:
+                offsets[key] = offset
+        log_dir.write(name, offsets)
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]
@@ -242,7 +275,7 @@ class LogDirs:
         try:
             for name in _CHECKPOINTED:
                 self._write_in(log_dir, name)
-            if failure is None:
+            if failure is None and all(self._found.get(key) is not log_dir for key in self._offline):
                 log_dir.mark_clean(broker_epoch)
         except OSError as error:
             failure = failure or error

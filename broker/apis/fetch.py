@@ -271,7 +271,7 @@ class FetchWait:
         """A partition got records, or is gone."""
         self._size += partition.bytes_appended - self._known[partition]
         self._known[partition] = partition.bytes_appended
-        if self._size >= self.plan.min_bytes or partition.is_deleted:
+        if self._size >= self.plan.min_bytes or partition.is_gone:
             attempt = self.plan.read()
             self._size = attempt.size  # less than was appended, if a transaction holds the records back
             if attempt.is_final or attempt.size >= self.plan.min_bytes:

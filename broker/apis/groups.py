@@ -90,7 +90,7 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, NO_SHARE_GROUPS)
         if key_type != GROUP_KEY:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type}.")
-        ctx.broker.coordinators.ensure_topic()
+        ctx.broker.coordinators.find(key)
     except KafkaError as error:
         return Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message

@@ -62,7 +62,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     """The brokers, and the topics asked for."""
     image = ctx.broker.image
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        topics = [_describe(topic, request) for topic in image.topics.values()]
+        topics = [_describe(ctx, topic, request) for topic in image.topics.values()]
     else:
         topics = [_answer(ctx, request, asked) for asked in request.topics]
     return MetadataResponse(
@@ -85,12 +85,12 @@ def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataReques
     if asked.name is None or (asked.topic_id != ZERO_UUID and not asked.name):
         topic = image.topics_by_id.get(asked.topic_id)
         if topic is not None:
-            return _describe(topic, request)
+            return _describe(ctx, topic, request)
         name = None if ctx.api_version >= 12 else ""
         return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=asked.topic_id)
     topic = image.topics.get(asked.name)
     if topic is not None:
-        return _describe(topic, request)
+        return _describe(ctx, topic, request)
     missing = MetadataResponseTopic(
         error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         name=asked.name,
@@ -103,18 +103,21 @@ def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataReques
             missing.error_code = int(error.code)
         topic = ctx.broker.image.topics.get(asked.name)
         if topic is not None:
-            return _describe(topic, request)
+            return _describe(ctx, topic, request)
     return missing
 
 
-def _describe(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+def _describe(ctx: RequestContext, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+    offline = ctx.broker.partitions.offline
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataResponsePartition(
-                error_code=0 if partition.leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
+            _describe_offline(ctx, index, partition)
+            if partition.leader < 0 or (topic.name, index) in offline
+            else MetadataResponsePartition(
+                error_code=0,
                 partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
@@ -126,6 +129,19 @@ def _describe(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTo
         topic_authorized_operations=TOPIC_OPERATIONS
         if request.include_topic_authorized_operations
         else OPERATIONS_NOT_ASKED,
+    )
+
+
+def _describe_offline(ctx: RequestContext, index: int, partition: PartitionImage) -> MetadataResponsePartition:
+    """A partition that nobody leads: its log cannot be served (v5 names the replicas that are down, KIP-112)."""
+    return MetadataResponsePartition(
+        error_code=int(ErrorCode.LEADER_NOT_AVAILABLE),
+        partition_index=index,
+        leader_id=-1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[ctx.broker.node_id] if ctx.broker.node_id in partition.replicas else [],
     )
 
 
@@ -184,7 +200,7 @@ def describe_topic_partitions(
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
             break
         wanted = sorted(index for index in topic.partitions if index >= first_index)
-        response.topics.append(_describe_partitions(topic, wanted[:left]))
+        response.topics.append(_describe_partitions(ctx, topic, wanted[:left]))
         if len(wanted) > left:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=wanted[left])
             break
@@ -193,24 +209,35 @@ def describe_topic_partitions(
     return response
 
 
-def _describe_partitions(topic: TopicImage, indexes: Iterable[int]) -> DescribeTopicPartitionsResponseTopic:
+def _describe_partitions(
+    ctx: RequestContext, topic: TopicImage, indexes: Iterable[int]
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_describe_partition(index, topic.partitions[index]) for index in indexes],
+        partitions=[
+            _describe_partition(
+                index, topic.partitions[index], is_offline=(topic.name, index) in ctx.broker.partitions.offline
+            )
+            for index in indexes
+        ],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _describe_partition(index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+def _describe_partition(
+    index: int, partition: PartitionImage, *, is_offline: bool
+) -> DescribeTopicPartitionsResponsePartition:
+    leader = -1 if is_offline else partition.leader
     return DescribeTopicPartitionsResponsePartition(
-        error_code=0 if partition.leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
+        error_code=0 if leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
         partition_index=index,
-        leader_id=partition.leader,
+        leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
+        offline_replicas=[partition.leader] if is_offline else [],
     )
