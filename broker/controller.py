@@ -121,7 +121,7 @@ class Controller:
         if registered is None:
             return -1
         try:
-            self._log.write(farewell_records(registered.id, registered.epoch))
+            self._log.write(farewell_records(self.image, registered))
         except (KafkaError, OSError) as error:
             logger.error("Cannot write to the metadata log that this broker stops: %s", error)
         return registered.epoch

@@ -35,7 +35,7 @@ from wire.records import (
     iter_records,
 )
 from wire.runtime import encode_unsigned_varint, unsigned_varint
-from wire.schema import Message
+from wire.schema import Message, parse_versions
 
 if TYPE_CHECKING:
     from wire.compression import Buffer
@@ -76,8 +76,11 @@ def record_version(declared: type[Message], metadata_version: int) -> int:
 
 
 def encode_record(record: Message, metadata_version: int = LATEST_METADATA_VERSION) -> bytes:
-    """A record's value, in the version that goes with a metadata.version."""
+    """A record's value, in the version that goes with a metadata.version, without what that version lacks."""
     version = record_version(type(record), metadata_version)
+    if version < record.max_version:
+        known = [field.name for field in record.declared if version in parse_versions(field.versions)]
+        record = type(record)(**{name: getattr(record, name) for name in known})
     head = (encode_unsigned_varint(number) for number in (FRAME_VERSION, record.api_key, version))
     return b"".join(head) + record.encode(version)
 

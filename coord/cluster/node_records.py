@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
-from coord.cluster.partition_image import NO_LEADER, PartitionImage, TopicImage
+from coord.cluster.partition_image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
+from coord.cluster.topic_names import INTERNAL_TOPICS
 from wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -65,13 +66,23 @@ def registration_records(
     ]
 
 
-def farewell_records(broker_id: int, broker_epoch: int) -> list[Message]:
-    """Records that fence a node which stops: whoever starts next with its id need not wait for its session to end."""
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCED, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
-        )
+def farewell_records(image: ClusterImage, broker: BrokerImage) -> list[Message]:
+    """Records that fence a node which stops: whoever starts next with its id need not wait for its session to end.
+
+    The coordinators' partitions lose their leader, or Kafka would load them twice, the first time in vain. All others
+    keep it: a record for each of them at every stop and start would make the log long.
+    """
+    records: list[Message] = [
+        PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=NO_LEADER)
+        for topic in (image.topics.get(name) for name in sorted(INTERNAL_TOPICS))
+        if topic is not None
+        for index, partition in topic.partitions.items()
+        if partition.leader == broker.id
     ]
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+    )
+    return [*records, change]
 
 
 def leader_records(image: ClusterImage, broker_id: int, *, after_crash: bool) -> list[Message]:
