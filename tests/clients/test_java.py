@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from bench.servers import Server
+from compat import suite
 from compat.java import program
 
-SCENARIOS = (Path(program.__file__).parent / "tests.allow").read_text().split()
+SCENARIOS = [name.partition("[")[2].rstrip("]") for name in suite.allowed("java") if "[" in name]
 pytestmark = [
     pytest.mark.java,
     pytest.mark.timeout(program.RUN_TIMEOUT_S),

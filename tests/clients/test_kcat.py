@@ -34,6 +34,12 @@ EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka'
 pytestmark = pytest.mark.skipif(KCAT is None, reason="needs kcat (on Debian: apt-get install kcat)")
 
 
+def whole_lines(file: Path) -> list[str]:
+    """The lines of a file that is being written; the last one may be there in part."""
+    text = file.read_text()
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
 class Running:
     """A kcat that goes on until it is told to end; what it prints goes to files."""
 
@@ -44,11 +50,11 @@ class Running:
 
     def lines(self) -> list[str]:
         """What it has printed so far."""
-        return self.out.read_text().splitlines()
+        return whole_lines(self.out)
 
     def assigned(self) -> set[int]:
         """The partitions of its latest assignment, by its own account (`assigned: topic [0], topic [1]`)."""
-        rebalances = [line for line in self.told.read_text().splitlines() if " rebalanced " in line]
+        rebalances = [line for line in whole_lines(self.told) if " rebalanced " in line]
         if not rebalances or "assigned: " not in rebalances[-1]:
             return set()
         return {int(one.split("[")[1].rstrip("]")) for one in rebalances[-1].split("assigned: ")[1].split(", ")}
