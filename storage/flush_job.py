@@ -12,7 +12,7 @@ class FlushJob:
     With `data_only` the index files are left out: the data is safe, but what lies behind must be indexed again.
     """
 
-    __slots__ = ("_files", "data_only", "dir_version", "directories", "offset", "targets", "truncations")
+    __slots__ = ("_files", "data_only", "dir_version", "directories", "missing", "offset", "targets", "truncations")
 
     def __init__(
         self,
@@ -32,14 +32,21 @@ class FlushJob:
         self.dir_version = dir_version
         self.truncations = truncations
         self.data_only = data_only
+        self.missing: FileNotFoundError | None = None
+        """A directory that has gone since: the log has been deleted, or somebody has taken the disk away."""
 
     def run(self) -> None:
         """Sync them all. An OSError means that the log directory must be given up: never try again."""
         for target in self.targets:
             self._files.sync(target)
         self.sync_directories()
+        if self.missing is not None:
+            raise self.missing
 
     def sync_directories(self) -> None:
         """Only the directories: for who has synced the files together with those of other logs."""
-        for directory in self.directories:
-            self._files.sync_dir(directory)
+        try:
+            for directory in self.directories:
+                self._files.sync_dir(directory)
+        except FileNotFoundError as error:
+            self.missing = error

@@ -6,9 +6,12 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from storage import layout
 from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_properties, replace_file, write_properties
 from storage.files import File, Files
+from storage.flush_job import FlushJob
 
 TopicPartition = tuple[str, int]
 
@@ -31,6 +34,7 @@ class LogDir:
         "_written",
         "cluster_id",
         "directory_id",
+        "failure",
         "had_clean_shutdown",
         "high_watermarks",
         "log_starts",
@@ -46,6 +50,8 @@ class LogDir:
         self.node_id = -1
         self.directory_id = ""
         self.had_clean_shutdown = False
+        self.failure: Exception | None = None
+        """Why nothing in this directory may be touched any more; None while it works."""
         self._checkpoints = {
             name: OffsetCheckpoint(files, f"{path}/{name}")
             for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
@@ -145,6 +151,16 @@ class LogDir:
         """Leave the marker of a clean stop; the last thing before `release`. It names the broker's epoch (KIP-966)."""
         content = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
         replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", content.encode())
+
+    def sync(self, jobs: Sequence[FlushJob]) -> None:
+        """Run the flush jobs of several logs in this directory together; made for a thread.
+
+        An OSError means that the directory must be given up; a log's directory that is missing is noted in its job.
+        """
+        assert self._lock is not None
+        self._files.sync_together([target for job in jobs for target in job.targets], self._lock)
+        for job in jobs:
+            job.sync_directories()
 
     def release(self) -> None:
         """Unlock the directory."""

@@ -10,7 +10,7 @@ from storage.files import Files
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
-from wire.errors import KafkaError
+from wire.errors import ErrorCode, KafkaError
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
@@ -166,10 +166,17 @@ class LogDirs:
             offsets.pop(key, None)
 
     def _emptiest(self) -> LogDir:
-        counts = {id(log_dir): 0 for log_dir in self.dirs}
-        for log_dir in self._found.values():
-            counts[id(log_dir)] += 1
-        return min(self.dirs, key=lambda log_dir: counts[id(log_dir)])
+        """The working directory with the fewest partitions. KafkaError(KAFKA_STORAGE_ERROR) when none works."""
+        working = self.working
+        if not working:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directory is left.")
+        held = list(self._found.values())
+        return min(working, key=held.count)
+
+    @property
+    def working(self) -> list[LogDir]:
+        """The directories that have not failed."""
+        return [log_dir for log_dir in self.dirs if log_dir.failure is None]
 
     def dir_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory that holds a partition."""
@@ -235,7 +242,7 @@ class LogDirs:
         self._write(layout.REPLICATION_CHECKPOINT)
 
     def _write(self, name: str) -> None:
-        for log_dir in self.dirs:
+        for log_dir in self.working:
             self._write_in(log_dir, name)
 
     def _write_in(self, log_dir: LogDir, name: str) -> None:
@@ -251,19 +258,24 @@ class LogDirs:
 
     def logs_with_rolled_segments(self) -> list[Log]:
         """The logs that have closed segments which are not synced yet: Kafka syncs a segment when it rolls."""
-        return [log for log in self.logs.values() if log.recovery_point < log.segments.active.base_offset]
+        return [
+            log
+            for key, log in self.logs.items()
+            if log.recovery_point < log.segments.active.base_offset and self._found[key].failure is None
+        ]
 
     def close(self, broker_epoch: int = -1) -> None:
         """The clean stop: close every log, write the checkpoints, leave the marker, unlock.
 
         `broker_epoch` is the registration under which the broker ran; the marker names it (KIP-966).
-        A directory in which anything failed gets no marker, so that its logs are checked at the next start; the first
-        failure is raised when all the rest is done.
+        A directory that has failed before is left alone. One in which anything fails now gets no marker, so that its
+        logs are checked at the next start; the first failure is raised when all the rest is done.
         """
-        failures = [failure for log_dir in self.dirs if (failure := self._close_dir(log_dir, broker_epoch)) is not None]
+        outcomes = [self._close_dir(log_dir, broker_epoch) for log_dir in self.working]
         self.release()
-        if failures:
-            raise failures[0]
+        for failure in outcomes:
+            if failure is not None:
+                raise failure
 
     def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> Exception | None:
         failure: Exception | None = None
