@@ -5,8 +5,8 @@ coordinator, and only then the replies leave. One timer of the broker stands for
 ticket is the function that takes the answer.
 
 A coordinator is made when its partition is first needed, from its log; at start those with a log are made at once,
-since their members' sessions have to run. Transactional offsets (rule T5), expiry of offsets and loading beside the
-serving loop (COORDINATOR_LOAD_IN_PROGRESS) have their places here.
+since their members' sessions have to run. Expiry of offsets and loading beside the serving loop
+(COORDINATOR_LOAD_IN_PROGRESS) have their places here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from broker.config_keys.groups import (
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig
 from coord.machine import Moment, Result, coordinator_partition
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.records import BatchBuilder, iter_batches, iter_records
+from wire.errors import ErrorCode, KafkaError
+from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
     from broker.context import Broker
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
-LOAD_BYTES = 5 * 1024 * 1024
-"""Read at a time when a log is replayed."""
 _RECORD_OVERHEAD = 32  # lengths, attributes and deltas of one record, at most
 
 Event: TypeAlias = "Callable[[GroupCoordinator, Moment], Result]"
@@ -127,11 +125,12 @@ class Coordinators:
             partition = self._broker.partitions.get(GROUP_METADATA_TOPIC, index)
         except KafkaError:
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+        from broker.coordinator_log import replay_log
         from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
         shard = self._shards[index] = _Shard(GroupCoordinator(self._config, new_id), partition)
         at = self._moment()
-        count = _replay_log(shard, at)
+        count = replay_log(partition, shard.coordinator, at)
         if count:
             logger.info("Loaded %d groups from %d records of %r", len(shard.coordinator.groups), count, partition)
         self._finish(shard, shard.coordinator.loaded(at), at)
@@ -229,25 +228,3 @@ def _release(result: Result) -> None:
     for ticket, message, _ in result.replies:
         answer: Callable[[Struct], None] = ticket  # type: ignore[assignment]  # every ticket here is such a function
         answer(message)
-
-
-def _replay_log(shard: _Shard, at: Moment) -> int:
-    """Replay a partition's whole log; gives the number of records."""
-    log = shard.partition.log
-    offset, end = log.log_start_offset, log.log_end_offset
-    count = 0
-    while offset < end:
-        slice_ = log.read(offset, LOAD_BYTES, limit_offset=end, min_one_batch=True).slice
-        if slice_ is None:
-            break
-        for batch in iter_batches(slice_.read(), partial_ok=True):
-            offset = batch.next_offset
-            if batch.is_control or batch.is_transactional:
-                continue  # nobody commits offsets in transactions yet
-            for record in iter_records(batch):
-                count += 1
-                try:
-                    shard.coordinator.replay(record.key or b"", record.value, at)
-                except ProtocolError as error:
-                    logger.error("Skipping offset %d of %r: %s", record.offset, shard.partition, error)
-    return count
