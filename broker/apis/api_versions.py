@@ -55,6 +55,10 @@ def _versions_of(key: ApiKey) -> ApiVersion:
 
 
 def _add_features(ctx: RequestContext, response: ApiVersionsResponse) -> None:
+    """What this broker can do and what the cluster has agreed on, where it is something that this broker can do.
+
+    A data directory that Kafka formatted has features of Kafka's, of which a client must not think that they are here.
+    """
     controller = ctx.broker.controller
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
@@ -65,4 +69,5 @@ def _add_features(ctx: RequestContext, response: ApiVersionsResponse) -> None:
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in image.features.items()
+        if name in controller.supported_features
     ]
