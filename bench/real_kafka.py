@@ -43,45 +43,67 @@ API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class KafkaServer(Server):
-    """Real Kafka on a loopback port; `heap` are the JVM's memory options."""
+    """Real Kafka on a loopback port; `heap` are the JVM's memory options.
+
+    Everything is in `data_dir`: `server.properties`, which is written once, and the log directory `logs`, which is
+    formatted unless it is one already. With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
+    """
 
     name = "kafka"
 
     def __init__(
-        self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0, heap: list[str] | None = None
+        self,
+        data_dir: Path,
+        *,
+        config: dict[str, str] | None = None,
+        port: int = 0,
+        heap: list[str] | None = None,
+        dynamic_quorum: bool = False,
     ) -> None:
         super().__init__(data_dir, config=config, port=port)
         self.heap = HEAP if heap is None else heap
+        self.dynamic_quorum = dynamic_quorum
+        self.properties = self.data_dir / "server.properties"
+        self.log_dir = self.data_dir / "logs"
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
-        properties = self.data_dir / "server.properties"
-        if not properties.exists():
-            self._format(properties)
+        if not self.properties.exists():
+            self.write_properties()
+        if not (self.log_dir / "meta.properties").exists():
+            self._format()
         java = self._java([*self.heap, f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.xml'}"])
-        return [*java, "kafka.Kafka", str(properties)], dict(os.environ)
+        return [*java, "kafka.Kafka", str(self.properties)], dict(os.environ)
 
     def _java(self, options: list[str]) -> list[str]:
         return ["java", *options, "-cp", classpath(ROOT / "compat" / "kafka" / "pom.xml")]
 
-    def _format(self, properties: Path) -> None:
+    def write_properties(self) -> None:
+        """Choose the ports and write the configuration."""
         self.port = self.port or free_port()
-        controller_port = free_port()
+        controller = f"{self.host}:{free_port()}"
         settings = SINGLE_NODE | {
-            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{controller_port}",
-            "controller.quorum.voters": f"1@{self.host}:{controller_port}",
-            "log.dirs": str(self.data_dir / "logs"),
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "log.dirs": str(self.log_dir),
         }
+        if self.dynamic_quorum:
+            settings["controller.quorum.bootstrap.servers"] = controller
+        else:
+            settings["controller.quorum.voters"] = f"1@{controller}"
         settings |= self.config
         (self.data_dir / "log4j2.xml").write_text(LOG4J)
-        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+    def _format(self) -> None:
         tool = [*self._java(["-Xmx128m"]), "kafka.tools.StorageTool"]
         cluster_id = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[
             -1
         ]
-        format_command = [*tool, "format", "-t", cluster_id, "-c", str(properties)]
+        format_command = [*tool, "format", "-t", cluster_id, "-c", str(self.properties)]
+        if self.dynamic_quorum:
+            format_command.append("--standalone")
         done = subprocess.run(format_command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            properties.unlink()
+            self.properties.unlink()
             raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
 
     def _is_ready(self) -> bool:

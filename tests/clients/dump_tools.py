@@ -1,0 +1,73 @@
+"""Kafka's kafka-dump-log and ours, run over files, and what each of them says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+from pathlib import Path
+
+from barnabas.cli import main
+from bench.servers import ROOT
+from compat.jars import classpath
+
+TOOL = "org.apache.kafka.tools.DumpLogSegments"
+JVM = [
+    "java",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+]
+
+
+class Dump:
+    """What a tool printed, and what it complained of."""
+
+    def __init__(self, text: str, complaints: list[str]) -> None:
+        self.text = text
+        self.complaints = complaints
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def offsets(self) -> list[int]:
+        return [int(offset) for offset in re.findall(r"^\| offset: (\d+)", self.text, re.MULTILINE)]
+
+
+def kafkas_dump(files: list[Path], *options: str) -> Dump:
+    """Kafka's tool. It takes -1 for the offset before each file's first, and says so: that is no complaint."""
+    jars = classpath(ROOT / "compat/kafka-tools/pom.xml", ROOT / "compat/kafka/pom.xml")
+    command = [*JVM, "-cp", jars, TOOL, "--files", ",".join(map(str, files)), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    for at, line in reversed(list(enumerate(complaints))):
+        if re.fullmatch(r"  -1 is followed by \d+", line):
+            del complaints[at - 1 : at + 1]
+    return Dump(done.stdout, complaints)
+
+
+def our_dump(files: list[Path], *options: str) -> Dump:
+    out, complaints = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints):
+        code = main(["dump-log", "--files", ",".join(map(str, files)), *options])
+    assert code == (1 if complaints.getvalue() else 0)
+    return Dump(out.getvalue(), complaints.getvalue().splitlines())
+
+
+def both_agree(files: list[Path], *options: str) -> Dump:
+    """Run both; no complaints, the same lines."""
+    assert files
+    theirs, ours = kafkas_dump(files, *options), our_dump(files, *options)
+    assert theirs.complaints == []
+    assert ours.complaints == []
+    assert ours.lines == theirs.lines
+    return theirs
+
+
+def files_of(directory: Path, *suffixes: str) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.suffix in suffixes)
