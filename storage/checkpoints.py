@@ -43,10 +43,10 @@ class CheckpointFile:
         self._files = files
         self.path = path
 
-    def write_lines(self, lines: list[str], *, sync: bool = True) -> None:
-        """Replace the entries."""
+    def write_lines(self, lines: list[str]) -> None:
+        """Replace the entries; durable on return."""
         text = "\n".join([_VERSION, str(len(lines)), *lines, ""])
-        replace_file(self._files, self.path, text.encode(), sync=sync)
+        replace_file(self._files, self.path, text.encode())
 
     def read_lines(self) -> list[str]:
         """The entries; none when the file is missing or empty. CorruptCheckpoint for anything else."""
@@ -65,9 +65,9 @@ class CheckpointFile:
             )
         return entries
 
-    def write_pairs(self, pairs: Iterable[tuple[int, int]], *, sync: bool = True) -> None:
-        """Replace the entries by pairs of integers."""
-        self.write_lines([f"{first} {second}" for first, second in pairs], sync=sync)
+    def write_pairs(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Replace the entries by pairs of integers; durable on return."""
+        self.write_lines([f"{first} {second}" for first, second in pairs])
 
     def read_pairs(self) -> list[tuple[int, int]]:
         """The entries as pairs of integers."""

@@ -1,7 +1,8 @@
 """Which leader epoch wrote which offsets of a log, and the file `leader-epoch-checkpoint` that keeps it. R2, KIP-101.
 
-Invariants: epochs and start offsets both rise strictly; the file is rewritten at every change, before data of a new
-epoch can be acknowledged. Format: a line `0`, a line with the count, then `epoch start_offset` a line.
+Invariants: epochs and start offsets both rise strictly; the file is rewritten when an epoch begins, before data of it
+can be acknowledged, and when the log's end is cut. After a cut of the log's start it may say too much: the log start
+is applied when it is read. Format: a line `0`, a line with the count, then `epoch start_offset` a line.
 Source of the answers: Kafka's `LeaderEpochFileCache`.
 """
 
@@ -51,7 +52,7 @@ class LeaderEpochCache:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` starts at `start_offset`, dropping entries that contradict it; durable on return."""
         if self._put(epoch, start_offset):
-            self._write(sync=True)
+            self.save()
 
     def assign_in_memory(self, epoch: int, start_offset: int) -> None:
         """As `assign`, without the file: for recovery, which writes once at its end."""
@@ -93,7 +94,7 @@ class LeaderEpochCache:
         at = bisect_right(self._starts, end_offset - 1)
         if at < len(self._starts):
             del self._epochs[at:], self._starts[at:]
-            self._write(sync=True)
+            self.save()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that end at or before the log's new start; the one that holds it starts there from now on."""
@@ -101,17 +102,13 @@ class LeaderEpochCache:
         if at > 1 or (at and self._starts[0] != start_offset):
             del self._epochs[: at - 1], self._starts[: at - 1]
             self._starts[0] = start_offset
-            self._write(sync=False)
 
     def clear(self) -> None:
         """Forget everything."""
         if self._epochs:
             self._epochs, self._starts = [], []
-            self._write(sync=True)
+            self.save()
 
     def save(self) -> None:
-        """Write the file as the memory is."""
-        self._write(sync=True)
-
-    def _write(self, *, sync: bool) -> None:
-        self._checkpoint.write_pairs(self.entries(), sync=sync)
+        """Write the file as the memory is; durable on return."""
+        self._checkpoint.write_pairs(self.entries())
