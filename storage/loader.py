@@ -8,6 +8,7 @@ Source: Kafka's `LogLoader`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage import layout
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from storage.log import Log
 
 _ZERO_UUID = bytes(16)
+_NO_LIMIT = 2**63 - 1
+_INDEX_SUFFIXES = (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX)
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX)
 
 
@@ -47,13 +50,13 @@ def load(log: Log, plan: LoadPlan, now: float) -> bool:
     changed = _take_topic_id(log, layout.PARTITION_METADATA in names)
     if layout.LEADER_EPOCH_CHECKPOINT in names:
         log.leader_epochs = LeaderEpochCache.load(log.files, log.leader_epochs.path)
-    unindexed = _find_segments(log, names, now)
+    unindexed = _find_segments(log, names, plan.log_start_offset, now)
     snapshots = _snapshots_in(names)
     trusted = plan.clean_shutdown and unindexed is None
     if trusted:
         log.log_end_offset = log.recovery_point = log.segments.active.next_offset() if len(log.segments) else 0
     else:
-        _recover(log, snapshots, _first_suspect(plan, unindexed))
+        _recover(log, snapshots, _first_suspect(plan, unindexed), _accounted(plan))
         changed = True
     changed |= _settle(log, plan.log_start_offset, now)
     _restore_producers(log, snapshots, trusted=trusted)
@@ -99,24 +102,35 @@ def _take_topic_id(log: Log, present: bool) -> bool:
     return False
 
 
-def _find_segments(log: Log, names: dict[str, int], now: float) -> int | None:
-    """Add the segments whose log file is there, remove indexes without one; the first base offset without an index."""
+def _find_segments(log: Log, names: dict[str, int], log_start_offset: int, now: float) -> int | None:
+    """Add the segments whose log file is there, remove indexes without one; the first base offset without an index.
+
+    Segments wholly below the log's start are removed: their deletion was interrupted, and may have left holes.
+    """
+    bases = sorted(offset for name in names if (offset := layout.offset_of(name)) is not None and _is_log(name))
+    first = bases[max(0, bisect_right(bases, log_start_offset) - 1)] if bases else 0
     unindexed = None
     for name in sorted(names):
         offset = layout.offset_of(name)
         if offset is None:
             continue
         log_name = layout.segment_name(offset, layout.LOG_SUFFIX)
-        if name == log_name:
+        if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):
+            log.files.unlink(f"{log.directory}/{name}")
+        elif name == log_name:
             segment = Segment(log.files, log.directory, offset, size=names[name], created=now)
             segment.has_txn_index = layout.segment_name(offset, layout.TXN_INDEX_SUFFIX) in names
             log.segments.add(segment)
-            has_index = layout.segment_name(offset, layout.INDEX_SUFFIX) in names
-            if segment.size and not has_index and unindexed is None:
+            has_indexes = all(layout.segment_name(offset, suffix) in names for suffix in _INDEX_SUFFIXES)
+            if segment.size and not has_indexes and unindexed is None:
                 unindexed = offset
         elif log_name not in names and name.endswith(layout.SEGMENT_SUFFIXES):
             log.files.unlink(f"{log.directory}/{name}")
     return unindexed
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(layout.LOG_SUFFIX)
 
 
 def _snapshots_in(names: dict[str, int]) -> list[int]:
@@ -134,6 +148,7 @@ def _settle(log: Log, log_start_offset: int, now: float) -> bool:
         for segment in list(log.segments):
             log.segments.remove(segment)
             segment.delete()
+        log.files.sync_dir(log.directory)
         log.segments.add(Segment.create(log.files, log.directory, log_start_offset, now))
         log.log_end_offset = log_start_offset
         log.leader_epochs.clear()
@@ -155,10 +170,17 @@ def _first_suspect(plan: LoadPlan, unindexed: int | None) -> int:
     return unindexed if plan.clean_shutdown else min(plan.recovery_point, unindexed)
 
 
-def _recover(log: Log, snapshots: list[int], first_suspect: int) -> None:
+def _accounted(plan: LoadPlan) -> int:
+    """The offset up to which holes between segments are no damage: compaction and deletion make them there."""
+    return _NO_LIMIT if plan.clean_shutdown else max(plan.recovery_point, plan.log_start_offset)
+
+
+def _recover(log: Log, snapshots: list[int], first_suspect: int, accounted: int) -> None:
     """Check every segment from the one that holds `first_suspect`; the first bad batch ends the log.
 
-    The producers' state is built on the way, as aborted transactions must be indexed again.
+    So does a hole between segments past `accounted`: the end of one was never written, though a later one was. What
+    is cut off is gone for good on return, lest it come back behind new records. The producers' state is built on the
+    way, as aborted transactions must be indexed again.
     """
     log.recovery_point = first_suspect
     if not len(log.segments):
@@ -170,11 +192,14 @@ def _recover(log: Log, snapshots: list[int], first_suspect: int) -> None:
     epochs_before = log.leader_epochs.entries()
     cut = False
     for segment in suspects:
+        cut = cut or segment.base_offset > max(end, accounted)
         if cut or segment.base_offset < end:
             log.segments.remove(segment)
             segment.delete()
         else:
             end, cut = _recover_segment(log, segment, state)
+    if log.segments.active is not suspects[-1]:
+        log.files.sync_dir(log.directory)
     log.log_end_offset = state.end_offset = end
     if log.leader_epochs.entries() != epochs_before:
         log.leader_epochs.save()
@@ -240,9 +265,13 @@ def _restore_producers(log: Log, snapshots: list[int], *, trusted: bool) -> None
 
 
 def _replay(log: Log, state: ProducerState, snapshots: list[int], end_offset: int) -> None:
-    """Load the last readable snapshot at or below `end_offset`, and take over the batches from there on."""
-    state.clear(log.segments[0].base_offset)
-    for offset in reversed([offset for offset in snapshots if offset <= end_offset]):
+    """Load the last readable snapshot at or below `end_offset`, and take over the batches from there on.
+
+    A snapshot from before the first segment is no help: of the batches behind it some are deleted.
+    """
+    first = log.segments[0].base_offset
+    state.clear(first)
+    for offset in reversed([offset for offset in snapshots if first <= offset <= end_offset]):
         try:
             state.load_snapshot(log.files.read_file(_snapshot_path(log, offset)), offset)
             break

@@ -51,6 +51,7 @@ class Log:
         "_reader",
         "_synced_dir_version",
         "_truncations",
+        "_unsynced_snapshots",
         "config",
         "directory",
         "files",
@@ -85,6 +86,7 @@ class Log:
         self._high_watermark = 0
         self._reader = LogReader(self)
         self._truncations = 0
+        self._unsynced_snapshots: list[str] = []
         self._changed = False
         self._dir_version = 0  # grows with every file that is made, renamed or removed
         self._synced_dir_version = 0
@@ -151,6 +153,17 @@ class Log:
     def unflushed(self) -> int:
         """The number of offsets that are not known to be on the disk."""
         return self.log_end_offset - self.synced_offset
+
+    @property
+    def recovery_point_to_keep(self) -> int:
+        """The recovery point as the checkpoint may state it.
+
+        Where it is the log's end, a segment may be begun right there before the next checkpoint; the one before would
+        be trusted then, though its indexes have not been synced since it was closed.
+        """
+        if self._changed and self.recovery_point == self.log_end_offset > self.segments.active.base_offset:
+            return self.recovery_point - 1
+        return self.recovery_point
 
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; it holds from the next append."""
@@ -240,6 +253,7 @@ class Log:
         if active.size == 0 and active.base_offset == self.log_end_offset:
             return active
         active.seal()
+        self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)  # the indexes are not yet on the disk
         segment = Segment.create(self.files, self.directory, self.log_end_offset, now)
         segment.roll_jitter_ms = self._jitter_ms(segment.base_offset)
         self.segments.add(segment)
@@ -256,8 +270,9 @@ class Log:
     def _take_snapshot(self) -> None:
         producers = self.producers
         if producers.end_offset > producers.snapshot_offset:
-            # Not synced: a torn one is noticed by its CRC, and an older one serves.
-            producers.write_snapshot(f"{self.directory}/{layout.snapshot_name(producers.end_offset)}", sync=False)
+            path = f"{self.directory}/{layout.snapshot_name(producers.end_offset)}"
+            producers.write_snapshot(path)
+            self._unsynced_snapshots.append(path)
 
     # --- reading
 
@@ -316,13 +331,16 @@ class Log:
     # --- cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off all at or past `offset`; indexes, epochs and producers follow (I7). False: nothing was there."""
+        """Cut off all at or past `offset`; indexes, epochs and producers follow (I7). False: nothing was there.
+
+        Durable on return: what is cut off must not come back behind new records.
+        """
         if offset >= self.log_end_offset:
             return False
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        for segment in self.segments.from_offset(offset):
+        for segment in reversed(self.segments.from_offset(offset)):
             if segment.base_offset > offset:
                 self._drop(segment)
         self.segments.active.truncate_to(offset)
@@ -346,7 +364,7 @@ class Log:
     def _drop(self, segment: Segment) -> None:
         self.segments.remove(segment)
         segment.delete()
-        self._dir_version += 1
+        self.files.sync_dir(self.directory)
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -409,7 +427,14 @@ class Log:
         targets: list[File] = []
         for segment in self.segments.from_offset(durable):
             if segment.base_offset < offset or segment.size == 0:
-                targets.extend(segment.files_to_sync(data_only=data_only))
+                files = segment.files_to_sync(data_only=data_only)
+                if len(files) > segment.file_count:  # its indexes have got files
+                    segment.file_count = len(files)
+                    self._dir_version += 1
+                targets.extend(files)
+        if not data_only:
+            snapshots, self._unsynced_snapshots = self._unsynced_snapshots, []
+            targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))
         directories = []
         if self._dir_version != self._synced_dir_version:
             directories = [self.directory, self.directory.rpartition("/")[0]]
@@ -446,6 +471,7 @@ class Log:
             self.segments.active.seal()
             if self.log_end_offset > 0:
                 self._take_snapshot()
+            self._dir_version += 1  # index files and snapshot: the next start relies on them
             self.flush()
             self._changed = False
         for segment in self.segments:

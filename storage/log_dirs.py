@@ -17,14 +17,9 @@ __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartit
 ZERO_UUID = bytes(16)
 
 
-def _start_to_keep(log: Log) -> int | None:
-    """The start offset of a log, if its first segment does not say it already."""
-    return log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None
-
-
 _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
-    layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point,
-    layout.LOG_START_CHECKPOINT: _start_to_keep,
+    layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_keep,
+    layout.LOG_START_CHECKPOINT: lambda log: log.log_start_offset or None,  # a deleted segment may come back
     layout.REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
 }
 
@@ -155,6 +150,7 @@ class LogDirs:
 
     def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> None:
         """Before a log is made: no checkpoint may speak of a deleted one of its name, as if data had been lost."""
+        self._forget(log_dir, key)
         for name in _CHECKPOINTED:
             if log_dir.has_written(name, key):
                 self._write_in(log_dir, name)

@@ -203,9 +203,9 @@ class ProducerState:
                 self._ongoing[entry.producer_id] = entry.current_txn_first_offset
         self.snapshot_offset = offset
 
-    def write_snapshot(self, path: str, *, sync: bool) -> None:
-        """Write a snapshot of the state at `end_offset`."""
-        replace_file(self._files, path, encode_snapshot(self.producers.values()), sync=sync)
+    def write_snapshot(self, path: str) -> None:
+        """Write a snapshot of the state at `end_offset`; it is not synced: its CRC tells whether it is whole."""
+        replace_file(self._files, path, encode_snapshot(self.producers.values()), sync=False)
         self.snapshot_offset = self.end_offset
 
 

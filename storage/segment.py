@@ -46,6 +46,7 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created",
+        "file_count",
         "first_timestamp",
         "has_txn_index",
         "roll_jitter_ms",
@@ -71,6 +72,8 @@ class Segment:
         self.size = size
         self.created = created
         self.roll_jitter_ms = 0
+        self.file_count = 1
+        """The number of its files whose names are on the disk, or will be with the next flush of its log."""
         self.first_timestamp: int | None = None
         self.bytes_since_index = 0
         self.has_txn_index = False
@@ -225,7 +228,7 @@ class Segment:
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
         if self.has_txn_index:
-            self.txn_index.reset()
+            self.txn_index.begin_rebuild()
             self.has_txn_index = False
 
     def index_recovered(self, header: BatchHeader, index_interval_bytes: int) -> None:
@@ -236,7 +239,10 @@ class Segment:
         """Recovery has found `size` good bytes: cut the rest, and write the indexes."""
         if size < self.size:
             self._files.truncate(self.file, size)
+            self._files.sync(self.file)
             self.size = size
+        if self._txn_index is not None:
+            self._txn_index.end_rebuild()
         self.seal()
 
     def seal(self) -> None:
@@ -260,7 +266,7 @@ class Segment:
         if data_only:
             return targets
         self.save_indexes()
-        if self._offset_index is not None and self._offset_index.is_on_disk:
+        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):
             targets.append(self._files.open(self.path(layout.INDEX_SUFFIX)))
             targets.append(self._files.open(self.path(layout.TIME_INDEX_SUFFIX)))
         if self.has_txn_index:
@@ -393,7 +399,7 @@ class Segment:
     # --- cutting
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off every batch that holds offsets at or past `offset`; the number of bytes cut."""
+        """Cut off every batch that holds offsets at or past `offset`, for good; the number of bytes cut."""
         found = self.locate(offset)
         position = self.size if found is None else found[0]
         cut = self.size - position
@@ -402,6 +408,7 @@ class Segment:
         if self.has_txn_index or self._txn_index is not None:
             self.txn_index.truncate_to(offset)
         self._files.truncate(self.file, position)
+        self._files.sync(self.file)
         self.size = position
         self.bytes_since_index = position - self.offset_index.last_position
         self._max_timestamp = None

@@ -67,10 +67,16 @@ class TxnIndex:
             self.entries = kept
             self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
 
-    def reset(self) -> None:
-        """Drop all entries and the file."""
+    def begin_rebuild(self) -> None:
+        """Forget the entries; the file stays, so that a rebuild which finds them again changes nothing on the disk."""
         self.entries = []
-        self._files.unlink(self.path)
+
+    def end_rebuild(self) -> None:
+        """The entries are complete: cut off what the file has beyond them."""
+        if self.entries:
+            self._files.truncate(self._files.open(self.path), len(self.entries) * ENTRY_SIZE)
+        else:
+            self._files.unlink(self.path)
 
     def sync(self) -> None:
         """Make the entries durable."""
