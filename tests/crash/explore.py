@@ -1,0 +1,197 @@
+"""From a seed to histories, from a history to crash states, from a state to a verdict; and back from a name to a state.
+
+A state's name is `seed:history:episode:cut:choice`. An episode is the work on one disk; the next one begins on what a
+power failure has left of it. `cut` is how many operations of the episode have happened, `choice` which of the
+possible remains of them is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from tests.crash.disk import Image, Note, RecordingDisk
+from tests.crash.host import Host, Setup
+from tests.crash.ledger import Ledger
+from tests.crash.survivors import Kind, Survivors
+from tests.crash.verify import check_host
+from tests.crash.workload import Workload
+from tests.storage.log_driver import small_config
+
+EPISODES = 3
+_POLICIES = ("always", "always", "os", "interval")
+
+
+class StateName(NamedTuple):
+    """Where a state comes from: enough to make it again."""
+
+    seed: int
+    history: int
+    episode: int
+    cut: int
+    choice: int
+
+    @classmethod
+    def parse(cls, text: str) -> StateName:
+        """The name in `seed:history:episode:cut:choice`."""
+        return cls(*map(int, text.split(":")))
+
+    def __str__(self) -> str:
+        return ":".join(map(str, self))
+
+
+class CrashFailure(AssertionError):  # noqa: N818 - says what is the matter
+    """A crash state from which the disk does not come back as promised."""
+
+    def __init__(self, name: StateName, kind: Kind, cause: BaseException) -> None:
+        notes = "".join(f"\n  {note[:2000]}" for note in getattr(cause, "__notes__", ()))
+        super().__init__(
+            f"{kind.name} state {name}: {type(cause).__name__}: {cause}{notes}\n"
+            f"replay it with: python -m tests.crash --replay {name}"
+        )
+        self.name = name
+
+
+@dataclass
+class Episode:
+    """The work on one disk, from what the ledger promised when it began."""
+
+    disk: RecordingDisk
+    setup: Setup
+    ledger: Ledger
+    ids: list[int]
+
+
+def setup_of(random: Random) -> Setup:
+    """The circumstances of a history."""
+    config = small_config(
+        segment_bytes=random.choice((1500, 1500, 4000)),
+        index_interval_bytes=random.choice((0, 150, 400)),
+        file_delete_delay_ms=500,
+    )
+    paths = random.choice((("/data",), ("/data",), ("/disk1", "/disk2")))
+    return Setup(paths, random.choice(_POLICIES), config)
+
+
+def episodes(seed: int, history: int) -> Iterator[Episode]:
+    """The episodes of a history, each once its work is done."""
+    random = Random(f"{seed}:{history}")
+    setup = setup_of(random)
+    ids = [0]
+    ledger, image = Ledger(), Image()
+    for number in range(EPISODES):
+        disk = RecordingDisk(image)
+        episode = Episode(disk, setup, ledger.copy(), ids)
+        work = Workload(disk, setup, random, ledger, ids)
+        work.start()
+        work.run(random.randint(20, 60))
+        yield episode
+        if number + 1 < EPISODES:
+            image, ledger = _power_failure(episode, random)
+
+
+def _power_failure(episode: Episode, random: Random) -> tuple[Image, Ledger]:
+    """What is left of an episode's disk, and the promises of that moment."""
+    cut = random.randint(len(episode.disk.operations) // 2, len(episode.disk.operations))
+    survivors, ledger = _at(episode, cut)
+    for partition in ledger.partitions.values():
+        partition.written_end = 0  # that was promised for a kill -9
+    kind = random.choice((Kind.LOST, Kind.ORDERED, Kind.MIXED, Kind.MIXED, Kind.GARBLED))
+    return survivors.image(kind, random), ledger
+
+
+def _at(episode: Episode, cut: int) -> tuple[Survivors, Ledger]:
+    survivors, ledger = Survivors(episode.disk), episode.ledger.copy()
+    for operation in episode.disk.operations[:cut]:
+        _take(operation, survivors, ledger)
+    return survivors, ledger
+
+
+def _take(operation: object, survivors: Survivors, ledger: Ledger) -> None:
+    survivors.take(operation)  # type: ignore[arg-type]
+    if isinstance(operation, Note) and operation.what is not None:
+        ledger.take(operation.what)
+
+
+def states(seed: int, history: int, choices: int) -> Iterator[tuple[StateName, Kind, Image, Episode, Ledger]]:
+    """The distinct crash states of a history: at every cut up to `choices` of them."""
+    for number, episode in enumerate(episodes(seed, history)):
+        survivors, ledger = Survivors(episode.disk), episode.ledger.copy()
+        met: set[int] = set()
+        promises = 0
+        for cut, operation in enumerate(episode.disk.operations, 1):
+            _take(operation, survivors, ledger)
+            promises += isinstance(operation, Note)
+            for choice in range(choices):
+                name = StateName(seed, history, number, cut, choice)
+                kind, image = _choose(name, survivors)
+                state = hash((promises, kind is Kind.KEPT, _hash(image)))
+                if state not in met:
+                    met.add(state)
+                    yield name, kind, image, episode, ledger
+
+
+def _choose(name: StateName, survivors: Survivors) -> tuple[Kind, Image]:
+    random = Random(str(name))
+    kinds = (Kind.KEPT, Kind.LOST)
+    kind = kinds[name.choice] if name.choice < len(kinds) else Kind(random.randrange(Kind.ORDERED, len(Kind)))
+    return kind, survivors.image(kind, random)
+
+
+def _hash(image: Image) -> int:
+    return hash(
+        frozenset((name, _hash(content) if isinstance(content, dict) else content) for name, content in image.items())
+    )
+
+
+def check(name: StateName, kind: Kind, image: Image, episode: Episode, ledger: Ledger) -> None:
+    """Recover from a state and hold it against the ledger, in a share of the cases after more stops. CrashFailure."""
+    random = Random(f"check {name}")
+    try:
+        host = _recover(image, episode, ledger, random, killed=kind is Kind.KEPT)
+        if random.random() < 0.1:
+            _stop_and_check(host, ledger, random)
+        if random.random() < 0.2:
+            _crash_again(host, episode, ledger, random)
+    except Exception as error:
+        raise CrashFailure(name, kind, error) from error
+
+
+def _recover(image: Image, episode: Episode, ledger: Ledger, random: Random, *, killed: bool) -> Host:
+    host = Host(RecordingDisk(image), episode.setup, list(episode.ids))
+    host.start(ledger.copy())
+    check_host(host, ledger, random, killed=killed)
+    return host
+
+
+def _stop_and_check(host: Host, ledger: Ledger, random: Random) -> None:
+    """A clean stop after the recovery changes nothing."""
+    ends = {key: (log.log_start_offset, log.log_end_offset) for key, log in host.log_dirs.logs.items()}
+    host.log_dirs.close()
+    again = Host(host.disk, host.setup, [10**6])
+    again.start(ledger.copy())
+    check_host(again, ledger, random, killed=False)
+    assert {key: (log.log_start_offset, log.log_end_offset) for key, log in again.log_dirs.logs.items()} == ends
+    again.log_dirs.release()
+
+
+def _crash_again(host: Host, episode: Episode, ledger: Ledger, random: Random) -> None:
+    """A power failure during or after the recovery (and the stop behind it): the same promises hold, and its own."""
+    cut = random.randint(1, len(host.disk.operations))
+    survivors, ledger = Survivors(host.disk), ledger.copy()
+    for operation in host.disk.operations[:cut]:
+        _take(operation, survivors, ledger)
+    kind = Kind(random.randrange(len(Kind)))
+    _recover(survivors.image(kind, random), episode, ledger, random, killed=False)
+
+
+def replay(name: StateName) -> None:
+    """Make one state again and check it. CrashFailure."""
+    for number, episode in enumerate(episodes(name.seed, name.history)):
+        if number == name.episode:
+            survivors, ledger = _at(episode, name.cut)
+            kind, image = _choose(name, survivors)
+            check(name, kind, image, episode, ledger)
+            return

@@ -1,0 +1,80 @@
+"""What a broker does around its logs, without a broker: start them as the metadata says, flush and checkpoint them.
+
+The order of calls is that of `broker/partitions.py` and `broker/background.py`; every promise that a broker would make
+to its clients on the way is noted in the disk's history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_dirs import LogDirs
+from tests.crash.disk import RecordingDisk
+from tests.crash.ledger import Durable, Identified, Key, Ledger, Promise, Recovered
+
+NODE_ID = 1
+NOW_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a history is made with; it does not change on the way."""
+
+    paths: tuple[str, ...] = ("/data",)
+    policy: str = "always"  # barnabas.log.sync
+    config: LogConfig = field(default_factory=LogConfig)
+
+
+class Host:
+    """The logs of a broker on a disk."""
+
+    def __init__(self, disk: RecordingDisk, setup: Setup, ids: list[int]) -> None:
+        self.disk = disk
+        self.setup = setup
+        self.now = 100.0
+        self._ids = ids  # the last id given out: it outlives the host, as randomness does
+        self.log_dirs = LogDirs(disk, setup.paths, self.new_id)
+
+    def new_id(self) -> bytes:
+        """An id that nothing else has."""
+        self._ids[0] += 1
+        return self._ids[0].to_bytes(16, "big")
+
+    def promise(self, promise: Promise, ledger: Ledger | None = None) -> None:
+        """Write a promise into the history, and into the ledger of who goes on."""
+        self.disk.note(promise)
+        if ledger is not None:
+            ledger.take(promise)
+
+    def start(self, ledger: Ledger) -> None:
+        """Open every log that the metadata knows and set the others aside; under `always` sync before serving."""
+        cluster_id = self.log_dirs.open(NODE_ID, "")
+        for key, partition in ledger.partitions.items():
+            self.open_log(key, partition.topic_id)
+        for topic, index in list(self.log_dirs.found()):
+            self.log_dirs.delete_stray(topic, index, now=self.now)
+        self.promise(Identified(cluster_id), ledger)
+        for key in ledger.partitions:
+            log = self.log_dirs.logs[key]
+            if self.setup.policy == "always":
+                self.flush(key)
+            self.promise(Recovered(key, log.log_start_offset, log.log_end_offset), ledger)
+            if self.setup.policy == "always":
+                self.promise(Durable(key, log.log_end_offset), ledger)
+            log.high_watermark = log.log_end_offset
+
+    def open_log(self, key: Key, topic_id: bytes) -> Log:
+        """A partition's log, made if need be."""
+        log = self.log_dirs.open_log(*key, self.setup.config, topic_id=topic_id, now_ms=NOW_MS, now=self.now)
+        log.high_watermark = log.log_end_offset
+        return log
+
+    def flush(self, key: Key) -> None:
+        """Make a log durable at once."""
+        log = self.log_dirs.logs[key]
+        job = log.start_flush()
+        if job is not None:
+            job.run()
+            log.finish_flush(job)

@@ -1,0 +1,190 @@
+"""What the outside was promised, and what it may see: the truth that a recovered disk is checked against.
+
+A ledger follows the notes of a disk's history. A partition's ledger holds the batches that were written, byte for
+byte, and the bounds within which a crash may leave the log. The notes of what may happen come before the operations
+that do it, the notes of what must stay after those that make it so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+Key = tuple[str, int]
+
+
+class Batch(NamedTuple):
+    """A batch as it stands in the log."""
+
+    first: int
+    last: int
+    data: bytes
+    timestamps: tuple[int, ...]
+    leader_epoch: int
+    producer: tuple[int, int, int]  # id, epoch, first sequence; -1s for none
+    transactional: bool = False
+    marker: bool | None = None  # a transaction marker: whether it commits
+    coordinator_epoch: int = -1
+
+    def __repr__(self) -> str:
+        of = f" of {self.producer}" if self.producer[0] >= 0 else ""
+        kind = "" if self.marker is None else " commit" if self.marker else " abort"
+        return f"<{self.first}-{self.last}{of}{kind}{' txn' * self.transactional}, {len(self.data)} bytes>"
+
+
+class Created(NamedTuple):
+    """The metadata knows a topic from here on."""
+
+    topic: str
+    partitions: int
+    topic_id: bytes
+
+
+class Deleted(NamedTuple):
+    """The metadata knows the topic no more."""
+
+    topic: str
+
+
+class Appended(NamedTuple):
+    """A batch is being written."""
+
+    key: Key
+    batch: Batch
+
+
+class Written(NamedTuple):
+    """The writer was told that everything below `end` is written: a kill -9 must not lose it (L3)."""
+
+    key: Key
+    end: int
+
+
+class Durable(NamedTuple):
+    """Everything below `end` was reported as durable: what is acknowledged under `always`."""
+
+    key: Key
+    end: int
+
+
+class StartMoving(NamedTuple):
+    """The log start is being moved: after a crash it may be the old or the new one."""
+
+    key: Key
+    start: int
+
+
+class StartMoved(NamedTuple):
+    """The log start was reported as moved (DeleteRecords has been answered)."""
+
+    key: Key
+
+
+class Cutting(NamedTuple):
+    """The log is being truncated."""
+
+    key: Key
+    end: int
+
+
+class Cut(NamedTuple):
+    """The truncation is done: what was cut must not come back."""
+
+    key: Key
+
+
+class Recovered(NamedTuple):
+    """A start has found the log from `start` to `end`: that is the log from now on."""
+
+    key: Key
+    start: int
+    end: int
+
+
+class Identified(NamedTuple):
+    """The cluster id was told to the outside."""
+
+    cluster_id: str
+
+
+PartitionPromise = Appended | Written | Durable | StartMoving | StartMoved | Cutting | Cut | Recovered
+Promise = PartitionPromise | Created | Deleted | Identified
+
+
+@dataclass
+class PartitionLedger:
+    """One partition's promises."""
+
+    topic_id: bytes
+    batches: list[Batch] = field(default_factory=list)
+    durable_end: int = 0
+    written_end: int = 0
+    start: int = 0
+    start_asked: int = 0
+    cut_to: int | None = None
+
+    def copy(self) -> PartitionLedger:
+        """The same promises, to go on from."""
+        return replace(self, batches=list(self.batches))
+
+    def take(self, promise: PartitionPromise) -> None:
+        """The next note of the history."""
+        match promise:
+            case Appended(_, batch):
+                self.batches.append(batch)
+            case Written(_, end):
+                self.written_end = end
+            case Durable(_, end):
+                self.durable_end = max(self.durable_end, end)
+            case StartMoving(_, start):
+                self.start_asked = start
+            case StartMoved():
+                self.start = self.start_asked
+            case Cutting(_, end):
+                self.cut_to = end
+                self.durable_end = min(self.durable_end, end)
+                self.written_end = min(self.written_end, end)
+            case Cut():
+                self.end_cut()
+            case Recovered(_, start, end):
+                self.cut_to = end
+                self.end_cut()
+                self.start = self.start_asked = start
+                self.durable_end = min(self.durable_end, end)
+                self.written_end = end
+
+    def end_cut(self) -> None:
+        """What was cut off must not be seen again."""
+        assert self.cut_to is not None
+        while self.batches and self.batches[-1].last >= self.cut_to:
+            self.batches.pop()
+        self.cut_to = None
+
+
+class Ledger:
+    """The promises of all partitions."""
+
+    def __init__(self) -> None:
+        self.cluster_id = ""
+        self.partitions: dict[Key, PartitionLedger] = {}
+
+    def copy(self) -> Ledger:
+        """The same promises, to go on from."""
+        ledger = Ledger()
+        ledger.cluster_id = self.cluster_id
+        ledger.partitions = {key: partition.copy() for key, partition in self.partitions.items()}
+        return ledger
+
+    def take(self, promise: Promise) -> None:
+        """The next note of the history."""
+        match promise:
+            case Created(topic, partitions, topic_id):
+                for index in range(partitions):
+                    self.partitions[topic, index] = PartitionLedger(topic_id)
+            case Deleted(topic):
+                for key in [key for key in self.partitions if key[0] == topic]:
+                    del self.partitions[key]
+            case Identified(cluster_id):
+                self.cluster_id = cluster_id
+            case _:
+                self.partitions[promise.key].take(promise)

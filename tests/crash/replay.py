@@ -1,0 +1,55 @@
+"""A naive replay of batches: what producers and transactions must be after them. KIP-98, rules I1-I5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.crash.ledger import Batch
+
+_SEQUENCES = 2**31
+
+
+@dataclass
+class ReplayedProducer:
+    """One producer after a replay."""
+
+    epoch: int
+    coordinator_epoch: int = -1
+    batches: list[tuple[int, int, int, int]] = field(default_factory=list)  # first, last sequence; first, last offset
+    open_since: int = -1
+    last_offset: int = -1  # of data or markers
+    marker_offset: int = -1
+
+
+@dataclass
+class Replayed:
+    """All producers, and the aborted transactions as (producer id, first offset, offset of the marker)."""
+
+    producers: dict[int, ReplayedProducer] = field(default_factory=dict)
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def replay(batches: list[Batch]) -> Replayed:
+    """What the log remembers of its producers after these batches."""
+    state = Replayed()
+    for batch in batches:
+        producer_id, epoch, sequence = batch.producer
+        if producer_id < 0:
+            continue
+        producer = state.producers.setdefault(producer_id, ReplayedProducer(epoch))
+        if producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches = []
+        producer.last_offset = batch.last
+        if batch.marker is None:
+            last = (sequence + batch.last - batch.first) % _SEQUENCES
+            producer.batches = [*producer.batches, (sequence, last, batch.first, batch.last)][-5:]
+            if batch.transactional and producer.open_since < 0:
+                producer.open_since = batch.first
+        else:
+            if producer.open_since >= 0 and not batch.marker:
+                state.aborted.append((producer_id, producer.open_since, batch.first))
+            producer.open_since = -1
+            producer.marker_offset = batch.first
+            producer.coordinator_epoch = batch.coordinator_epoch
+    return state

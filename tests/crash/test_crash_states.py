@@ -1,0 +1,132 @@
+"""A share of the crash states on every run, and the disk's own rules. L1, L3, I5, section 3 of the durability rules.
+
+`python -m tests.crash` explores more of them; BARNABAS_CRASH_STATES makes this test long, BARNABAS_SEED repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random, SystemRandom
+
+import pytest
+
+from tests.crash.disk import Image, RecordingDisk
+from tests.crash.explore import StateName, check, states
+from tests.crash.survivors import SECTOR, Kind, Survivors
+
+STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "1000"))
+SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
+
+
+@pytest.mark.timeout(0)
+def test_nothing_promised_is_lost_whatever_a_crash_leaves() -> None:
+    """L1, L3: every state of some histories; a failure prints the command that makes its state again."""
+    print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_CRASH_STATES={STATES}")
+    seen = history = 0
+    while seen < STATES:
+        for state in states(SEED, history, choices=3):
+            check(*state)
+            seen += 1
+            if seen == STATES:
+                return
+        history += 1
+
+
+def test_name_of_a_state_makes_it_again() -> None:
+    """A failure can be replayed: the same name gives the same bytes."""
+    first = [(str(name), kind, image) for name, kind, image, _, _ in states(5, 0, choices=4)]
+    second = [(str(name), kind, image) for name, kind, image, _, _ in states(5, 0, choices=4)]
+    assert first == second
+    assert len(first) > 100
+    assert str(StateName.parse(first[7][0])) == first[7][0]
+
+
+# --- the rules of the disk
+
+
+def disk_with_file(data: bytes = b"") -> RecordingDisk:
+    return RecordingDisk({"d": {"f": data}})
+
+
+def images(disk: RecordingDisk, tries: int = 300) -> list[Image]:
+    """Many of the states that a crash now may leave."""
+    survivors = Survivors(disk)
+    for operation in disk.operations:
+        survivors.take(operation)
+    return [survivors.image(kind, Random(seed)) for seed in range(tries) for kind in Kind]
+
+
+def contents(disk: RecordingDisk, name: str = "f") -> set[bytes | None]:
+    """What a file may hold after a crash; None where it may be missing."""
+    return {image["d"].get(name) for image in images(disk)}  # type: ignore[union-attr, misc]
+
+
+def test_synced_data_stays_and_other_sectors_come_as_they_like() -> None:
+    disk = disk_with_file()
+    file = disk.open("/d/f")
+    disk.write_at(file, b"a" * SECTOR, 0)
+    disk.sync(file)
+    disk.write_at(file, b"b" * SECTOR + b"c" * SECTOR, SECTOR)
+    found = contents(disk)
+    assert None not in found
+    assert all(content is not None and content[:SECTOR] == b"a" * SECTOR for content in found)
+    zeros = bytes(SECTOR)
+    for tail in (b"", b"b" * SECTOR + zeros, zeros + b"c" * SECTOR, b"b" * SECTOR + b"c" * SECTOR):
+        assert b"a" * SECTOR + tail in found
+    disk.sync(file)
+    assert contents(disk) == {b"a" * SECTOR + b"b" * SECTOR + b"c" * SECTOR}
+
+
+def test_write_within_a_sector_is_never_half_there_but_may_be_garbage() -> None:
+    disk = disk_with_file(b"old")
+    disk.write_at(disk.open("/d/f"), b"new", 3)
+    whole = {b"old", b"oldnew", b"old\0\0\0"}
+    found = contents(disk)
+    assert whole <= found
+    assert all(content is not None and content.startswith(b"old") for content in found - whole)
+    assert len(found) > len(whole)
+
+
+def test_truncation_may_be_lost_while_later_data_is_kept() -> None:
+    disk = disk_with_file(b"x" * 2 * SECTOR)
+    file = disk.open("/d/f")
+    disk.truncate(file, 0)
+    disk.write_at(file, b"y" * SECTOR, 0)
+    assert b"y" * SECTOR + b"x" * SECTOR in contents(disk)
+    disk.sync(file)
+    assert contents(disk) == {b"y" * SECTOR}
+
+
+def test_name_of_a_synced_file_may_be_lost_until_its_directory_is_synced() -> None:
+    disk = disk_with_file()
+    file = disk.open("/d/new")
+    disk.write_at(file, b"data", 0)
+    disk.sync(file)
+    assert contents(disk, "new") == {None, b"data"}
+    disk.sync_dir("/d")
+    assert contents(disk, "new") == {b"data"}
+
+
+def test_rename_replaces_whole_or_not_at_all_and_may_come_before_the_data() -> None:
+    disk = disk_with_file(b"old")
+    file = disk.open("/d/f.tmp")
+    disk.write_at(file, b"new", 0)
+    disk.rename("/d/f.tmp", "/d/f")
+    assert {b"old", b"new", b""} <= contents(disk)
+    assert not any("f" not in image["d"] for image in images(disk))  # type: ignore[operator]
+    disk.sync(file)
+    disk.sync_dir("/d")
+    assert contents(disk) == {b"new"}
+    assert contents(disk, "f.tmp") == {None}
+
+
+def test_files_go_with_the_directory_that_was_never_synced() -> None:
+    disk = disk_with_file()
+    disk.mkdirs("/d/e")
+    file = disk.open("/d/e/f")
+    disk.write_at(file, b"data", 0)
+    disk.sync(file)
+    disk.sync_dir("/d/e")
+    assert {"e" in image["d"] for image in images(disk)} == {True, False}  # type: ignore[operator]
+    disk.sync_dir("/d")
+    assert all(image["d"]["e"] == {"f": b"data"} for image in images(disk))  # type: ignore[index]

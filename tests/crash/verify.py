@@ -1,0 +1,177 @@
+"""Recover a disk after a crash and hold what is there against what was promised. L1, L3, L4, I5, R2, R22.
+
+Nothing here asks the storage what it should be: the log's content, epochs, producers, transactions and timestamps are
+worked out anew from the ledger's batches.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from storage.log import Log
+from tests.crash.disk import RecordingDisk
+from tests.crash.host import Host
+from tests.crash.ledger import Batch, Ledger, PartitionLedger
+from tests.crash.replay import Replayed, replay
+
+
+class Broken(AssertionError):  # noqa: N818 - says what is the matter
+    """A promise that was not kept."""
+
+
+def require(condition: bool, what: str) -> None:
+    """Raise `Broken` unless the condition holds."""
+    if not condition:
+        raise Broken(what)
+
+
+def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> None:
+    """Every partition of a host just started against the ledger of the crash; `killed`: the system lived on."""
+    if ledger.cluster_id:
+        require(host.log_dirs.dirs[0].cluster_id == ledger.cluster_id, "the cluster id has changed")
+    for key, promised in ledger.partitions.items():
+        log = host.log_dirs.logs[key]
+        try:
+            check_log(log, promised, host.disk, random, killed=killed)
+        except Exception as error:
+            error.add_note(f"in {log.directory}: start {log.log_start_offset}, end {log.log_end_offset}; {promised!r}")
+            raise
+
+
+def check_log(log: Log, promised: PartitionLedger, disk: RecordingDisk, random: Random, *, killed: bool) -> None:
+    """One log against its ledger."""
+    start, end = log.log_start_offset, log.log_end_offset
+    # What was not synced may be lost with its segments: then the log starts behind it, or anew.
+    lost = promised.durable_end <= promised.start_asked < start or start == end == promised.durable_end == 0
+    require(
+        promised.start <= start <= promised.start_asked or lost,
+        f"the log starts at {start}, promised {promised.start}..{promised.start_asked}",
+    )
+    least = max(promised.durable_end, promised.written_end if killed else 0)
+    require(end >= least, f"the log ends at {end}, promised {least}")
+    require(start <= log.high_watermark <= end, f"high watermark {log.high_watermark} outside of {start}..{end}")
+    batches = [batch for batch in promised.batches if batch.last < end]
+    seen = [batch for batch in batches if batch.last >= start]
+    known_end = seen[-1].last + 1 if seen else start
+    require(end == known_end, f"the log ends at {end}, inside a batch or beyond what was written ({known_end})")
+    _check_content(log, seen, disk, random)
+    expected = replay(batches)
+    _check_epochs(log, seen)
+    _check_producers(log, expected)
+    _check_transactions(log, expected)
+    _check_timestamps(log, seen, random)
+
+
+def _check_content(log: Log, seen: list[Batch], disk: RecordingDisk, random: Random) -> None:
+    offset, end = log.log_start_offset, log.log_end_offset
+    at = 0
+    max_bytes = random.choice((150, 700, 5000))
+    while offset < end:
+        read = log.read(offset, max_bytes, limit_offset=end, min_one_batch=True)
+        require(read.slice is not None, f"nothing can be read at {offset}")
+        assert read.slice is not None
+        data = disk.read_slice(read.slice)
+        position = 0
+        while at < len(seen) and position + len(seen[at].data) <= len(data):
+            batch = seen[at]
+            require(
+                data[position : position + len(batch.data)] == batch.data,
+                f"the batch read at {offset} is not the one written",
+            )
+            position += len(batch.data)
+            offset = batch.last + 1
+            at += 1
+        require(position > 0, f"the read at {offset} gives no whole batch of those written")
+    require(at == len(seen), "not all batches were read")
+
+
+def _check_epochs(log: Log, seen: list[Batch]) -> None:
+    """R2: exactly the epochs of the batches, the first beginning with the log."""
+    expected: list[tuple[int, int]] = []
+    for batch in seen:
+        if not expected or batch.leader_epoch > expected[-1][0]:
+            expected.append((batch.leader_epoch, max(batch.first, log.log_start_offset)))
+    entries = log.leader_epochs.entries()
+    if not seen:
+        require(all(start >= log.log_start_offset for _, start in entries[1:]), f"epochs of an empty log: {entries}")
+        return
+    require(entries == expected, f"leader epochs {entries} instead of {expected}")
+
+
+def _check_producers(log: Log, expected: Replayed) -> None:
+    """I5: what a replay of the log gives; a producer all of whose batches are deleted may be forgotten."""
+    found = log.producers.producers
+    for producer_id, entry in found.items():
+        require(producer_id in expected.producers, f"producer {producer_id} never wrote")
+        wanted = expected.producers[producer_id]
+        was = (entry.producer_epoch, entry.coordinator_epoch)
+        require(
+            was == (wanted.epoch, wanted.coordinator_epoch) or wanted.marker_offset < log.log_start_offset,
+            f"producer {producer_id} has epochs {was}, not {(wanted.epoch, wanted.coordinator_epoch)}",
+        )
+        batches = [tuple(batch[:4]) for batch in entry.batches]
+        lengths_fit = bool(batches) or not [batch for batch in wanted.batches if batch[3] >= log.log_start_offset]
+        require(
+            lengths_fit and batches == wanted.batches[len(wanted.batches) - len(batches) :],
+            f"producer {producer_id} is remembered with {batches} instead of {wanted.batches}",
+        )
+        first = wanted.open_since
+        is_open = entry.current_txn_first_offset >= 0
+        require(
+            entry.current_txn_first_offset == first
+            or (0 <= first < log.log_start_offset and (is_open or wanted.last_offset < log.log_start_offset)),
+            f"producer {producer_id} has a transaction since {entry.current_txn_first_offset} instead of {first}",
+        )
+    for producer_id, wanted in expected.producers.items():
+        require(
+            producer_id in found or wanted.last_offset < log.log_start_offset, f"producer {producer_id} is forgotten"
+        )
+
+
+def _check_transactions(log: Log, expected: Replayed) -> None:
+    start, end = log.log_start_offset, log.log_end_offset
+    found = {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in _aborted(log)}
+    wanted = {entry for entry in expected.aborted if start <= entry[2] < end}
+    whole = {entry for entry in wanted if entry[1] >= start}
+    require(
+        {entry for entry in found if entry[1] >= start and (entry[0], entry[2]) not in _ends(wanted - whole)} == whole
+        and _ends(found) == _ends(wanted),
+        f"aborted transactions {sorted(found)} instead of {sorted(wanted)}",
+    )
+    open_since = [producer.open_since for producer in expected.producers.values() if producer.open_since >= 0]
+    if all(first >= start for first in open_since):
+        log.high_watermark = end
+        require(
+            log.last_stable_offset == min([*open_since, end]),
+            f"last stable offset {log.last_stable_offset}, transactions open since {open_since}",
+        )
+
+
+def _aborted(log: Log) -> list[tuple[int, int, int]]:
+    start, end = log.log_start_offset, log.log_end_offset
+    return log.aborted_transactions(start, end) if end > start else []  # type: ignore[return-value]
+
+
+def _ends(entries: set[tuple[int, int, int]]) -> set[tuple[int, int]]:
+    return {(producer_id, last) for producer_id, _, last in entries}
+
+
+def _check_timestamps(log: Log, seen: list[Batch], random: Random) -> None:
+    """L4: a timestamp is found where it is, whatever the indexes say."""
+    start = log.log_start_offset
+    records = [
+        (batch.first + n, timestamp)
+        for batch in seen
+        for n, timestamp in enumerate(batch.timestamps)
+        if batch.first + n >= start
+    ]
+    if not records:
+        return
+    greatest = max(timestamp for _, timestamp in records)
+    for wanted in (random.choice(records)[1], random.choice(records)[1] + 1, greatest):
+        expected = next(((offset, at) for offset, at in records if at >= wanted), None)
+        found = log.offset_for_timestamp(wanted)
+        require(
+            (found and (found.offset, found.timestamp)) == expected,
+            f"the first record at or past {wanted} is {expected}, not {found}",
+        )

@@ -1,0 +1,342 @@
+"""Random work on a disk: what a broker's logs go through, with every promise noted in the disk's history.
+
+A `Workload` lives on one disk; after a power failure a new one goes on with another disk and a copy of the ledger.
+Whatever is random comes from its `Random`, so that a seed makes the same history every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from storage import layout
+from storage.flush_job import FlushJob
+from storage.log import Log
+from tests.crash.disk import RecordingDisk
+from tests.crash.host import NOW_MS, Host, Setup
+from tests.crash.ledger import (
+    Appended,
+    Batch,
+    Created,
+    Cut,
+    Cutting,
+    Deleted,
+    Durable,
+    Key,
+    Ledger,
+    StartMoved,
+    StartMoving,
+    Written,
+)
+from tests.storage.log_driver import batch_of
+from wire.records import end_txn_marker
+
+MAX_SEQUENCE = 2**31 - 1
+
+
+@dataclass
+class Producer:
+    """An idempotent or transactional producer of one partition, as its client knows it."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+    transactional: bool
+    is_open: bool = False
+    last: tuple[bytes, int] | None = None  # the last batch as it was sent, and its offset
+
+
+class Workload:
+    """A broker's logs at work on a disk."""
+
+    def __init__(self, disk: RecordingDisk, setup: Setup, random: Random, ledger: Ledger, ids: list[int]) -> None:
+        self.disk = disk
+        self.setup = setup
+        self.random = random
+        self.ledger = ledger
+        self.ids = ids
+        self.leader_epoch = 0
+        self.producers: dict[Key, list[Producer]] = {}
+        self.host = Host(disk, setup, ids)
+        self._actions: list[tuple[int, Callable[[], None]]] = [
+            (40, self.append),
+            (14 if setup.policy == "always" else 3, self.commit),
+            (4, self.flush_rolled),
+            (5, self.write_checkpoints),
+            (4, self.delete_records),
+            (2, self.truncate),
+            (2, self.roll),
+            (1, self.create_topic),
+            (1, self.delete_topic),
+            (3, self.remove_deleted),
+            (3, self.begin_epoch),
+            (1, self.stop_and_start),
+            (1, self.kill_and_start),
+        ]
+
+    def start(self) -> None:
+        """Recover what is on the disk and go on."""
+        self.host.start(self.ledger)
+        self.leader_epoch = max(
+            (log.leader_epochs.latest_epoch for log in self.host.log_dirs.logs.values()), default=-1
+        )
+        self.begin_epoch()
+        for key in self.ledger.partitions:
+            self.producers.setdefault(key, [])
+        while len(self.ledger.partitions) < 2:
+            self.create_topic()
+
+    def run(self, actions: int) -> None:
+        """Do this many things."""
+        weights, choices = zip(*self._actions, strict=True)
+        for action in self.random.choices(choices, weights, k=actions):
+            action()
+
+    # --- writing
+
+    def _log(self) -> tuple[Key, Log]:
+        key = self.random.choice(list(self.ledger.partitions))
+        return key, self.host.log_dirs.logs[key]
+
+    def append(self) -> None:
+        """One batch of any kind."""
+        key, log = self._log()
+        if self.random.random() < 0.25:
+            self._append_plain(key, log)
+        else:
+            self._append_produced(key, log, self._producer(key))
+
+    def _producer(self, key: Key) -> Producer:
+        known = self.producers[key]
+        if len(known) < 3 and self.random.random() < 0.4:
+            self.ids[0] += 1
+            first = self.random.choice((0, 0, MAX_SEQUENCE - 2))
+            known.append(Producer(self.ids[0], 0, first, transactional=self.random.random() < 0.6))
+        return self.random.choice(known) if known else self._producer(key)
+
+    def _values(self) -> list[bytes]:
+        sizes = self.random.choice(((10, 40), (10, 40), (100, 300), (300, 430)))
+        count = self.random.randint(1, 3)
+        return [self.random.randbytes(self.random.randint(*sizes)) for _ in range(count)]
+
+    def _timestamps(self, count: int) -> tuple[int, ...]:
+        return tuple(1_000 + self.random.randrange(60) for _ in range(count))
+
+    def _append_plain(self, key: Key, log: Log) -> None:
+        values = self._values()
+        stamps = self._timestamps(len(values))
+        self._write(key, log, batch_of(values, timestamps=list(stamps)), stamps, (-1, -1, -1))
+
+    def _append_produced(self, key: Key, log: Log, producer: Producer) -> None:
+        if producer.last is not None and self.random.random() < 0.1:
+            self._repeat(log, producer)
+            return
+        if producer.is_open and self.random.random() < 0.4:
+            self._end_transaction(key, log, producer)
+            return
+        if not producer.is_open and self.random.random() < 0.05:
+            producer.epoch += 1
+            producer.sequence = 0
+        values = self._values()
+        stamps = self._timestamps(len(values))
+        identity = (producer.producer_id, producer.epoch, producer.sequence)
+        batch = batch_of(values, timestamps=list(stamps), producer=identity, transactional=producer.transactional)
+        sent = bytes(batch)
+        first = self._write(key, log, batch, stamps, identity, transactional=producer.transactional)
+        producer.last = sent, first
+        producer.is_open = producer.transactional
+        producer.sequence = (producer.sequence + len(values)) % (MAX_SEQUENCE + 1)
+
+    def _repeat(self, log: Log, producer: Producer) -> None:
+        """A client that missed the answer sends its last batch again (I1)."""
+        assert producer.last is not None
+        sent, first = producer.last
+        info = log.append_as_leader(
+            memoryview(bytearray(sent)), leader_epoch=self.leader_epoch, now_ms=NOW_MS, now=self.host.now
+        )
+        assert (info.duplicate, info.first_offset) == (True, first), f"{producer} got {info}"
+
+    def _end_transaction(self, key: Key, log: Log, producer: Producer) -> None:
+        commits = self.random.random() < 0.5
+        marker = end_txn_marker(
+            commit=commits,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            coordinator_epoch=3,
+            timestamp_ms=1_030,
+        )
+        identity = (producer.producer_id, producer.epoch, -1)
+        self._write(key, log, bytearray(marker), (1_030,), identity, marker=commits)
+        producer.is_open = False
+
+    def _write(
+        self,
+        key: Key,
+        log: Log,
+        batch: bytearray,
+        timestamps: tuple[int, ...],
+        producer: tuple[int, int, int],
+        *,
+        transactional: bool = False,
+        marker: bool | None = None,
+    ) -> int:
+        note = self.disk.note(None)  # filled in below: the crash may come before the append returns
+        self.host.now += 0.01
+        info = log.append_as_leader(
+            memoryview(batch),
+            leader_epoch=self.leader_epoch,
+            now_ms=NOW_MS,
+            now=self.host.now,
+            origin="client" if marker is None else "coordinator",
+        )
+        assert not info.duplicate
+        coordinator_epoch = -1 if marker is None else 3
+        written = Batch(
+            info.first_offset,
+            info.last_offset,
+            bytes(batch),
+            timestamps,
+            self.leader_epoch,
+            producer,
+            transactional,
+            marker,
+            coordinator_epoch,
+        )
+        note.what = Appended(key, written)
+        self.ledger.take(note.what)
+        self.host.promise(Written(key, info.last_offset + 1), self.ledger)
+        if self.setup.policy != "always":
+            log.high_watermark = log.log_end_offset
+        return info.first_offset
+
+    # --- syncing
+
+    def commit(self) -> None:
+        """What a committer does: sync all that is dirty in one go, while the rest of the broker goes on."""
+        self._flush({key: log.start_flush() for key, log in self.host.log_dirs.logs.items()})
+
+    def flush_rolled(self) -> None:
+        """Kafka syncs a segment when it rolls, and then moves the recovery points."""
+        rolled = self.host.log_dirs.logs_with_rolled_segments()
+        keys = {id(log): key for key, log in self.host.log_dirs.logs.items()}
+        self._flush({keys[id(log)]: log.start_flush(log.segments.active.base_offset) for log in rolled})
+        self.host.log_dirs.write_recovery_points()
+
+    def _flush(self, jobs: dict[Key, FlushJob | None]) -> None:
+        appends = self.random.choice((0, 0, 1, 2))
+
+        def meanwhile() -> None:
+            nonlocal appends
+            if appends and self.random.random() < 0.3:
+                appends -= 1
+                self.disk.during_sync = None
+                self.append()
+                self.disk.during_sync = meanwhile
+
+        for key, job in jobs.items():
+            if job is None:
+                continue
+            log = self.host.log_dirs.logs[key]
+            self.disk.during_sync = meanwhile
+            job.run()
+            self.disk.during_sync = None
+            log.finish_flush(job)
+            self._durable(key, log)
+
+    def _durable(self, key: Key, log: Log) -> None:
+        self.host.promise(Durable(key, log.recovery_point), self.ledger)
+        if self.setup.policy == "always":
+            log.high_watermark = log.recovery_point
+
+    def write_checkpoints(self) -> None:
+        """One of the checkpoints that are written from time to time."""
+        dirs = self.host.log_dirs
+        self.random.choice((dirs.write_recovery_points, dirs.write_log_starts, dirs.write_high_watermarks))()
+
+    # --- cutting
+
+    def delete_records(self) -> None:
+        """DeleteRecords: the start is written down before anything goes (L5)."""
+        key, log = self._log()
+        start = self.random.randint(log.log_start_offset, log.high_watermark)
+        if start == log.log_start_offset:
+            return
+        self.host.promise(StartMoving(key, start), self.ledger)
+        log.advance_log_start_offset(start)
+        self.host.log_dirs.write_log_starts()
+        doomed = log.delete_segments_below(log.log_start_offset)
+        self.host.log_dirs.delete_later(doomed, self.host.now + self.random.random())
+        self.host.promise(StartMoved(key), self.ledger)
+
+    def truncate(self) -> None:
+        """A replica that follows another leader cuts its log between two batches."""
+        key, log = self._log()
+        ends = [batch.first for batch in self.ledger.partitions[key].batches if batch.first >= log.log_start_offset]
+        if not ends:
+            return
+        end = self.random.choice(ends[-4:])
+        self.host.promise(Cutting(key, end), self.ledger)
+        log.truncate_to(end)
+        self.host.log_dirs.write_recovery_points()
+        self.host.promise(Cut(key), self.ledger)
+        self.producers[key] = []
+
+    def roll(self) -> None:
+        """A segment may be rolled for its age."""
+        self._log()[1].roll(self.host.now)
+
+    # --- topics
+
+    def create_topic(self) -> None:
+        """A new topic, perhaps of a name that was there before."""
+        free = [name for name in ("a", "b", "c") if (name, 0) not in self.ledger.partitions]
+        if not free:
+            return
+        topic = self.random.choice(free)
+        created = Created(topic, self.random.choice((1, 1, 2)), self.host.new_id())
+        self.host.promise(created, self.ledger)
+        for index in range(created.partitions):
+            self.host.open_log((topic, index), created.topic_id)
+            self.producers[topic, index] = []
+
+    def delete_topic(self) -> None:
+        """A topic goes: first from the metadata, then from the disk; sometimes while it is being synced."""
+        topic = self.random.choice(list(self.ledger.partitions))[0]
+        keys = [key for key in self.ledger.partitions if key[0] == topic]
+        if len(keys) == len(self.ledger.partitions):
+            return
+        self.host.promise(Deleted(topic), self.ledger)
+        for key in keys:
+            self.host.log_dirs.delete_log(*key, now=self.host.now)
+
+    def remove_deleted(self) -> None:
+        """What was renamed as deleted goes for good."""
+        self.host.now += 0.5
+        for path in self.host.log_dirs.due_deletions(self.host.now):
+            self.host.log_dirs.remove(path)
+
+    # --- restarts
+
+    def begin_epoch(self) -> None:
+        """A new leader epoch: from now on all batches carry it."""
+        self.leader_epoch += 1
+
+    def stop_and_start(self) -> None:
+        """A clean stop and the next start."""
+        self.host.log_dirs.close()
+        marker = f"{self.setup.paths[0]}/{layout.CLEAN_SHUTDOWN}"
+        assert self.disk.exists(marker)
+        self._start_again()
+
+    def kill_and_start(self) -> None:
+        """kill -9: the page cache lives on."""
+        self.host.log_dirs.release()
+        self._start_again()
+
+    def _start_again(self) -> None:
+        before = {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()}
+        self.host = Host(self.disk, self.setup, self.ids)
+        self.host.start(self.ledger)
+        assert {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()} == before
+        self.begin_epoch()
