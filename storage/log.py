@@ -14,6 +14,7 @@ thread. Sources: Kafka's `UnifiedLog` and `LocalLog`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage import layout, loader, timestamps
@@ -55,6 +56,7 @@ class Log:
         "config",
         "directory",
         "files",
+        "is_cleaning",
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
@@ -87,6 +89,8 @@ class Log:
         self._reader = LogReader(self)
         self._truncations = 0
         self._unsynced_snapshots: list[str] = []
+        self.is_cleaning = False
+        """Whether a cleaner reads the closed segments: none of them is deleted or cut off meanwhile."""
         self._changed = False
         self._dir_version = 0  # grows with every file that is made, renamed or removed
         self._synced_dir_version = 0
@@ -400,7 +404,7 @@ class Log:
         Removing those files after file.delete.delay.ms is the caller's.
         """
         renamed: list[str] = []
-        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+        while not self.is_cleaning and len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments[0]
             self.segments.remove(segment)
             segment.forget()
@@ -411,6 +415,15 @@ class Log:
                     renamed.append(path + layout.DELETED_SUFFIX)
             self._dir_version += 1
         return renamed
+
+    def replace_segments(self, replaced: Sequence[Segment], new: Segment) -> None:
+        """Read from `new` what was in these neighbours; their files are `storage.swap`'s. Nothing else changes."""
+        for segment in replaced:
+            self.segments.remove(segment)
+        self.segments.add(new)
+        self._reader.forget()
+        self._dir_version += 1
+        self._changed = True
 
     # --- durability and the end
 

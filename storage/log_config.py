@@ -54,7 +54,12 @@ COMPRESSION_ZSTD_LEVEL = integer(
     "compression.zstd.level", 3, "[-131072,...,22]", MEDIUM, "Level of zstd where the broker compresses."
 )
 DELETE_RETENTION_MS = long(
-    "delete.retention.ms", 86_400_000, "[0,...]", MEDIUM, "Time delete markers stay readable in a compacted topic."
+    "delete.retention.ms",
+    86_400_000,
+    "[0,...]",
+    MEDIUM,
+    "Time delete markers stay readable in a compacted topic.",
+    used=True,
 )
 ERRORS_DEADLETTERQUEUE_GROUP_ENABLE = boolean(
     "errors.deadletterqueue.group.enable",
@@ -107,7 +112,7 @@ LOCAL_RETENTION_MS = long(
     "Time segments of a tiered partition are kept locally; -2 is retention.ms.",
 )
 MAX_COMPACTION_LAG_MS = long(
-    "max.compaction.lag.ms", LONG_MAX, "[1,...]", MEDIUM, "Longest time a record stays out of compaction."
+    "max.compaction.lag.ms", LONG_MAX, "[1,...]", MEDIUM, "Longest time a record stays out of compaction.", used=True
 )
 MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     "max.decompressed.message.bytes",
@@ -144,10 +149,15 @@ MESSAGE_TIMESTAMP_TYPE = string(
     used=True,
 )
 MIN_CLEANABLE_DIRTY_RATIO = double(
-    "min.cleanable.dirty.ratio", 0.5, "[0,...,1]", MEDIUM, "Part of a log that must be dirty before it is compacted."
+    "min.cleanable.dirty.ratio",
+    0.5,
+    "[0,...,1]",
+    MEDIUM,
+    "Part of a log that must be dirty before it is compacted.",
+    used=True,
 )
 MIN_COMPACTION_LAG_MS = long(
-    "min.compaction.lag.ms", 0, "[0,...]", MEDIUM, "Shortest time a record stays out of compaction."
+    "min.compaction.lag.ms", 0, "[0,...]", MEDIUM, "Shortest time a record stays out of compaction.", used=True
 )
 MIN_INSYNC_REPLICAS = integer(
     "min.insync.replicas", 1, "[1,...]", MEDIUM, "In-sync replicas that acks=all needs.", used=True

@@ -30,6 +30,8 @@ class RollLimits(Protocol):
     segment_bytes: int
     segment_ms: int
     segment_index_bytes: int
+    cleanup_policy: frozenset[str]
+    max_compaction_lag_ms: int
 
 
 class Segment:
@@ -198,22 +200,29 @@ class Segment:
         index = self._offset_index
         if (index is not None and (len(index) + 1) * 8 > index_bytes) or self._time_index_is_full(index_bytes):
             return True
-        return self._age_ms(max_timestamp, now) > limits.segment_ms - self.roll_jitter_ms
+        max_age_ms = limits.segment_ms
+        if limits.max_compaction_lag_ms < max_age_ms and "compact" in limits.cleanup_policy:
+            max_age_ms = limits.max_compaction_lag_ms  # KIP-354: what is not closed cannot be compacted
+        return self._age_ms(max_timestamp, now) > max_age_ms - self.roll_jitter_ms
 
     def _time_index_is_full(self, index_bytes: int) -> bool:
         index = self._time_index
         return index is not None and (len(index) + 2) * 12 > index_bytes
 
     def _age_ms(self, max_timestamp: int, now: float) -> float:
-        if self.first_timestamp is None:
-            self.first_timestamp = self._read_first_timestamp()
-        if self.first_timestamp >= 0:
-            return max_timestamp - self.first_timestamp
+        first_timestamp = self.first_timestamp
+        if first_timestamp is None:
+            first_timestamp = self.first_batch_timestamp()
+        if first_timestamp >= 0:
+            return max_timestamp - first_timestamp
         return (now - self.created) * 1000
 
-    def _read_first_timestamp(self) -> int:
-        header = next(self.scan(0, 1), None)
-        return header.max_timestamp if header is not None else NO_TIMESTAMP
+    def first_batch_timestamp(self) -> int:
+        """The greatest timestamp of the first batch in ms, -1 for none."""
+        if self.first_timestamp is None:
+            header = next(self.scan(0, 1), None)
+            self.first_timestamp = header.max_timestamp if header is not None else NO_TIMESTAMP
+        return self.first_timestamp
 
     def append_aborted(self, entry: AbortedTransaction) -> None:
         """Note an aborted transaction whose marker is in this segment."""

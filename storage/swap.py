@@ -65,19 +65,23 @@ def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segme
     return renamed
 
 
-def finish(files: Files, segment: Segment) -> None:
-    """Step 4: the `.swap` files get their final names; durable on return."""
-    _rename_all(files, segment, "", _KINDS)
+def finish(files: Files, segment: Segment, *, sync: bool = True) -> None:
+    """Step 4: the `.swap` files get their final names; durable on return, unless `sync` is off.
+
+    Without the sync nobody waits for the disk, and a crash at worst leaves the step to be done again.
+    """
+    _rename_all(files, segment, "", _KINDS, sync=sync)
 
 
-def _rename_all(files: Files, segment: Segment, suffix: str, kinds: Iterable[str]) -> None:
+def _rename_all(files: Files, segment: Segment, suffix: str, kinds: Iterable[str], *, sync: bool = True) -> None:
     segment.save_indexes()
     for kind in kinds:
         path = segment.path(kind)
         if files.exists(path):
             files.rename(path, f"{segment.stem}{kind}{suffix}")
     segment.rename_suffix(suffix)
-    files.sync_dir(segment.stem.rpartition("/")[0])
+    if sync:
+        files.sync_dir(segment.stem.rpartition("/")[0])
 
 
 # --- at a start

@@ -44,6 +44,7 @@ LOG_CLEANER_DELETE_RETENTION_MS = long(
     MEDIUM,
     "Time delete markers stay readable in compacted topics.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_ENABLE = boolean("log.cleaner.enable", True, MEDIUM, "Whether compacted topics are compacted.")
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
@@ -77,6 +78,7 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     MEDIUM,
     "Longest time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     "log.cleaner.min.cleanable.ratio",
@@ -85,6 +87,7 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     MEDIUM,
     "Part of a log that must be dirty before it is compacted.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     "log.cleaner.min.compaction.lag.ms",
@@ -93,6 +96,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     MEDIUM,
     "Shortest time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_THREADS = integer(
     "log.cleaner.threads", 1, "[0,...]", MEDIUM, "Threads of the cleaner.", dynamic=CLUSTER_WIDE

@@ -1,0 +1,202 @@
+"""Reading a segment's batches in large pieces, and writing a batch anew without some of its records.
+
+Records that stay keep their bytes: their offsets and timestamps are deltas to the batch's base, which stays as well,
+and so do its last offset and its sequences (L7, L9). Only a delete horizon takes the place of the base timestamp, and
+the deltas then change with it (L8, KIP-534). A batch whose records are gone and that must stay is its header alone.
+Source: Kafka's `MemoryRecords.filterTo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from storage.cleaning.key_map import DEAD
+from storage.files import Files
+from storage.segment import Segment
+from wire.compression import compress, decompress
+from wire.crc import crc32c
+from wire.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from wire.records import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MIN_BATCH_LENGTH,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    CorruptRecord,
+)
+
+_UINT32 = Struct(">I")
+_CRC_AT = 17
+
+
+class Batch:
+    """A batch's place in a buffer, and the fields of its header; what is asked for often is worked out once."""
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "buffer",
+        "crc",
+        "end",
+        "last_offset",
+        "leader_epoch",
+        "length",
+        "magic",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "start",
+    )
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    def __init__(self, buffer: bytes, start: int) -> None:
+        self.buffer = buffer
+        self.start = start
+        (
+            self.base_offset,
+            self.length,
+            self.leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = HEADER.unpack_from(buffer, start)
+        self.end: int = start + self.length + LOG_OVERHEAD
+        self.last_offset: int = self.base_offset + last_offset_delta
+
+    @property
+    def size(self) -> int:
+        return self.length + LOG_OVERHEAD
+
+    def records(self) -> tuple[bytes, int, int]:
+        """(data, start, end) of the records, decompressed. CorruptRecord when the batch's CRC does not fit."""
+        start = self.start
+        if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
+            raise CorruptRecord(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
+        codec = self.attributes & CODEC_MASK
+        if not codec:
+            return self.buffer, start + HEADER_SIZE, self.end
+        packed = memoryview(self.buffer)[start + HEADER_SIZE : self.end]
+        data = decompress(codec, packed) if self.record_count else b""
+        return data, 0, len(data)
+
+    def keys(self) -> ScannedKeys:
+        """The keys of its records."""
+        data, start, end = self.records()
+        return scan_keys(data, start, end, self.record_count)
+
+
+def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) -> Iterator[Batch]:
+    """The batches from a batch's position to the end of the segment, read `chunk` bytes at a time.
+
+    CorruptRecord for bytes that are no batch; their records are not looked at.
+    """
+    size = segment.size
+    buffer = b""
+    start = position  # the position in the file of the buffer's beginning
+    at = last = 0  # where the next batch begins in the buffer, and the last place for a whole header
+    while start + at < size:
+        if at >= last:
+            start, at = start + at, 0
+            buffer = _read(files, segment, start, max(chunk, HEADER_SIZE))
+            last = len(buffer) - HEADER_SIZE + 1
+        batch = Batch(buffer, at)
+        if batch.magic != MAGIC or batch.length < MIN_BATCH_LENGTH or start + batch.end > size:
+            raise CorruptRecord(f"No record batch at position {start + at} of {segment.stem}.log")
+        if batch.end > len(buffer):
+            start, at = start + at, 0
+            buffer = _read(files, segment, start, max(chunk, batch.size))
+            last = len(buffer) - HEADER_SIZE + 1
+            batch = Batch(buffer, 0)
+        yield batch
+        at = batch.end
+
+
+def _read(files: Files, segment: Segment, position: int, length: int) -> bytes:
+    length = min(length, segment.size - position)
+    data = files.read_at(segment.file, length, position)
+    if len(data) != length or length < HEADER_SIZE:
+        raise CorruptRecord(f"{segment.stem}.log ends inside a record batch at position {position}")
+    return data
+
+
+def without(batch: Batch, marks: bytes | bytearray, horizon_ms: int | None) -> tuple[bytes, int]:
+    """(batch, its greatest timestamp) without the records marked DEAD; at least one must stay.
+
+    `horizon_ms` is a delete horizon to be set, None to leave the base timestamp as it is.
+    """
+    data, start, end = batch.records()
+    starts = record_starts(data, start, end, batch.record_count)
+    kept = [at for at, mark in enumerate(marks) if mark != DEAD]
+    ranges = [(starts[at], starts[at + 1]) for at in kept]
+    base_timestamp, attributes = batch.base_timestamp, batch.attributes
+    max_timestamp = batch.max_timestamp
+    if not attributes & TIMESTAMP_TYPE_BIT:
+        max_timestamp = base_timestamp + max(timestamp_deltas(data, [first for first, _ in ranges]))
+    if horizon_ms is None:
+        records = b"".join([data[first:last] for first, last in ranges])
+    else:
+        records = rebase_timestamps(data, ranges, base_timestamp - horizon_ms)
+        base_timestamp, attributes = horizon_ms, attributes | DELETE_HORIZON_BIT
+    codec = attributes & CODEC_MASK
+    if codec:
+        records = compress(codec, records)
+    return _build(batch, attributes, base_timestamp, max_timestamp, len(kept), records), max_timestamp
+
+
+def emptied(batch: Batch) -> bytes:
+    """The header of a batch that keeps its offsets, its producer and its sequences, and no record."""
+    attributes = batch.attributes & (TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT)
+    return _build(batch, attributes, NO_TIMESTAMP, batch.max_timestamp, 0, b"")
+
+
+def _build(batch: Batch, attributes: int, base_timestamp: int, max_timestamp: int, count: int, records: bytes) -> bytes:
+    header = bytearray(HEADER_SIZE)
+    HEADER.pack_into(
+        header,
+        0,
+        batch.base_offset,
+        MIN_BATCH_LENGTH + len(records),
+        batch.leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        batch.last_offset - batch.base_offset,
+        base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        count,
+    )
+    _UINT32.pack_into(header, _CRC_AT, crc32c(records, crc32c(memoryview(header)[CRC_START:])))
+    return b"".join((header, records))

@@ -1,0 +1,60 @@
+"""Transactions as a cleaner meets them on its way through a log. Rule L9.
+
+Data of an aborted transaction goes. A marker may go once a pass has come by it without having met a batch of its
+transaction; the delete horizon then still has to pass. The entry of an aborted transaction stays in the index as long
+as its marker is needed. Source: Kafka's `CleanedTransactionMetadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from storage.txn_index import AbortedTransaction
+from wire.records import BatchView, ControlRecordType, control_record_type, iter_records
+
+
+class CleanedTransactions:
+    """The transactions that are open at the batch just read. Every transactional batch is shown, in order."""
+
+    __slots__ = ("_aborted", "_committing", "_open_aborted", "on_kept")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """`aborted` are those of the range to be read; `on_kept` is told of each whose marker is still needed."""
+        self.on_kept: Callable[[AbortedTransaction], None] | None = None
+        self._aborted = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._committing: set[int] = set()
+        self._open_aborted: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether a batch of it was met
+
+    def is_aborted(self, producer_id: int, last_offset: int) -> bool:
+        """A transactional data batch: whether its transaction was aborted."""
+        self._open_up_to(last_offset)
+        found = self._open_aborted.get(producer_id)
+        if found is None:
+            self._committing.add(producer_id)
+            return False
+        self._open_aborted[producer_id] = (found[0], True)
+        return True
+
+    def may_drop_marker(self, batch: BatchView) -> bool:
+        """A control batch: whether nothing of its transaction is left."""
+        self._open_up_to(batch.last_offset)
+        record = next(iter_records(batch), None)
+        if record is None:
+            return True  # only the shell of a marker, kept for its producer
+        kind = control_record_type(record)
+        if kind == ControlRecordType.COMMIT:
+            met = batch.producer_id in self._committing
+            self._committing.discard(batch.producer_id)
+            return not met
+        if kind != ControlRecordType.ABORT:
+            return False
+        entry, met = self._open_aborted.pop(batch.producer_id, (None, False))
+        if entry is not None and met and self.on_kept is not None:
+            self.on_kept(entry)
+        return not met
+
+    def _open_up_to(self, offset: int) -> None:
+        aborted = self._aborted
+        while aborted and aborted[-1].first_offset <= offset:
+            entry = aborted.pop()
+            self._open_aborted.setdefault(entry.producer_id, (entry, False))

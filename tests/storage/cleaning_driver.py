@@ -1,0 +1,82 @@
+"""What the tests of compaction share: one pass from the choice of the part to the swap, and a look at what is left."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.cleaning.cleaner import Cleaner
+from storage.cleaning.replacement import Replacement
+from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
+from storage.log import Log
+from storage.log_config import LogConfig
+from tests.storage.log_driver import small_config
+from wire.records import BatchView, Record, iter_batches, iter_records
+
+COMPACT = frozenset({"compact"})
+AMPLE = CleanerLimits(key_memory=1 << 20, io_buffer=500, io_per_second=0.0)
+NOW_MS = 1_000_000
+DELETE_RETENTION_MS = 5_000
+
+
+def compacted(**changes: object) -> LogConfig:
+    """A configuration of a compacted topic with segments of a few batches."""
+    settings = {"cleanup_policy": COMPACT, "delete_retention_ms": DELETE_RETENTION_MS, **changes}
+    return small_config(**settings)
+
+
+class Pass(NamedTuple):
+    """What a pass did."""
+
+    groups: list[CleanedGroup]
+    done: CleaningDone
+
+
+def task_for(
+    log: Log, *, checkpoint: int | None = None, now_ms: int = NOW_MS, limits: CleanerLimits = AMPLE
+) -> CleaningTask:
+    """What a cleaner would be told now; through JSON, as it is told."""
+    task = cleaning_task(log, cleanable(log, checkpoint, now_ms), limits, now_ms)
+    assert CleaningTask.from_json(task.to_json()) == task
+    return task
+
+
+def clean(log: Log, *, checkpoint: int | None = None, now_ms: int = NOW_MS, limits: CleanerLimits = AMPLE) -> Pass:
+    """One pass with all that follows it; old files are removed at once."""
+    task = task_for(log, checkpoint=checkpoint, now_ms=now_ms, limits=limits)
+    cleaner = Cleaner(task, log.files)
+    groups = []
+    for group in cleaner.run():
+        groups.append(group)
+        for path in Replacement(log, group).run():
+            log.files.unlink(path)
+    return Pass(groups, cleaner.done)
+
+
+def stored(log: Log) -> bytes:
+    """The bytes of all segments."""
+    return b"".join(log.files.read_at(segment.file, segment.size, 0) for segment in log.segments if segment.size)
+
+
+def batches_of(log: Log) -> list[BatchView]:
+    """Every batch, emptied ones included; CRCs, order, and the bounds of segments are checked."""
+    found = list(iter_batches(stored(log)))
+    end = 0
+    for batch in found:
+        assert batch.crc_is_valid()
+        assert end <= batch.base_offset <= batch.last_offset < log.log_end_offset
+        end = batch.next_offset
+    for segment, following in zip(log.segments, list(log.segments)[1:], strict=False):
+        for header, _ in segment.batches():
+            assert segment.base_offset <= header.base_offset <= header.last_offset < following.base_offset
+    return found
+
+
+def data_of(log: Log) -> list[Record]:
+    """The records that are not markers."""
+    return [record for batch in batches_of(log) if not batch.is_control for record in iter_records(batch)]
+
+
+def keys_and_values(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    """(offset, key, value) of `data_of`."""
+    return [(record.offset, record.key, record.value) for record in data_of(log)]
