@@ -7,6 +7,7 @@ Run as a program (`python -m bench.real_kafka`) it serves on a port until it is 
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 from bench.servers import ROOT, Server, free_port
@@ -95,10 +97,8 @@ class KafkaServer(Server):
 
     def _format(self) -> None:
         tool = [*self._java(["-Xmx128m"]), "kafka.tools.StorageTool"]
-        cluster_id = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[
-            -1
-        ]
-        format_command = [*tool, "format", "-t", cluster_id, "-c", str(self.properties)]
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_command = [*tool, "format", f"--cluster-id={cluster_id}", "-c", str(self.properties)]
         if self.dynamic_quorum:
             format_command.append("--standalone")
         done = subprocess.run(format_command, capture_output=True, text=True, check=False)
