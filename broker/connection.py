@@ -137,6 +137,11 @@ class Connection:
         return self._pending is not None
 
     @property
+    def owes_reply(self) -> bool:
+        """Whether an answer comes that must leave before the connection closes."""
+        return self._pending is not None and self._pending[0].is_owed
+
+    @property
     def frame_bytes(self) -> int:
         """The size announced for the frame that has begun."""
         return self._frame_end

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from broker.config_keys.general import BROKER_RACK
+from broker.log_dir_failure import take_offline
 from broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 if TYPE_CHECKING:
+    from broker.committer import Committer
     from broker.connection import Connection
     from broker.controller import Controller
     from broker.coordinators import Coordinators
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from broker.producer_ids import ProducerIds
     from broker.server_config import ServerConfig
     from coord.cluster.image import ClusterImage
+    from storage.log_dir import LogDir
     from storage.log_dirs import LogDirs
     from wire.api_keys import ApiKey
 
@@ -39,6 +42,7 @@ def wall_clock_ms() -> int:
 class Broker:
     """The parts of one broker process. `broker.server` puts them in, in the order in which they start."""
 
+    committers: dict[LogDir, Committer]
     controller: Controller
     coordinators: Coordinators
     log_dirs: LogDirs
@@ -62,6 +66,9 @@ class Broker:
         self.cluster_id = cluster_id
         self.timers = Timers(after_firing=self.after_turn)
         self.is_stopping = False
+        self.on_halt: Callable[[], None] | None = None
+        """Called when the broker cannot go on; `halt_reason` says why."""
+        self.halt_reason: str | None = None
         self._advertised = config.advertised_listeners
         self._woken: list[Callable[[], None]] = []
 
@@ -78,6 +85,18 @@ class Broker:
         advertised = self._advertised.get(ctx.listener)
         host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
         return [(self.node_id, host, port, self.config[BROKER_RACK])]
+
+    def log_dir_failed(self, log_dir: LogDir, deed: str, error: Exception) -> None:
+        """The disk has failed under `log_dir`, at a sync, a write or another `deed`: stop serving what is in it."""
+        take_offline(self, log_dir, deed, error)
+
+    def halt(self, reason: str) -> None:
+        """Stop: what is left to do has no place to be written to."""
+        if self.halt_reason is None:
+            self.halt_reason = reason
+            logger.critical("[KafkaServer id=%d] stopping, since %s", self.node_id, reason)
+            if self.on_halt is not None:
+                self.on_halt()
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` once what is being handled now is done: several appends wake a reader once."""

@@ -15,7 +15,7 @@ from wire.errors import ProtocolError
 from wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from broker.partitions import Partition
+    from broker.partition import Partition
     from coord.groups.coordinator import GroupCoordinator
     from coord.machine import Moment
     from wire.records import BatchView

@@ -1,8 +1,8 @@
 """Runs the group coordinators: one pure `GroupCoordinator` for each partition of `__consumer_offsets` (rule G2).
 
 An event goes to the coordinator of its group; the records of its result are appended as one write, replayed into the
-coordinator, and only then the replies leave. One timer of the broker stands for all deadlines of a coordinator. A
-ticket is the function that takes the answer.
+coordinator, and once they are committed the replies leave. One timer of the broker stands for all deadlines of a
+coordinator. A ticket is the function that takes the answer.
 
 A coordinator is made when its partition is first needed, from its log; at start those with a log are made at once,
 since their members' sessions have to run. Expiry of offsets and loading beside the serving loop
@@ -12,7 +12,7 @@ since their members' sessions have to run. Expiry of offsets and loading beside 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import urandom
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -31,7 +31,7 @@ from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
     from broker.context import Broker
-    from broker.partitions import Partition
+    from broker.partition import Partition
     from broker.timers import Timer
     from coord.cluster.image import ClusterDelta
     from coord.groups.coordinator import GroupCoordinator
@@ -138,6 +138,18 @@ class Coordinators:
 
     # ---- events
 
+    def uncommitted(self, group_ids: Iterable[str]) -> set[Partition]:
+        """Of the partitions that these groups are kept in, those with records that are not committed yet."""
+        found = set()
+        for group_id in group_ids:
+            try:
+                partition = self._shard_of(group_id).partition
+            except KafkaError:
+                continue  # there is no coordinator, nothing is known
+            if partition.log.high_watermark < partition.log.log_end_offset:
+                found.add(partition)
+        return found
+
     def handle(self, group_id: str, event: Event) -> None:
         """Let the group's coordinator handle an event. KafkaError NOT_COORDINATOR when there is none."""
         shard = self._shard_of(group_id)
@@ -195,12 +207,16 @@ class Coordinators:
                 result = shard.coordinator.append_failed(result, error.code, at)
             for key, value in result.records:
                 shard.coordinator.replay(key, value, at)
-        _release(result)
+        log = shard.partition.log
+        if log.high_watermark == log.log_end_offset:
+            _release(result)
+        else:  # also without records: the answer may tell of some that are not committed yet
+            shard.partition.when_committed(log.log_end_offset - 1, lambda error: _answer(shard, result, error))
 
     @staticmethod
     def _append(partition: Partition, records: list[CoordinatorRecord], at: Moment) -> None:
         """Append the records as one write: one batch, or as many as `max.message.bytes` asks for."""
-        if partition.is_deleted:
+        if partition.is_gone:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         limit = partition.log.config.max_message_bytes
         batches = bytearray()
@@ -222,6 +238,11 @@ def _unload(shard: _Shard, at: Moment) -> None:
     if shard.timer is not None:
         shard.timer.cancel()
     _release(shard.coordinator.unload(at))
+
+
+def _answer(shard: _Shard, result: Result, error: ErrorCode) -> None:
+    """The records of a result, and those before them, are committed; or they never will be."""
+    _release(shard.coordinator.commit_failed(result, error) if error else result)
 
 
 def _release(result: Result) -> None:

@@ -196,7 +196,7 @@ class MetadataLog:
     def sync(self) -> None:
         """Make everything written durable."""
         try:
-            self._log.flush()
+            self._log.flush(data_only=True)
         except KafkaError:
             self._is_dead = True
             raise

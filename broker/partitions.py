@@ -1,8 +1,4 @@
-"""The partitions this broker holds: each a log, its leader epoch and the readers that wait for it.
-
-On one node this broker leads everything and the ISR is itself, so the high watermark is the log's end. Appends wake
-the waiting readers once, at the end of the loop's turn, so that a burst of produce requests costs a reader one
-answer.
+"""The partitions this broker holds, which follow the metadata.
 
 `Partitions.apply` follows the image: it makes logs for the partitions that are new, and takes away those of deleted
 topics.
@@ -15,9 +11,12 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from broker.committer import set_limit
+from broker.config_keys.own import LOG_SYNC
+from broker.partition import Partition
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from storage.checkpoints import CorruptCheckpoint
 from storage.damage import DamagedLog
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from broker.context import Broker
     from coord.cluster.image import ClusterDelta, ClusterImage
     from coord.cluster.partition_image import TopicImage
-    from storage.append import AppendInfo
-    from storage.batch_check import Origin
-    from storage.log import Log
+    from storage.log_dir import LogDir
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -39,104 +36,6 @@ _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 TOPIC = 2
 """Kafka's resource type of topics."""
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics of the coordinators: clients read them, and may not write to them."""
-
-
-class Partition:
-    """One partition led by this broker."""
-
-    __slots__ = (
-        "_broker",
-        "_is_waking",
-        "bytes_appended",
-        "index",
-        "is_deleted",
-        "is_internal",
-        "is_offline",
-        "isr",
-        "leader_epoch",
-        "log",
-        "replicas",
-        "topic",
-        "topic_id",
-        "waiters",
-    )
-
-    def __init__(self, broker: Broker, topic: str, index: int, topic_id: bytes, log: Log) -> None:
-        self._broker = broker
-        self.topic = topic
-        self.index = index
-        self.topic_id = topic_id
-        self.is_internal = topic in INTERNAL_TOPICS
-        self.log = log
-        self.leader_epoch = 0
-        self.replicas: Sequence[int] = ()
-        self.isr: Sequence[int] = ()
-        self.bytes_appended = 0  # since this process began; tells a waiting reader how much has come
-        self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
-        self.is_deleted = False
-        self.is_offline = False
-        self._is_waking = False
-        log.high_watermark = log.log_end_offset
-
-    def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
-        """Append a client's or a coordinator's batches; KafkaError says what is wrong with them.
-
-        `records` is patched in place (base offset, leader epoch); it is not kept.
-        """
-        if self.is_offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {self.topic}-{self.index} is offline")
-        log = self.log
-        info = log.append_as_leader(
-            records, leader_epoch=self.leader_epoch, now_ms=self._broker.now_ms(), now=now, origin=origin
-        )
-        log.high_watermark = log.log_end_offset
-        self.bytes_appended += len(records)
-        if self.waiters and not self._is_waking:
-            self._is_waking = True
-            self._broker.call_after_turn(self.wake)
-        return info
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is not served any more: deleted, or offline."""
-        return self.is_deleted or self.is_offline
-
-    def fail(self, reason: str) -> None:
-        """Take the partition offline; `reason` says in a sentence what happened to its log."""
-        if not self.is_gone:
-            self._broker.partitions.take_offline(self, reason)
-
-    def wake(self) -> None:
-        """Tell everyone who waits for this partition that it has changed."""
-        self._is_waking = False
-        for woken in list(self.waiters.values()):
-            woken(self)
-
-    def check_epoch(self, current_leader_epoch: int) -> None:
-        """Refuse a client whose idea of the leader is older or newer than ours (R3); -1 asks for no check."""
-        if current_leader_epoch in (-1, self.leader_epoch):
-            return
-        if current_leader_epoch < self.leader_epoch:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-
-    def check_in_sync_replicas(self) -> None:
-        """Refuse acks=all while too few replicas are in sync (R12).
-
-        min.insync.replicas never asks for more replicas than the partition has (Kafka's `effectiveMinIsr`).
-        """
-        wanted = min(self.log.config.min_insync_replicas, len(self.replicas))
-        if len(self.isr) < wanted:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {list(self.isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {wanted} for partition {self.topic}-{self.index}",
-            )
-
-    def __repr__(self) -> str:
-        return f"<Partition {self.topic}-{self.index}>"
 
 
 class _Topic:
@@ -198,10 +97,29 @@ class Partitions:
         """Open the logs of the partitions that `image` gives this broker; set aside all other directories (R22)."""
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
+        self._sync_loaded()
         broker = self._broker
         for name, index in broker.log_dirs.found():
             logger.warning("Setting %s-%d aside: the metadata knows no such partition", name, index)
             broker.log_dirs.delete_stray(name, index, now=broker.now())
+
+    def _sync_loaded(self) -> None:
+        """Before anybody reads: put on the disk what a crash had left to the page cache, where the policy asks for it.
+
+        OSError when the disk fails.
+        """
+        broker = self._broker
+        for log_dir in broker.log_dirs.dirs:
+            logs = [
+                one.log
+                for one in self
+                if one.sync_limit is not None and broker.log_dirs.dir_of(one.topic, one.index) is log_dir
+            ]
+            jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
+            if jobs:
+                log_dir.sync([job for _, job in jobs])
+                for log, job in jobs:
+                    log.finish_flush(job)
 
     def apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
         """Follow a change of the image: called before anyone is answered about it."""
@@ -251,19 +169,44 @@ class Partitions:
                 raise
             self._note_offline(topic.name, index, str(error))
             return None
-        return Partition(broker, topic.name, index, topic.topic_id, log)
+        partition = Partition(broker, topic.name, index, topic.topic_id, log)
+        self._limit(partition)
+        return partition
+
+    def _limit(self, partition: Partition) -> None:
+        """Put in force how far acknowledgements of this partition may run ahead of the disk."""
+        broker = self._broker
+        log_dir = broker.log_dirs.dir_of(partition.topic, partition.index)
+        if log_dir is not None:
+            set_limit(partition, broker.config[LOG_SYNC], broker.committers[log_dir])
 
     # -- offline
 
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Serve a partition no longer; whoever waits for it is told."""
-        partition.is_offline = True
-        self._by_id[partition.topic_id].partitions.pop(partition.index, None)
+        self._stop_serving(partition)
         self._note_offline(partition.topic, partition.index, reason)
+
+    def take_dir_offline(self, log_dir: LogDir, reason: str) -> None:
+        """Serve nothing of a log directory any longer."""
+        dir_of = self._broker.log_dirs.dir_of
+        lost = [partition for partition in self if dir_of(partition.topic, partition.index) is log_dir]
+        for partition in lost:
+            self._stop_serving(partition)
+            self.offline[partition.topic, partition.index] = reason
+            self._broker.log_dirs.take_offline(partition.topic, partition.index)
+        if lost:
+            logger.error(
+                "%d partitions are offline with the log directory %s: %s",
+                *(len(lost), log_dir.path, ", ".join(f"{one.topic}-{one.index}" for one in lost)),
+            )
+
+    def _stop_serving(self, partition: Partition) -> None:
+        self._by_id[partition.topic_id].partitions.pop(partition.index, None)
         if partition.topic == GROUP_METADATA_TOPIC:
             coordinators = self._broker.coordinators
             self._broker.call_after_turn(lambda: coordinators.partition_failed(partition.index))
-        self._broker.call_after_turn(partition.wake)
+        partition.leave(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _note_offline(self, topic: str, index: int, reason: str) -> None:
         self.offline[topic, index] = reason
@@ -284,9 +227,8 @@ class Partitions:
             if self.offline.pop((topic.name, index), None) is not None:
                 self._remove_offline(topic.name, index)
         for partition in topic.partitions.values():
-            partition.is_deleted = True
             self._broker.log_dirs.delete_log(topic.name, partition.index, now=self._broker.now())
-            self._broker.call_after_turn(partition.wake)
+            partition.leave(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _remove_offline(self, topic: str, index: int) -> None:
         try:
@@ -304,6 +246,7 @@ class Partitions:
             config = self.config_of(image, name)
             for partition in self.of_topic(name):
                 partition.log.update_config(config)
+                self._limit(partition)
 
     # -- what is deleted
 

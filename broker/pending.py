@@ -19,11 +19,15 @@ from wire.schema import Message
 class Pending:
     """A reply that will come later, or never if the client leaves first."""
 
-    __slots__ = ("_deliver", "_outcome", "is_done", "on_abandon")
+    __slots__ = ("_deliver", "_outcome", "is_done", "is_owed", "on_abandon")
 
-    def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
-        """`on_abandon` is called once if the connection closes before the reply is there."""
+    def __init__(self, on_abandon: Callable[[], None] | None = None, *, is_owed: bool = False) -> None:
+        """`on_abandon` is called once if the connection closes before the reply is there.
+
+        An owed reply is about something that is done and will be safe in a moment: a broker that stops gives it first.
+        """
         self.is_done = False
+        self.is_owed = is_owed
         self.on_abandon = on_abandon
         self._deliver: Callable[[Message | KafkaError], None] | None = None
         self._outcome: Message | KafkaError | None = None

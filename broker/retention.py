@@ -16,7 +16,7 @@ from wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.context import Broker
-    from broker.partitions import Partition
+    from broker.partition import Partition
 
 logger = logging.getLogger("kafka.log.LogManager")
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from broker import background
+from broker.committer import Committer, SyncThreads, SyncWorker
 from broker.config_keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from broker.config_keys.log import LOG_DIRS
 from broker.config_keys.network import (
@@ -46,7 +47,7 @@ from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from broker.options import ServeOptions
 
@@ -88,15 +89,13 @@ async def _serve(config: ServerConfig, ready_file: str | None) -> int:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
                 _announce(server, ready_file)
-                async for number in signals:
-                    logger.info("[KafkaServer id=%d] shutting down on %s", config.node_id, signal.Signals(number).name)
-                    break
+                await server.told_to_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()
         finally:
             server.close()
     logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
-    return EXIT_OK
+    return EXIT_OK if server.broker.halt_reason is None else EXIT_FAILED
 
 
 class Server:
@@ -108,6 +107,7 @@ class Server:
         """The listeners as bound, with the ports that were free."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
+        self._syncs = SyncThreads()
         self._is_closed = False
 
     def start(self) -> None:
@@ -122,6 +122,7 @@ class Server:
         broker = self.broker
         self.reactor = Reactor(broker, _limits(self.config))
         broker.controller.on_config_change.append(lambda _changed: self._follow_limits())
+        self.reactor.watch(self._syncs.fileno(), self._syncs.collect)
         for listener in self._listeners:
             self.reactor.listen(listener)
         broker.controller.register_broker(self.addresses)
@@ -150,10 +151,11 @@ class Server:
 
     def _open_data(self) -> None:
         config = self.config
+        config.settle_sync_policy(is_named=bool(config.log_dirs))
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.settle(LOG_DIRS, ",".join(paths))
         try:
-            self.broker = open_broker(config, paths)
+            self.broker = open_broker(config, paths, syncs=self._syncs)
         except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
         except OSError as error:
@@ -164,6 +166,18 @@ class Server:
         Path(path).mkdir(0o700)
         self._temporary_dir = path
         return path
+
+    async def told_to_stop(self, signals: AsyncIterator[int]) -> None:
+        """Wait for a signal, or for the broker to find that it cannot go on."""
+        if self.broker.halt_reason is not None:
+            return
+        async with trio.open_nursery() as nursery:
+            self.broker.on_halt = nursery.cancel_scope.cancel
+            async for number in signals:
+                name = signal.Signals(number).name
+                logger.info("[KafkaServer id=%d] shutting down on %s", self.config.node_id, name)
+                break
+        self.broker.on_halt = None
 
     async def drain(self) -> None:
         """Let what is under way come to its end, for a few seconds at most."""
@@ -180,29 +194,37 @@ class Server:
         if self._is_closed:
             return
         self._is_closed = True
-        self.broker.log_dirs.close(self.broker.controller.close())
-        if self._temporary_dir is not None:
+        log_dirs = self.broker.log_dirs
+        if self._temporary_dir is None:
+            log_dirs.close(self.broker.controller.close())
+        else:
             import shutil
 
+            log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
+        self._syncs.close()
 
 
 def open_broker(
     config: ServerConfig,
     paths: Sequence[str],
     *,
+    syncs: SyncWorker,
+    files: Files | None = None,
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
 ) -> Broker:
-    """A broker with its data open and its metadata replayed, and nothing that listens. The clocks are a seam for tests.
+    """A broker with its data open and its metadata replayed, and nothing that listens.
 
-    Raises what opening the data directories and reading the metadata raise.
+    Clocks, files and who runs the syncs are seams for tests. Raises what opening the data directories and reading the
+    metadata raise.
     """
-    log_dirs = LogDirs(Files(), [str(Path(path).absolute()) for path in paths], _new_uuid)
+    log_dirs = LogDirs(files or Files(), [str(Path(path).absolute()) for path in paths], _new_uuid)
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
     try:
         broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms)
         broker.log_dirs = log_dirs
+        broker.committers = {log_dir: Committer(broker, log_dir, syncs) for log_dir in log_dirs.dirs}
         broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
         broker.controller = Controller(broker)
         broker.partitions = Partitions(broker)

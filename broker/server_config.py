@@ -15,8 +15,9 @@ from typing import Any, Final, TypeVar, cast
 from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from broker.config_keys.controller import CONTROLLER_LISTENER_NAMES, CONTROLLER_QUORUM_VOTERS
 from broker.config_keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
-from broker.config_keys.log import LOG_DIR, LOG_DIRS
+from broker.config_keys.log import LOG_DIR, LOG_DIRS, LOG_FLUSH_INTERVAL_MS, LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from broker.config_keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from broker.config_keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
 from broker.environment import settings_from_environment
 from broker.listeners import (
     Endpoint,
@@ -40,6 +41,9 @@ DYNAMIC_BROKER_CONFIG: Final = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
+
+SYNC_INTERVAL_MS: Final = 1000
+"""Longest time without a sync under `barnabas.log.sync=interval`, where Kafka's keys say nothing."""
 
 UNUSED: Final = "known to Kafka, not acted on by Barnabas"
 
@@ -95,6 +99,13 @@ class ServerConfig:
         """Fix what is only known once the broker starts, such as its temporary directory."""
         self._profile[key.name] = text
         self._values.pop(key.name, None)
+
+    def settle_sync_policy(self, *, is_named: bool) -> None:
+        """Fix when records are synced, unless the user says it: data in a place that was named is there to stay."""
+        self.settle(LOG_SYNC, ALWAYS if is_named else OS)
+        flush_interval = (LOG_FLUSH_INTERVAL_MS, LOG_FLUSH_SCHEDULER_INTERVAL_MS)
+        if self[LOG_SYNC] == INTERVAL and all(self._text(key.name) is None for key in flush_interval):
+            self.settle(LOG_FLUSH_INTERVAL_MS, str(SYNC_INTERVAL_MS))
 
     def set_dynamic(self, own: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
         """Put a broker's own and all brokers' dynamic configs in force; gives the names whose value changed."""

@@ -16,6 +16,7 @@ import errno
 import logging
 import socket
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -101,6 +102,10 @@ class Reactor:
         self._listeners.append(listener)
         self._poller.register(listener.socket.fileno(), READ, listener)
 
+    def watch(self, fd: int, callback: Callable[[], None]) -> None:
+        """Call `callback` in a turn whenever `fd` is readable."""
+        self._poller.register(fd, READ, callback)
+
     async def run(self) -> None:
         """Serve until cancelled."""
         poll = self._poller.poll
@@ -131,6 +136,8 @@ class Reactor:
                     self._queue(target)
             elif isinstance(target, Listener):
                 self._accept(target)
+            else:
+                target()  # type: ignore[operator]  # given to `watch`
         self._broker.after_turn()
         self._flush_queued(now)
         self._in_turn = False
@@ -290,7 +297,7 @@ class Reactor:
     def _settle(self, channel: Channel) -> None:
         """Ask the selector for what the channel needs now; close it if it is finished."""
         connection = channel.connection
-        if connection.is_closing and not connection.out:
+        if connection.is_closing and not connection.out and not connection.owes_reply:
             self._close(channel)
             return
         interest = (READ if connection.wants_data else 0) | (WRITE if connection.out else 0)

@@ -67,11 +67,16 @@ class Result:
 
     def failed(self, error: ErrorCode, at: Moment) -> Result:
         """The append failed with `error`: what to do instead."""
+        instead = self.failed_replies(error)
+        for undo in self._undo:
+            instead.merge(undo(at))
+        return instead
+
+    def failed_replies(self, error: ErrorCode) -> Result:
+        """The answers in the case that nothing of this has come to be, because of `error`."""
         instead = Result()
         for ticket, message, on_error in self.replies:
             instead.reply(ticket, message if on_error is None else on_error(error))
-        for undo in self._undo:
-            instead.merge(undo(at))
         return instead
 
     def merge(self, other: Result) -> None:

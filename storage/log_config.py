@@ -76,9 +76,14 @@ FILE_DELETE_DELAY_MS = long(
     used=True,
 )
 FLUSH_MESSAGES = long(
-    "flush.messages", LONG_MAX, "[1,...]", MEDIUM, "Messages written before a partition is flushed to disk."
+    "flush.messages",
+    LONG_MAX,
+    "[1,...]",
+    MEDIUM,
+    "Messages written before a partition is flushed to disk; with 1 each is, before it is acknowledged.",
+    used=True,
 )
-FLUSH_MS = long("flush.ms", LONG_MAX, "[0,...]", MEDIUM, "Longest time a message stays unflushed.")
+FLUSH_MS = long("flush.ms", LONG_MAX, "[0,...]", MEDIUM, "Longest time a message stays unflushed.", used=True)
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS = list_of(
     "follower.replication.throttled.replicas",
     (),

@@ -36,7 +36,7 @@ from wire.messages.fetch import (
 
 if TYPE_CHECKING:
     from broker.context import Broker, RequestContext
-    from broker.partitions import Partition
+    from broker.partition import Partition
     from broker.timers import Timer
     from storage.files import FileSlice
 

@@ -10,6 +10,7 @@ requests mean is in `coord.groups`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.api import api
@@ -105,7 +106,7 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
 @api(JoinGroupRequest)
 def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Pending:
     """Answered when the group's next generation begins."""
-    pending = Pending()
+    pending = Pending(is_owed=True)
     knows_null = ctx.api_version >= FIRST_JOIN_WITH_NULL_PROTOCOL
 
     def answer(response: JoinGroupResponse) -> None:
@@ -124,7 +125,7 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending | Sync
     lacks_protocol = request.protocol_type is None or request.protocol_name is None
     if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    pending = Pending()
+    pending = Pending(is_owed=True)
     ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, pending.resolve, at))
     return pending
 
@@ -132,7 +133,7 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending | Sync
 @api(HeartbeatRequest)
 def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Pending:
     """Renews the member's session."""
-    pending = Pending()
+    pending = Pending(is_owed=True)
     ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.heartbeat(request, pending.resolve, at))
     return pending
 
@@ -140,7 +141,7 @@ def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Pending:
 @api(LeaveGroupRequest)
 def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Pending:
     """Removes one member (up to v2) or several."""
-    pending = Pending()
+    pending = Pending(is_owed=True)
     has_members = ctx.api_version >= FIRST_LEAVE_WITH_MEMBERS
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]
@@ -204,18 +205,28 @@ def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=int(error.code), error_message=error.message)
 
 
-def _deletion(group_id: str, response: DeleteGroupsResponse) -> Event:
-    return lambda groups, _: groups.delete_group(group_id, response.results.append)
-
-
 @api(DeleteGroupsRequest, on_error=_no_group_deleted)
-def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """Removes empty groups with their offsets."""
+def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> Pending:
+    """Removes empty groups with their offsets; answered when all of that is committed."""
+    pending = Pending(is_owed=True)
     response = DeleteGroupsResponse()
     coordinators = ctx.broker.coordinators
-    for group_id in dict.fromkeys(request.groups_names):
+    group_ids = list(dict.fromkeys(request.groups_names))
+
+    def answer(result: DeletableGroupResult) -> None:
+        response.results.append(result)
+        if len(response.results) == len(group_ids):
+            pending.resolve(response)
+
+    for group_id in group_ids:
         try:
-            coordinators.handle(group_id, _deletion(group_id, response))
+            coordinators.handle(group_id, _deletion(group_id, answer))
         except KafkaError as error:
-            response.results.append(_not_deleted(group_id, error))
-    return response
+            answer(_not_deleted(group_id, error))
+    if not group_ids:
+        pending.resolve(response)
+    return pending
+
+
+def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> Event:
+    return lambda groups, _: groups.delete_group(group_id, answer)

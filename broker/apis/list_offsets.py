@@ -27,7 +27,7 @@ from wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from broker.context import RequestContext
-    from broker.partitions import Partition
+    from broker.partition import Partition
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

@@ -17,7 +17,7 @@ from wire.messages.log_dirs import (
 
 if TYPE_CHECKING:
     from broker.context import RequestContext
-    from broker.partitions import Partition
+    from broker.partition import Partition
 
 
 @api(DescribeLogDirsRequest)

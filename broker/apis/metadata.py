@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from broker.api import api
 from broker.config_keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
-from broker.partitions import INTERNAL_TOPICS
 from broker.pending import Pending
+from coord.cluster.topic_names import INTERNAL_TOPICS
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata import (
     DescribeClusterBroker,

@@ -61,7 +61,7 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> Pending 
     if not accepted:
         return response
     request.topics = accepted
-    pending = Pending()
+    pending = Pending(is_owed=True)
 
     def answer(decided: OffsetCommitResponse) -> None:
         _fill_in(response, decided)
@@ -124,8 +124,30 @@ def _nothing_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFe
 
 
 @api(OffsetFetchRequest, on_error=_nothing_fetched)
-def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """The committed offsets of one group (up to v7) or several."""
+def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | Pending:
+    """The committed offsets of one group (up to v7) or several, once they cannot be lost any more."""
+    group_ids = [request.group_id, *(group.group_id for group in request.groups)]
+    response = _fetch(ctx, request)
+    uncommitted = ctx.broker.coordinators.uncommitted(group_ids)
+    if not uncommitted:
+        return response
+    pending = Pending(is_owed=True)
+    left = len(uncommitted)
+
+    def committed(error: ErrorCode) -> None:
+        nonlocal left
+        left -= 1
+        if error:
+            pending.fail(ErrorCode.NOT_COORDINATOR)
+        elif not left:
+            pending.resolve(response)
+
+    for partition in uncommitted:
+        partition.when_committed(partition.log.log_end_offset - 1, committed)
+    return pending
+
+
+def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if ctx.api_version >= FIRST_FETCH_WITH_GROUPS:
         return OffsetFetchResponse(groups=[_fetch_group(ctx, group) for group in request.groups])
     topics = request.topics
@@ -241,7 +263,7 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending:
             )
         )
     request.topics = accepted
-    pending = Pending()
+    pending = Pending(is_owed=True)
 
     def answer(decided: OffsetDeleteResponse) -> None:
         if decided.error_code:

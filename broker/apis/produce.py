@@ -2,16 +2,19 @@
 
 v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). A failure stays with its
 partition. acks 0 has no response, so a failure closes the connection (R13); acks -1 asks for enough in-sync replicas
-first (R12): on one node the ISR is this broker, so both others are answered as soon as the append is done.
+first (R12). Both others are answered when the records are committed: at once, or after the sync that the policy asks
+for (Kafka with flush.messages=1 syncs before both answers). A repeated batch waits like the one that it repeats.
 Transactions are refused: they come later.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.api import api
+from broker.pending import Pending
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.produce import (
     InitProducerIdRequest,
@@ -27,13 +30,16 @@ from wire.messages.produce import (
 
 if TYPE_CHECKING:
     from broker.context import RequestContext
-    from broker.partitions import Partition
+    from broker.partition import Partition
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 NO_TRANSACTIONS = "This broker does not serve transactions."
+NOT_COMMITTED = "The records were written, and could not be made durable."
+
+_Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
 _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _TRANSACTIONAL_BIT = 0x10
@@ -56,18 +62,19 @@ def _whole_request_failed(request: ProduceRequest, error: KafkaError) -> Produce
 
 
 @api(ProduceRequest, on_error=_whole_request_failed)
-def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Pending | None:
     """Append each partition's batch."""
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
     responses = []
+    uncommitted: list[_Uncommitted] = []
     failure: PartitionProduceResponse | None = None
     for topic in request.topic_data:
         answers = []
         for data in topic.partition_data:
-            answer = _append(ctx, topic, data, request.acks)
+            answer = _append(ctx, topic, data, request.acks, uncommitted)
             if answer.error_code:
                 failure = answer
             answers.append(answer)
@@ -76,12 +83,38 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | N
         if failure is not None:
             _close_unacknowledged(ctx, failure)
         return None
-    return ProduceResponse(responses=responses)
+    response = ProduceResponse(responses=responses)
+    return _CommitWait(response, uncommitted).pending if uncommitted else response
+
+
+class _CommitWait:
+    """An answer whose records are in the log and not committed yet."""
+
+    __slots__ = ("_left", "_response", "pending")
+
+    def __init__(self, response: ProduceResponse, uncommitted: list[_Uncommitted]) -> None:
+        self.pending = Pending(is_owed=True)
+        self._response = response
+        self._left = len(uncommitted)
+        for partition, last_offset, answer in uncommitted:
+            partition.when_committed(last_offset, partial(self._decided, answer))
+
+    def _decided(self, answer: PartitionProduceResponse, error: ErrorCode) -> None:
+        if error:
+            answer.error_code, answer.base_offset, answer.error_message = int(error), -1, NOT_COMMITTED
+        self._left -= 1
+        if not self._left:
+            self.pending.resolve(self._response)
 
 
 def _append(
-    ctx: RequestContext, topic: TopicProduceData, data: PartitionProduceData, acks: int
+    ctx: RequestContext,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    acks: int,
+    uncommitted: list[_Uncommitted],
 ) -> PartitionProduceResponse:
+    """Append one partition's batch; what must be waited for is put into `uncommitted`."""
     try:
         partition = _find(ctx, topic, data.index)
         if acks == -1:
@@ -96,13 +129,16 @@ def _append(
     except OSError as error:
         logger.exception("Appending to %s-%d failed", topic.name, data.index)
         return _failed(data.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.strerror))
-    return PartitionProduceResponse(
+    answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
         current_leader=_NO_LEADER,
     )
+    if info.last_offset >= partition.log.high_watermark:
+        uncommitted.append((partition, info.last_offset, answer))
+    return answer
 
 
 def _is_transactional(records: memoryview) -> bool:

@@ -133,6 +133,7 @@ LOG_FLUSH_INTERVAL_MESSAGES = long(
     HIGH,
     "Messages written to a partition before it is flushed to disk.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_FLUSH_INTERVAL_MS = long(
     "log.flush.interval.ms",
@@ -141,6 +142,7 @@ LOG_FLUSH_INTERVAL_MS = long(
     HIGH,
     "Longest time a message stays unflushed; log.flush.scheduler.interval.ms when unset.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "log.flush.offset.checkpoint.interval.ms",
@@ -151,7 +153,12 @@ LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     used=True,
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = long(
-    "log.flush.scheduler.interval.ms", LONG_MAX, "", HIGH, "Time between two checks whether a log needs flushing."
+    "log.flush.scheduler.interval.ms",
+    LONG_MAX,
+    "",
+    HIGH,
+    "Longest time a message stays unflushed, where log.flush.interval.ms is not set.",
+    used=True,
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "log.flush.start.offset.checkpoint.interval.ms",

@@ -143,6 +143,13 @@ class GroupCoordinator:
         """The records of `result` could not be appended: what to do and answer instead of it."""
         return result.failed(_APPEND_ERRORS.get(error, error), at)
 
+    def commit_failed(self, result: Result, error: ErrorCode) -> Result:
+        """The records of `result` are in the log and were replayed, but will not become durable: what to answer.
+
+        The caller unloads the coordinator then, so there is nothing to undo.
+        """
+        return result.failed_replies(_APPEND_ERRORS.get(error, error))
+
     # ---- membership
 
     def join(self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment) -> Result:

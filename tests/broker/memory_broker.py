@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
@@ -13,6 +13,7 @@ from broker.frame_buffers import FrameBuffers
 from broker.listeners import Endpoint
 from broker.server import open_broker
 from broker.server_config import load
+from storage.files import Files
 from wire.frame import api_versions_answer_version, encode_request, parse_response_header
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.records import BatchBuilder
@@ -37,14 +38,51 @@ class Clock:
         self.now_ms += int(seconds * 1000)
 
 
+class Syncs:
+    """Runs syncs at once, or holds them back until a test lets one run."""
+
+    def __init__(self) -> None:
+        self.is_holding = False
+        self.held: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        self.held.append((work, then))
+        if not self.is_holding:
+            self.run()
+
+    def run(self) -> None:
+        """Do what was held back first, and tell."""
+        work, then = self.held.pop(0)
+        failure = None
+        try:
+            work()
+        except Exception as error:
+            failure = error
+        then(failure)
+
+
 class MemoryBroker:
     """A broker in this process, with a clock of its own."""
 
-    def __init__(self, data_dir: Path, sets: Mapping[str, str] | None = None, profile: str = "dev") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        sets: Mapping[str, str] | None = None,
+        profile: str = "dev",
+        *,
+        files: Files | None = None,
+        more_dirs: Sequence[Path] = (),
+    ) -> None:
         self.clock = Clock()
+        self.syncs = Syncs()
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
         self.broker: Broker = open_broker(
-            config, [str(data_dir)], now=lambda: self.clock.now, now_ms=lambda: self.clock.now_ms
+            config,
+            [str(path) for path in (data_dir, *more_dirs)],
+            syncs=self.syncs,
+            files=files,
+            now=lambda: self.clock.now,
+            now_ms=lambda: self.clock.now_ms,
         )
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
         self.clients: list[Client] = []
@@ -61,6 +99,11 @@ class MemoryBroker:
             self.clock.advance(max(0.0, deadline - self.clock.now))
             self.broker.timers.fire(self.clock.now)
         self.clock.advance(end - self.clock.now)
+
+    def run_sync(self) -> None:
+        """Let one sync that was held back run, and what it leads to."""
+        self.syncs.run()
+        self.broker.after_turn()
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
         """Make a topic; its id."""

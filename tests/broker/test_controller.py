@@ -207,10 +207,10 @@ def test_a_config_that_does_nothing_here_is_named_once_in_the_log(
     node = Node(tmp_path)
     node.controller.auto_create_topic("orders")
     with caplog.at_level(logging.WARNING):
-        for value in ("1024", "2048"):
-            assert node.configure(2, "orders", flush_messages=value, segment_bytes="2000000") == 0
+        for value in ("8", "9"):
+            assert node.configure(2, "orders", compression_gzip_level=value, segment_bytes="2000000") == 0
     assert [record.getMessage() for record in caplog.records] == [
-        "Config flush.messages (set on 'orders') is known to Kafka, not acted on by Barnabas"
+        "Config compression.gzip.level (set on 'orders') is known to Kafka, not acted on by Barnabas"
     ]
 
 

@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from broker import transport
+from broker.committer import SyncThreads
 from broker.listeners import Endpoint
 from broker.server import open_broker
 from broker.server_config import load
@@ -37,10 +38,12 @@ class Loopback:
 
     def __init__(self, data_dir: Path, limits: Limits | None = None) -> None:
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0"}, {}, None, "dev")
-        self.broker = open_broker(config, [str(data_dir)])
+        self.syncs = SyncThreads()
+        self.broker = open_broker(config, [str(data_dir)], syncs=self.syncs)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
         self.reactor = Reactor(self.broker, limits or Limits())
+        self.reactor.watch(self.syncs.fileno(), self.syncs.collect)
         self.reactor.listen(Listener("PLAINTEXT", listening))
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", *self.address)])
         self.peers: list[Peer] = []
