@@ -146,6 +146,18 @@ def test_batch_read_by_timestamps(spark, broker, create) -> None:
     ]
 
 
+def test_batch_read_by_a_timestamp_after_the_last_record_fails_or_is_empty_as_told(spark, broker, create) -> None:
+    """ListOffsets tells that there is no such record; Spark makes of it what `...ByTimestampStrategy` says."""
+    topic = create()
+    produce(broker, topic, range(10))
+    late = {"subscribe": topic, "startingTimestamp": str(EPOCH + 60_000)}
+    from pyspark.errors import IllegalArgumentException
+
+    with pytest.raises(IllegalArgumentException, match="No offset matched"):
+        numbers(source(spark.read, broker, **late))
+    assert numbers(source(spark.read, broker, startingOffsetsByTimestampStrategy="latest", **late)) == []
+
+
 def test_batch_read_of_assigned_partitions(spark, broker, create) -> None:
     topic = create(3)
     produce(broker, topic, range(30), 3)
@@ -334,3 +346,23 @@ def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> N
     run_available(stream("false"), out, checkpoint)
     found = sorted(int(row.value) for row in spark.read.parquet(str(out)).collect())
     assert found == [*range(10), *range(20, 30)]
+
+
+def test_recreated_topic_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
+    """R22: a stream that has read more than the new topic holds must not take it for the old one."""
+    topic = create(1)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    produce(broker, topic, range(10))
+
+    def stream() -> Any:
+        return source(spark.readStream, broker, subscribe=topic, startingOffsets="earliest")
+
+    run_available(stream(), out, checkpoint)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(20)
+    create(1, topic)
+    produce(broker, topic, range(5))
+    from pyspark.errors import StreamingQueryException
+
+    with pytest.raises(StreamingQueryException):
+        run_available(stream(), out, checkpoint)

@@ -1,0 +1,99 @@
+"""`compat/` says what is so: lists, versions and counts cannot go stale, and `run` holds suites to their lists."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compat import suite
+
+COMPAT = suite.ROOT / "compat"
+DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}
+POMS = {"java": "kafka-clients", "spark": "spark-sql-kafka-0-10_2.13"}
+
+
+@pytest.fixture(scope="module")
+def collected() -> dict[str, list[str]]:
+    """The tests of each suite, as pytest finds them; a suite whose client is not installed has none."""
+    files = [str(suite.test_file(name)) for name in suite.NAMES]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=suite.ROOT)
+    found: dict[str, list[str]] = {name: [] for name in suite.NAMES}
+    for line in done.stdout.splitlines():
+        file, colons, test = line.partition("::")
+        if colons and file.endswith(".py"):
+            found[Path(file).stem.removeprefix("test_")].append(test)
+    assert any(found.values()), done.stdout + done.stderr
+    return found
+
+
+@pytest.mark.parametrize("name", suite.NAMES)
+def test_allow_list_is_the_suite(name: str, collected: dict[str, list[str]]) -> None:
+    """Java's list names the scenarios of a program, and test_java.py holds it to what the program runs."""
+    if not collected[name]:
+        pytest.skip(f"the client of {name} is not installed")
+    assert suite.allowed(name) == collected[name]
+
+
+@pytest.mark.parametrize("name", suite.NAMES)
+def test_folder_has_what_the_index_promises(name: str) -> None:
+    for file in ("README.md", "FINDINGS.md"):
+        assert (COMPAT / name / file).read_text().startswith("# ")
+    assert os.access(COMPAT / name / "run", os.X_OK)
+
+
+def row(name: str) -> list[str]:
+    """The cells of a client's row in the index."""
+    (line,) = [line for line in (COMPAT / "README.md").read_text().splitlines() if line.startswith(f"| [{name}](")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.parametrize("name", suite.NAMES)
+def test_index_counts_the_tests(name: str) -> None:
+    count = str(len(suite.allowed(name)))
+    assert row(name)[2:4] == [count, count]
+
+
+def pinned(name: str) -> str:
+    """The version of a client that the suite runs with."""
+    if name in POMS:
+        text = (COMPAT / name / "pom.xml").read_text()
+        found = re.search(rf"<artifactId>{re.escape(POMS[name])}</artifactId>\s*<version>(.+?)</version>", text)
+        assert found is not None
+        return found[1]
+    try:
+        return importlib.metadata.version(DISTRIBUTIONS[name])
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, *POMS])
+def test_readme_and_index_name_the_version_that_is_tried(name: str) -> None:
+    assert pinned(name) in (COMPAT / name / "README.md").read_text()
+    assert pinned(name) in row(name)[1]
+
+
+def test_a_listed_test_that_does_not_pass_and_an_unlisted_one_that_does_are_told() -> None:
+    assert suite.complaints(["a", "b", "c"], {"a"}, {"b"}) == ["listed, but did not pass: c"]
+    assert suite.complaints(["a"], {"a", "b"}, set()) == ["passed, but is not listed: b"]
+    assert suite.complaints(["a", "b"], {"a"}, {"b"}) == []
+
+
+def test_run_runs_a_part_of_a_suite() -> None:
+    pytest.importorskip("aiokafka")
+    command = [str(COMPAT / "aiokafka" / "run"), "-k", "idempotent", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "aiokafka: 1 of 17 listed tests passed" in done.stdout
+
+
+def test_run_of_an_unknown_client_is_a_mistake() -> None:
+    done = subprocess.run([str(COMPAT / "run"), "nobody"], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: compat/run aiokafka|")
