@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker.config_keys.controller import (
+    METADATA_LOG_DIR,
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
     METADATA_LOG_SEGMENT_BYTES,
     METADATA_LOG_SEGMENT_MS,
@@ -31,7 +33,7 @@ from coord.cluster.quorum import Election
 from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
 from storage.checkpoints import replace_file
 from storage.log_config import LogConfig
-from wire.configdef import INT_MAX
+from wire.configdef import INT_MAX, ConfigError
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import AbortTransactionRecord
 from wire.schema import Message
@@ -39,6 +41,7 @@ from wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from storage.log_dir import LogDir
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 
@@ -61,7 +64,10 @@ class MetadataLog:
         UnknownMetadataError when there is something that this broker cannot serve.
         """
         broker = self._broker
-        has_partitions = any(topic != CLUSTER_METADATA_TOPIC for topic, _ in broker.log_dirs.found())
+        found = set(broker.log_dirs.found())
+        has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
+        if found and not has_metadata:
+            raise self._nobody_knows_the_partitions()
         self._log = broker.log_dirs.open_log(
             CLUSTER_METADATA_TOPIC,
             0,
@@ -69,18 +75,33 @@ class MetadataLog:
             topic_id=ONE_UUID,
             now_ms=broker.now_ms(),
             now=broker.now(),
-            home=broker.log_dirs.dirs[0],
+            home=self._home(),
         )
         self._load_snapshot()
         self._replay_log()
-        if has_partitions and self.is_new:
-            raise UnknownMetadataError(
-                f"There are partitions in {broker.log_dirs.dirs[0].path}, but no metadata that knows them "
-                f"({CLUSTER_METADATA_TOPIC}-0): is it in a metadata.log.dir elsewhere?"
-            )
+        if self.is_new and len(found) > has_metadata:
+            raise self._nobody_knows_the_partitions()
         election = self._read_election()
         self._check_alone(election.voter_ids)
         self._begin_epoch(election.epoch)
+
+    def _nobody_knows_the_partitions(self) -> UnknownMetadataError:
+        """Instead of a start that would set every partition aside as a stray."""
+        where = ",".join(log_dir.path for log_dir in self._broker.log_dirs.dirs)
+        return UnknownMetadataError(
+            f"There are partitions in {where}, but no metadata that knows them ({CLUSTER_METADATA_TOPIC}-0): "
+            "is it in a metadata.log.dir elsewhere?"
+        )
+
+    def _home(self) -> LogDir:
+        """The log directory in which a new metadata log belongs: metadata.log.dir, else the first."""
+        dirs, path = self._broker.log_dirs.dirs, self._broker.config[METADATA_LOG_DIR]
+        if path is None:
+            return dirs[0]
+        for log_dir in dirs:
+            if str(Path(path).absolute()) == log_dir.path:
+                return log_dir
+        raise ConfigError(f"metadata.log.dir={path} is none of the log.dirs: Barnabas needs it to be one of them")
 
     def _replay_log(self) -> None:
         offset = self.image.offset + 1
@@ -224,6 +245,7 @@ class MetadataLog:
 
         if self.image.is_in_transaction:
             return
+        self.sync()  # a snapshot must not know of records that the log can still lose
         log, image, broker = self._log, self.image, self._broker
         now_ms = broker.now_ms()
         content = b"".join(

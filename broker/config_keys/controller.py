@@ -85,7 +85,12 @@ CONTROLLER_SOCKET_TIMEOUT_MS = integer(
     "controller.socket.timeout.ms", 30000, "", MEDIUM, "Socket timeout between broker and controller."
 )
 METADATA_LOG_DIR = string(
-    "metadata.log.dir", None, "", HIGH, "Directory of the metadata log; the first log directory when unset."
+    "metadata.log.dir",
+    None,
+    "",
+    HIGH,
+    "Directory of the metadata log, one of log.dirs; the first log directory when unset.",
+    used=True,
 )
 METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS = long(
     "metadata.log.max.record.bytes.between.snapshots",

@@ -2,8 +2,9 @@
 
     python -m compat.kafka.make_directory tests/data/kafka-4.4.0-directory.tar.gz
 
-In it: a quorum whose voters are records, two snapshots of the metadata, a group, a committed, an aborted and an open
-transaction with offsets of the group `movers` (5, 12 and 99 of `orders`). The indexes of the metadata log are left out: Kafka leaves them behind with 10 MB of zeros.
+In it: a quorum whose voters are records, two snapshots of the metadata, a group, and a committed, an aborted and an
+open transaction with offsets of the group `movers` (5, 12 and 99 of `orders`). The indexes of the metadata log are left
+out: Kafka leaves them behind with 10 MB of zeros.
 """
 
 from __future__ import annotations

@@ -1,0 +1,244 @@
+"""A log directory that Apache Kafka 4.4.0 left behind, and what is refused of such directories.
+
+`tests/data/kafka-4.4.0-directory.tar.gz` was made by `compat.kafka.make_directory`; `tests/clients/test_exchange.py`
+does the same with Kafka at hand. L1, G2, T5, T6.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from coord.cluster.image import UnknownMetadataError
+from coord.cluster.metadata_serde import build_metadata_batch, load_checkpoint, parse_checkpoint_name
+from coord.cluster.partition_image import NO_LEADER
+from storage.log_dirs import DataDirMismatch
+from tests.broker.memory_broker import MemoryBroker
+from wire.configdef import ConfigError
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from wire.schema import Message
+
+ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
+METADATA = "__cluster_metadata-0"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "logs"
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(path, filter="data")
+    return path
+
+
+def committed(memory: MemoryBroker, group: str) -> dict[tuple[str, int], int]:
+    coordinator = memory.broker.coordinators.of_group(group)
+    offsets = coordinator.offsets.of_group(group)
+    return {(topic, index): found.offset for topic, of_topic in offsets.items() for index, found in of_topic.items()}
+
+
+def metadata_log(directory: Path) -> Path:
+    (path,) = (directory / METADATA).glob("*.log")
+    return path
+
+
+def add_records(directory: Path, *records: Message) -> None:
+    """Write records behind what is in the metadata log, as the leader of its last epoch would have."""
+    log = metadata_log(directory)
+    end = int(next((directory / METADATA).glob("*.snapshot")).name[:20])
+    with log.open("ab") as file:
+        file.write(build_metadata_batch(list(records), epoch=1, now_ms=0, base_offset=end))
+
+
+def state(directory: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((directory / METADATA / "quorum-state").read_text())
+    return found
+
+
+def refusal(directory: Path, sets: Mapping[str, str] | None = None) -> str:
+    """Why a broker does not start on the directory."""
+    with pytest.raises((UnknownMetadataError, DataDirMismatch)) as refused:
+        MemoryBroker(directory, sets)
+    return str(refused.value)
+
+
+def test_topics_records_and_positions_are_there(directory: Path) -> None:
+    memory = MemoryBroker(directory)
+    image = memory.broker.image
+    assert {name: len(topic.partitions) for name, topic in image.topics.items()} == {
+        "orders": 2,
+        "ledger": 1,
+        "__consumer_offsets": 1,
+        "__transaction_state": 1,
+    }
+    assert image.config(2, "orders") == {"retention.ms": "-1"}
+    assert [memory.broker.partitions.get("orders", index).log.log_end_offset for index in range(2)] == [10, 10]
+    assert committed(memory, "readers") == {("orders", 0): 10, ("orders", 1): 10}
+    assert memory.broker.producer_ids.next() == 1000, "the first that Kafka has not given to anyone"
+    memory.close()
+
+
+def test_offsets_of_transactions_count_once_committed_and_the_open_one_stays_open(directory: Path) -> None:
+    """T5, T6."""
+    memory = MemoryBroker(directory)
+    assert committed(memory, "movers") == {("orders", 0): 5}
+    ledger = memory.broker.partitions.get("ledger", 0).log
+    assert (ledger.last_stable_offset, ledger.log_end_offset) == (4, 5)
+    memory.close()
+
+
+def test_partitions_that_kafka_left_without_a_leader_get_this_node(directory: Path) -> None:
+    memory = MemoryBroker(directory)
+    for topic in memory.broker.image.topics.values():
+        for partition in topic.partitions.values():
+            assert (partition.leader, partition.isr, partition.elr, partition.last_known_elr) == (1, (1,), (), ())
+            assert partition.leader_epoch == 2, "Kafka's first, none, and this one"
+    memory.close()
+
+
+def test_the_epoch_is_written_beside_the_log_before_it_begins(directory: Path) -> None:
+    """KIP-595; the file stays in the form that Kafka gave it."""
+    before = state(directory)
+    MemoryBroker(directory).close()
+    assert state(directory) == before | {"leaderEpoch": 2}
+    (directory / METADATA / "quorum-state").write_text(json.dumps(before | {"leaderEpoch": 7}))
+    MemoryBroker(directory).close()
+    assert state(directory)["leaderEpoch"] == 8
+    (directory / METADATA / "quorum-state").write_text("garbage")
+    MemoryBroker(directory).close()
+    assert state(directory)["leaderEpoch"] == 9, "the log knows too"
+
+
+def test_a_new_directory_has_the_state_file_of_configured_voters(tmp_path: Path) -> None:
+    MemoryBroker(tmp_path).close()
+    assert (tmp_path / METADATA / "quorum-state").read_text() == (
+        '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        '"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
+
+
+def test_snapshots_keep_the_voters_and_all_that_is_not_used_here(directory: Path) -> None:
+    """KIP-853."""
+    memory = MemoryBroker(directory, {"metadata.log.max.record.bytes.between.snapshots": "1"})
+    memory.create_topic("new")
+    image = memory.broker.image
+    memory.close()
+    (snapshot,) = (directory / METADATA).glob("*.checkpoint")
+    end_offset, epoch = parse_checkpoint_name(snapshot.name) or (0, 0)
+    loaded = load_checkpoint(snapshot.read_bytes(), end_offset, epoch)
+    assert loaded.quorum == image.quorum
+    assert loaded.quorum.kraft_version == 1
+    assert loaded.quorum.voter_ids == {1}
+    assert loaded.features == image.features
+    assert loaded.features["transaction.version"] == 2
+    assert loaded.controllers == image.controllers
+    assert loaded.controllers
+    again = MemoryBroker(directory)
+    assert again.broker.image.quorum == image.quorum
+    again.close()
+
+
+def test_clients_hear_only_of_features_that_are_here(directory: Path) -> None:
+    memory = MemoryBroker(directory)
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    answer = memory.client().ask(request, 4, ApiVersionsResponse)
+    supported = {feature.name for feature in answer.supported_features}
+    assert {feature.name for feature in answer.finalized_features} <= supported
+    assert set(memory.broker.image.features) - supported
+    memory.close()
+
+
+def test_a_stop_fences_the_node_and_gives_the_coordinators_partitions_back(directory: Path) -> None:
+    """KIP-966: the marker of the clean stop names the registration, as Kafka asks for it when it starts."""
+    memory = MemoryBroker(directory)
+    epoch = memory.broker.image.brokers[1].epoch
+    memory.broker.log_dirs.close(memory.broker.controller.close())
+    assert json.loads((directory / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": epoch}
+    image = memory.broker.image
+    assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (True, True)
+    leaders = {name: topic.partitions[0].leader for name, topic in image.topics.items()}
+    assert leaders == {"orders": 1, "ledger": 1, "__consumer_offsets": NO_LEADER, "__transaction_state": NO_LEADER}
+
+
+def test_a_metadata_transaction_that_never_ended_is_aborted(directory: Path) -> None:
+    """KIP-868: what it held never was."""
+    add_records(directory, BeginTransactionRecord(name="half"), TopicRecord(name="half", topic_id=b"\7" * 16))
+    memory = MemoryBroker(directory)
+    assert "half" not in memory.broker.image.topics
+    assert not memory.broker.image.is_in_transaction
+    memory.create_topic("half")
+    memory.close()
+    assert AbortTransactionRecord.api_key.to_bytes(1, "big") in metadata_log(directory).read_bytes()
+    again = MemoryBroker(directory)
+    assert "half" in again.broker.image.topics
+    again.close()
+
+
+def test_the_metadata_of_several_nodes_is_refused(directory: Path) -> None:
+    add_records(directory, RegisterBrokerRecord(broker_id=2, broker_epoch=99))
+    assert "other nodes (2) beside 1" in refusal(directory)
+
+
+def test_configured_voters_elsewhere_are_refused(tmp_path: Path) -> None:
+    MemoryBroker(tmp_path).close()
+    path = tmp_path / METADATA / "quorum-state"
+    path.write_text(path.read_text().replace('[{"voterId":1}]', '[{"voterId":1},{"voterId":3}]'))
+    assert "other nodes (3) beside 1" in refusal(tmp_path)
+
+
+def test_metadata_of_a_newer_kafka_is_refused(directory: Path) -> None:
+    add_records(directory, FeatureLevelRecord(name="metadata.version", feature_level=34))
+    assert refusal(directory) == "The metadata has metadata.version 34, but this broker knows 7 to 33"
+
+
+def test_another_node_or_cluster_is_refused(directory: Path) -> None:
+    assert refusal(directory, {"node.id": "2"}) == f"The log directory {directory} belongs to node 1, not to node 2"
+
+
+def test_partitions_without_their_metadata_are_refused_and_stay(directory: Path) -> None:
+    """They would be set aside as strays: a metadata.log.dir that was forgotten must not cost the data."""
+    (directory / METADATA).rename(directory.parent / METADATA)
+    assert "no metadata that knows them" in refusal(directory)
+    assert (directory / "orders-0").is_dir()
+    assert "no metadata that knows them" in refusal(directory), "nor does the next start take them"
+    assert not (directory / METADATA).exists()
+    (directory.parent / METADATA).rename(directory / METADATA)
+    MemoryBroker(directory).close()
+
+
+def test_a_log_that_begins_behind_its_snapshots_is_refused(directory: Path) -> None:
+    """What was before its start is nowhere."""
+    memory = MemoryBroker(directory, {"metadata.log.max.record.bytes.between.snapshots": "1"})
+    memory.create_topic("new")
+    memory.close()
+    for snapshot in (directory / METADATA).glob("*.checkpoint"):
+        snapshot.unlink()
+    assert "is in no snapshot" in refusal(directory)
+
+
+def test_a_directory_of_zookeepers_time_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
+    assert "was used with ZooKeeper" in refusal(tmp_path)
+    assert "node.id" not in (tmp_path / "meta.properties").read_text()
+
+
+def test_a_new_metadata_log_is_made_where_kafka_looks_for_it(tmp_path: Path) -> None:
+    """The first of log.dirs, or metadata.log.dir; one that is no log directory is a mistake, not a second log."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    MemoryBroker(first, more_dirs=[second]).close()
+    assert (first / METADATA).is_dir()
+    third, fourth = tmp_path / "third", tmp_path / "fourth"
+    MemoryBroker(third, {"metadata.log.dir": str(fourth)}, more_dirs=[fourth]).close()
+    assert (fourth / METADATA).is_dir()
+    with pytest.raises(ConfigError, match=r"none of the log\.dirs"):
+        MemoryBroker(tmp_path / "fifth", {"metadata.log.dir": str(tmp_path / "elsewhere")})
