@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
@@ -38,6 +39,11 @@ logger = logging.getLogger("kafka.log.LogManager")
 
 PAUSE_S = 0.1
 """Time until a sync is begun again for which no file could be opened."""
+
+MANY_FILES = 8
+"""From so many files on their whole file system may be synced."""
+LEAST_PATIENCE, MOST_PATIENCE = 8, 1024
+"""Syncs until the whole is tried again that has turned out slower than its files."""
 
 
 class SyncWorker(Protocol):
@@ -96,6 +102,37 @@ def _ignore(_: object) -> None:
     """The thread has reported by itself."""
 
 
+class SyncBreadth:
+    """Whether many files are synced one by one or with their whole file system.
+
+    Each file costs a commit of the file system's journal, so that the whole is several times quicker (measured on
+    ext4: 16 files 1.8 ms, the whole 0.4), unless somebody else writes much there. So the whole is tried, and tried
+    more rarely where it has turned out slower.
+    """
+
+    __slots__ = ("_file_s", "_passed_over", "_patience")
+
+    def __init__(self) -> None:
+        self._file_s = 0.0  # that one file takes, about
+        self._patience = LEAST_PATIENCE
+        self._passed_over = 0  # syncs that are left until the whole is tried again
+
+    def is_whole(self, files: int) -> bool:
+        """How to sync so many files."""
+        return files >= MANY_FILES and not self._passed_over
+
+    def took(self, files: int, seconds: float, *, is_whole: bool) -> None:
+        """Learn from a sync."""
+        if not is_whole:
+            self._file_s = self._file_s * 0.9 + seconds / files * 0.1 if self._file_s else seconds / files
+            if files >= MANY_FILES:
+                self._passed_over = max(0, self._passed_over - 1)
+        elif self._file_s and seconds > files * self._file_s:
+            self._patience = self._passed_over = min(2 * self._patience, MOST_PATIENCE)
+        else:
+            self._patience = LEAST_PATIENCE
+
+
 class Committer:
     """The syncs of one log directory, one at a time."""
 
@@ -106,6 +143,7 @@ class Committer:
         self._requested: dict[SyncLimit, None] = {}
         self._is_due = False  # at the end of this turn, or after a pause
         self._is_syncing = False
+        self._breadth = SyncBreadth()
 
     def request(self, limit: SyncLimit) -> None:
         """Have a partition's log synced with the next sync."""
@@ -117,6 +155,8 @@ class Committer:
     def _start(self) -> None:
         """Sync all that was asked for until now."""
         self._is_due = False
+        if self._is_syncing:
+            return  # its end will see to the rest
         requested, self._requested = self._requested, {}
         if self._log_dir.failure is not None:
             return
@@ -125,7 +165,15 @@ class Committer:
             return
         jobs = [job for _, job in commits]
         self._is_syncing = True
-        self._worker.submit(lambda: self._log_dir.sync(jobs), lambda failure: self._finish(commits, failure))
+        self._worker.submit(lambda: self._sync(jobs), lambda failure: self._finish(commits, failure))
+
+    def _sync(self, jobs: list[FlushJob]) -> None:
+        """What a thread does."""
+        files = sum(len(job.targets) for job in jobs)
+        is_whole = self._breadth.is_whole(files)
+        began = time.perf_counter()
+        self._log_dir.sync(jobs, is_whole=is_whole)
+        self._breadth.took(files, time.perf_counter() - began, is_whole=is_whole)
 
     def _begin(self, limit: SyncLimit) -> FlushJob | None:
         """A partition's part of the sync that starts; None when there is nothing to do, or not yet."""
@@ -206,11 +254,11 @@ class SyncLimit:
         log = partition.log
         if job is not None:
             log.finish_flush(job)
-        if log.unflushed < self.messages:
+        if job is None or log.unflushed < self.messages:
             partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
             self._set_timer()
         else:
-            partition.advance_high_watermark(log.synced_offset, self._bytes_in_job)
+            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)
 
     def _set_timer(self) -> None:
         if self._timer is None and self.seconds < inf and self.partition.log.unflushed:
@@ -223,7 +271,8 @@ class SyncLimit:
             self._committer.request(self)
 
     def drop(self) -> None:
-        """The partition is under another limit, or gone."""
+        """The partition has no limit any more, or is gone."""
+        self.seconds = inf
         if self._timer is not None:
             self._timer.cancel()
 

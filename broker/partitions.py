@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from broker.committer import set_limit
+from broker.committer import MANY_FILES, set_limit
 from broker.config_keys.own import LOG_SYNC
 from broker.partition import Partition
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
@@ -117,7 +117,7 @@ class Partitions:
             ]
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
-                log_dir.sync([job for _, job in jobs])
+                log_dir.sync([job for _, job in jobs], is_whole=len(jobs) >= MANY_FILES)
                 for log, job in jobs:
                     log.finish_flush(job)
 

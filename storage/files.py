@@ -12,14 +12,11 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import cast
 
 Buffer = bytes | bytearray | memoryview
-
-WHOLE_FILE_SYSTEM_FROM = 64
-"""From so many files on one sync of the whole file system is quicker, even beside another writer (measured on ext4)."""
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -108,19 +105,12 @@ class Files:
         """Make the file's data durable. After an error the file's state on disk is unknown: never try again."""
         os.fdatasync(file.fd)
 
-    def sync_together(self, files: Sequence[File], anchor: File) -> None:
-        """Make the data of several files of one file system durable; what `sync` says of errors holds here too.
-
-        Each file costs a commit of the file system's journal, so that many are cheaper synced with all the rest.
-        `anchor` is a file of that file system which was open before any of the data was written: errors that happen
-        while a descriptor is open are told to it.
-        """
-        if len(files) < WHOLE_FILE_SYSTEM_FROM or not self.sync_file_system(anchor):
-            for file in files:
-                self.sync(file)
-
     def sync_file_system(self, file: File) -> bool:
-        """Make all data of the file's file system durable; False where the system cannot, or cannot tell of errors."""
+        """Make all data of the file's file system durable; False where the system cannot, or cannot tell of errors.
+
+        The file must have been open before any of the data was written: errors that happen while a descriptor is open
+        are told to it. What `sync` says of errors holds here too.
+        """
         syncfs = _syncfs()
         if syncfs is None:
             return False

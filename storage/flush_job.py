@@ -37,14 +37,18 @@ class FlushJob:
 
     def run(self) -> None:
         """Sync them all. An OSError means that the log directory must be given up: never try again."""
-        for target in self.targets:
-            self._files.sync(target)
+        self.sync_files()
         self.sync_directories()
         if self.missing is not None:
             raise self.missing
 
+    def sync_files(self) -> None:
+        """The files only."""
+        for target in self.targets:
+            self._files.sync(target)
+
     def sync_directories(self) -> None:
-        """Only the directories: for who has synced the files together with those of other logs."""
+        """The directories only, after the files."""
         try:
             for directory in self.directories:
                 self._files.sync_dir(directory)

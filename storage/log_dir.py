@@ -152,13 +152,16 @@ class LogDir:
         content = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
         replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", content.encode())
 
-    def sync(self, jobs: Sequence[FlushJob]) -> None:
+    def sync(self, jobs: Sequence[FlushJob], *, is_whole: bool = False) -> None:
         """Run the flush jobs of several logs in this directory together; made for a thread.
 
-        An OSError means that the directory must be given up; a log's directory that is missing is noted in its job.
+        With `is_whole` the file system is synced instead of each file. An OSError means that the directory must be
+        given up; a log's directory that is missing is noted in its job.
         """
         assert self._lock is not None
-        self._files.sync_together([target for job in jobs for target in job.targets], self._lock)
+        if not is_whole or not self._files.sync_file_system(self._lock):
+            for job in jobs:
+                job.sync_files()
         for job in jobs:
             job.sync_directories()
 

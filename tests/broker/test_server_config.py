@@ -10,6 +10,7 @@ import pytest
 from broker.config_keys.general import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from broker.config_keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
 from broker.config_keys.network import MAX_CONNECTIONS
+from broker.config_keys.own import LOG_SYNC
 from broker.environment import key_of, settings_from_environment
 from broker.listeners import Endpoint
 from broker.server_config import ServerConfig, load
@@ -255,3 +256,40 @@ def test_log_dirs_win_over_log_dir(sets: dict[str, str], dirs: tuple[str, ...]) 
 )
 def test_topics_inherit_the_brokers_settings(sets: dict[str, str], defaults: dict[str, str]) -> None:
     assert config(sets).topic_defaults() == defaults
+
+
+# When records are synced
+
+
+@pytest.mark.parametrize(
+    ("sets", "is_named", "policy"),
+    [
+        ({}, True, "always"),
+        ({}, False, "os"),
+        ({"barnabas.log.sync": "os"}, True, "os"),
+        ({"barnabas.log.sync": "always"}, False, "always"),
+    ],
+)
+def test_data_in_a_place_that_was_named_is_synced_unless_the_user_says_otherwise(
+    sets: Mapping[str, str], is_named: bool, policy: str
+) -> None:
+    c = config(sets)
+    c.settle_sync_policy(is_named=is_named)
+    assert c[LOG_SYNC] == policy
+    assert "flush.ms" not in c.topic_defaults()
+
+
+def test_interval_is_a_second_unless_kafkas_keys_say_otherwise() -> None:
+    for sets, flush_ms in (
+        ({}, "1000"),
+        ({"log.flush.interval.ms": "250"}, "250"),
+        ({"log.flush.scheduler.interval.ms": "125"}, "125"),
+    ):
+        c = config({"barnabas.log.sync": "interval", **sets})
+        c.settle_sync_policy(is_named=True)
+        assert c.topic_defaults()["flush.ms"] == flush_ms
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"sometimes .*barnabas\.log\.sync"):
+        config({"barnabas.log.sync": "sometimes"})

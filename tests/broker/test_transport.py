@@ -6,9 +6,11 @@ import errno
 import logging
 import socket
 import struct
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -36,9 +38,16 @@ ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1
 class Loopback:
     """A reactor with one listener, and blocking-free clients of it."""
 
-    def __init__(self, data_dir: Path, limits: Limits | None = None) -> None:
-        config = load({"listeners": "PLAINTEXT://127.0.0.1:0"}, {}, None, "dev")
-        self.syncs = SyncThreads()
+    def __init__(
+        self,
+        data_dir: Path,
+        limits: Limits | None = None,
+        *,
+        sets: Mapping[str, str] | None = None,
+        syncs: SyncThreads | None = None,
+    ) -> None:
+        config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, "dev")
+        self.syncs = syncs or SyncThreads()
         self.broker = open_broker(config, [str(data_dir)], syncs=self.syncs)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
@@ -97,8 +106,8 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(data_dir: Path, limits: Limits | None = None) -> AsyncIterator[Loopback]:
-    loopback = Loopback(data_dir, limits)
+async def serving(data_dir: Path, limits: Limits | None = None, **options: Any) -> AsyncIterator[Loopback]:
+    loopback = Loopback(data_dir, limits, **options)
     try:
         with trio.fail_after(20):
             async with trio.open_nursery() as nursery:
@@ -110,6 +119,7 @@ async def serving(data_dir: Path, limits: Limits | None = None) -> AsyncIterator
         for peer in loopback.peers:
             peer.stream.socket.close()
         loopback.broker.log_dirs.close()
+        loopback.syncs.close()
 
 
 def produce(topic: str, records: bytes) -> ProduceRequest:
@@ -375,6 +385,60 @@ async def test_stopping_lets_answers_leave_and_closes(tmp_path: Path) -> None:
         await loopback.reactor.wait_closed()
         with pytest.raises(OSError, match=r"connect"):
             await loopback.dial()
+
+
+class SlowSync(SyncThreads):
+    """Lets a thread sync only when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_sync = threading.Event()
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        def wait_and_work() -> None:
+            assert self.may_sync.wait(20)
+            work()
+
+        super().submit(wait_and_work, then)
+
+
+@pytest.mark.trio
+async def test_stopping_answers_what_waits_for_the_disk_before_it_closes(tmp_path: Path) -> None:
+    """A record that will be on the disk in a moment is acknowledged, not left in doubt."""
+    syncs = SlowSync()
+    async with serving(tmp_path, sets={"barnabas.log.sync": "always"}, syncs=syncs) as loopback:
+        producer, reader = await loopback.dial(), await loopback.dial()
+        await make_topic(producer, "t")
+        await reader.send((fetch("t", 0, max_wait_ms=15_000), 11))
+        await producer.send((produce("t", batch(b"x")), 9))
+        while not loopback.broker.partitions.get("t", 0).log.log_end_offset:
+            await trio.lowlevel.checkpoint()
+        loopback.reactor.stop_accepting()
+        loopback.reactor.stop_reading()
+        assert await reader.is_closed()
+        assert loopback.reactor.connection_count == 1
+        syncs.may_sync.set()
+        answer = await producer.receive(ProduceResponse, 9)
+        assert isinstance(answer, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].base_offset == 0
+        assert await producer.is_closed()
+        await loopback.reactor.wait_closed()
+
+
+@pytest.mark.trio
+async def test_a_sync_in_a_thread_wakes_the_reactor(tmp_path: Path) -> None:
+    async with serving(tmp_path, sets={"barnabas.log.sync": "always"}) as loopback:
+        peers = [await loopback.dial() for _ in range(3)]
+        await make_topic(peers[0], "t")
+        for turn in range(20):
+            for peer in peers:
+                await peer.send((produce("t", batch(b"x")), 9))
+            offsets = []
+            for peer in peers:
+                answer = await peer.receive(ProduceResponse, 9)
+                assert isinstance(answer, ProduceResponse)
+                offsets.append(answer.responses[0].partition_responses[0].base_offset)
+            assert sorted(offsets) == [3 * turn, 3 * turn + 1, 3 * turn + 2]
 
 
 @pytest.mark.trio

@@ -1,0 +1,443 @@
+"""Sync policy: what is acknowledged and what is seen never runs ahead of the disk (R12, R13, R15, G2)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
+from storage.files import File, Files
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
+from tests.broker.test_groups_runtime import fetch as fetch_committed
+from tests.broker.test_produce import answers, init, produce, to
+from wire.errors import ErrorCode
+from wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from wire.messages.fetch import FetchResponse
+from wire.messages.groups import JoinGroupResponse, SyncGroupResponse
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from wire.messages.produce import ProduceResponse
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
+
+
+class WatchedFiles(Files):
+    """Remembers what was synced."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def sync(self, file: File) -> None:
+        self.synced.append(file.path)
+        super().sync(file)
+
+    def sync_file_system(self, file: File) -> bool:
+        self.synced.append("the whole file system")
+        return super().sync_file_system(file)
+
+    def sync_dir(self, path: str) -> None:
+        self.synced.append(path)
+        super().sync_dir(path)
+
+
+def start(data_dir: Path, sets: dict[str, str] | None = None, **options) -> MemoryBroker:
+    """A broker with two topics, `t` of three partitions and `u`, whose directories are on the disk."""
+    memory = MemoryBroker(data_dir, sets, **options)
+    memory.create_topic("t", 3)
+    memory.create_topic("u")
+    client = memory.client()
+    for partition in range(3):
+        client.ask(produce(to(partition, batch(b"first"))), 9, ProduceResponse)
+    memory.syncs.is_holding = True
+    return memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
+    """The policy `always`; syncs happen when a test says so."""
+    memory = start(tmp_path / "data", ALWAYS)
+    yield memory
+    memory.close()
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    return memory.client()
+
+
+def log_of(memory: MemoryBroker, partition: int = 0):
+    return memory.broker.partitions.get("t", partition).log
+
+
+def seen(memory: MemoryBroker) -> tuple[list[bytes | None], int, int]:
+    """What a reader of t-0 gets: values, the high watermark and the latest offset."""
+    answer = memory.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
+    asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+    latest = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
+    return [value for _, value in values(answer)], answer.high_watermark, latest.topics[0].partitions[0].offset
+
+
+def set_config(memory: MemoryBroker, topic: str, **configs: str) -> None:
+    entries = [
+        IncrementalAlterConfigsRequestAlterableConfig(name=name.replace("_", "."), config_operation=0, value=value)
+        for name, value in configs.items()
+    ]
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=entries)
+    answer = memory.client().ask(
+        IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse
+    )
+    assert answer.responses[0].error_code == 0, answer
+
+
+class TestAlways:
+    @pytest.mark.parametrize("acks", [1, -1])
+    def test_neither_producer_nor_reader_hears_of_a_record_before_it_is_synced(
+        self, memory: MemoryBroker, client: Client, acks: int
+    ) -> None:
+        client.send(produce(to(0, batch(b"second")), acks=acks), 9)
+        assert client.answers() == []
+        assert seen(memory) == ([b"first"], 1, 1)
+        assert (log_of(memory).log_end_offset, log_of(memory).synced_offset) == (2, 1)
+        memory.run_sync()
+        (answer,) = answers(client.answers()[0])
+        assert (answer.error_code, answer.base_offset) == (0, 1)
+        assert seen(memory) == ([b"first", b"second"], 2, 2)
+        assert log_of(memory).synced_offset == 2
+
+    def test_acks_0_has_no_answer_and_is_synced_like_the_others(self, memory: MemoryBroker, client: Client) -> None:
+        """R13."""
+        client.feed(client.frame(produce(to(0, batch(b"second")), acks=0), 9))
+        client.sent.clear()
+        assert seen(memory)[1] == 1
+        memory.run_sync()
+        assert client.answers() == []
+        assert seen(memory)[1] == 2
+
+    def test_what_comes_while_a_sync_runs_goes_into_the_next_together(self, memory: MemoryBroker) -> None:
+        clients = [memory.client() for _ in range(4)]
+        for number, one in enumerate(clients):
+            one.send(produce(to(number % 3, batch(b"%d" % number))), 9)
+        assert len(memory.syncs.held) == 1
+        memory.run_sync()
+        assert [len(one.answers()) for one in clients] == [1, 0, 0, 0]
+        assert len(memory.syncs.held) == 1
+        memory.run_sync()
+        assert [len(one.answers()) for one in clients] == [0, 1, 1, 1]
+        assert memory.syncs.held == []
+
+    def test_a_request_of_several_partitions_waits_for_all_and_tells_each(self, memory: MemoryBroker) -> None:
+        first, second = memory.client(), memory.client()
+        first.send(produce(to(1, batch(b"x"))), 9)
+        second.send(produce(to(0, batch(b"a")), to(1, batch(b"b")), to(7, batch(b"nowhere"))), 9)
+        memory.run_sync()
+        assert second.answers() == []
+        memory.run_sync()
+        assert [(one.error_code, one.base_offset) for one in answers(second.answers()[0])] == [
+            (0, 1),
+            (0, 2),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+        ]
+
+    def test_a_repeated_batch_waits_for_the_sync_of_the_first(self, memory: MemoryBroker) -> None:
+        """I1: a retry must not acknowledge what a power cut could still take."""
+        first, retry = memory.client(), memory.client()
+        memory.syncs.is_holding = False
+        producer_id = init(first).producer_id
+        memory.syncs.is_holding = True
+        request = produce(to(0, batch(b"once", producer_id=producer_id, producer_epoch=0, base_sequence=0)))
+        for one in (first, retry):
+            one.send(request, 9)
+            assert one.answers() == []
+        memory.run_sync()
+        for one in (first, retry):
+            (answer,) = answers(one.answers()[0])
+            assert (answer.error_code, answer.base_offset) == (0, 1)
+        assert memory.syncs.held == []
+        assert len(memory.client().ask(request, 9, ProduceResponse).responses) == 1
+
+    def test_a_parked_reader_is_woken_by_the_sync(self, memory: MemoryBroker, client: Client) -> None:
+        reader = memory.client()
+        reader.send(fetch(at(1), max_wait_ms=10_000, min_bytes=60), 12)
+        client.send(produce(to(0, batch(b"second"))), 9)
+        assert reader.answers() == []
+        memory.run_sync()
+        assert values(reader.answers()[0].responses[0].partitions[0]) == [(1, b"second")]
+
+    def test_a_parked_reader_counts_only_what_it_may_read(self, memory: MemoryBroker, client: Client) -> None:
+        reader = memory.client()
+        size = len(batch(b"x"))
+        reader.send(fetch(at(1), max_wait_ms=10_000, min_bytes=3 * size), 12)
+        for _ in range(3):
+            memory.client().send(produce(to(0, batch(b"x"))), 9)
+        memory.run_sync()
+        assert reader.answers() == []
+        memory.run_sync()
+        assert len(values(reader.answers()[0].responses[0].partitions[0])) == 3
+
+    def test_only_data_is_synced_and_directories_when_a_file_is_new(self, tmp_path: Path) -> None:
+        files = WatchedFiles()
+        memory = start(tmp_path / "data", ALWAYS, files=files)
+        memory.syncs.is_holding = False
+        directory = log_of(memory).directory
+        files.synced.clear()
+        for _ in range(3):
+            memory.client().ask(produce(to(0, batch(bytes(5000)))), 9, ProduceResponse)
+        assert files.synced == [f"{directory}/{0:020d}.log"] * 3
+        files.synced.clear()
+        log_of(memory).roll(memory.clock.now)
+        memory.client().ask(produce(to(0, batch(b"x"))), 9, ProduceResponse)
+        end = log_of(memory).log_end_offset
+        assert files.synced[:1] == [f"{directory}/{end - 1:020d}.log"]
+        assert directory in files.synced
+        assert not [path for path in files.synced if path.endswith("index")]
+        memory.close()
+
+    def test_recovery_point_stays_in_its_segment_until_the_indexes_are_synced(self, memory: MemoryBroker) -> None:
+        """L1: a recovery must come by every segment whose index a power cut could have torn."""
+        memory.syncs.is_holding = False
+        log = log_of(memory)
+        memory.client().ask(produce(to(0, batch(b"a", b"b"))), 9, ProduceResponse)
+        assert (log.synced_offset, log.recovery_point) == (3, 3)
+        memory.client().ask(produce(to(0, batch(b"c"))), 9, ProduceResponse)
+        log.roll(memory.clock.now)
+        memory.client().ask(produce(to(0, batch(b"d"))), 9, ProduceResponse)
+        assert (log.synced_offset, log.recovery_point) == (5, 3)
+        log.flush()
+        assert log.recovery_point == 5
+
+    def test_a_topic_deleted_while_its_records_are_synced_is_told(self, memory: MemoryBroker, client: Client) -> None:
+        other = memory.client()
+        client.send(produce(to(0, batch(b"a"))), 9)
+        other.send(produce(to(0, batch(b"b")), topic="u"), 9)
+        memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
+        (answer,) = answers(client.answers()[0])
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        memory.run_sync()
+        memory.run_sync()
+        assert answers(other.answers()[0])[0].error_code == 0
+
+    def test_a_directory_renamed_under_a_sync_of_a_new_topic_fails_nothing(self, memory: MemoryBroker) -> None:
+        memory.create_topic("new")
+        other = memory.client()
+        memory.client().send(produce(to(0, batch(b"a")), topic="new"), 9)
+        memory.client().ask(DeleteTopicsRequest(topic_names=["new"], timeout_ms=1000), 5, DeleteTopicsResponse)
+        other.send(produce(to(0, batch(b"b")), topic="u"), 9)
+        memory.run_sync()
+        memory.run_sync()
+        assert answers(other.answers()[0])[0].error_code == 0
+        assert memory.broker.log_dirs.dirs[0].failure is None
+
+    def test_a_client_that_leaves_while_it_waits_harms_nobody(self, memory: MemoryBroker, client: Client) -> None:
+        other = memory.client()
+        client.send(produce(to(0, batch(b"a"))), 9)
+        other.send(produce(to(0, batch(b"b"))), 9)
+        client.connection.close()
+        memory.run_sync()
+        memory.run_sync()
+        assert answers(other.answers()[0])[0].base_offset == 2
+
+    def test_what_a_crash_left_to_the_page_cache_is_synced_before_anyone_reads_it(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", ALWAYS)
+        memory.client().send(produce(to(0, batch(b"second"))), 9)
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+        memory.close()
+        files = WatchedFiles()
+        memory = MemoryBroker(tmp_path / "copy", ALWAYS, files=files)
+        assert f"{log_of(memory).directory}/{0:020d}.log" in files.synced
+        assert (log_of(memory).synced_offset, seen(memory)[1]) == (2, 2)
+        memory.close()
+
+
+class TestGroups:
+    """G2: what a coordinator answers is on the disk."""
+
+    def test_a_committed_offset_is_neither_acknowledged_nor_shown_before_its_sync(self, memory: MemoryBroker) -> None:
+        memory.syncs.is_holding = False
+        client, reader = memory.client(), memory.client()
+        find(client)
+        assert commit(client, "t", 5) == {0}
+        memory.syncs.is_holding = True
+        request = OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="t", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=6)]
+                )
+            ],
+        )
+        client.send(request, 9)
+        assert client.answers() == []
+        with pytest.raises(ValueError, match="not enough values"):
+            fetch_committed(reader, "t")
+        memory.run_sync()
+        assert isinstance(client.answers()[0], OffsetCommitResponse)
+        (shown,) = reader.answers()
+        assert shown.groups[0].topics[0].partitions[0].committed_offset == 6
+        assert fetch_committed(reader, "t") == 6
+
+    def test_a_generation_begins_when_it_is_on_the_disk(self, memory: MemoryBroker) -> None:
+        memory.syncs.is_holding = False
+        client = memory.client()
+        find(client)
+        joined = client.ask(join_request(member_id_of(client)), 9, JoinGroupResponse)
+        memory.syncs.is_holding = True
+        client.send(sync_request(joined), 5)
+        assert client.answers() == []
+        memory.run_sync()
+        (synced,) = client.answers()
+        assert isinstance(synced, SyncGroupResponse)
+        assert (synced.error_code, synced.assignment) == (0, b"mine")
+
+
+class TestOtherPolicies:
+    def test_with_os_nothing_is_synced_and_everything_is_answered_at_once(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
+        assert memory.broker.partitions.get("t", 0).sync_limit is None
+        (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+        assert answer.base_offset == 1
+        assert seen(memory)[1] == 2
+        memory.advance(3600)
+        assert memory.syncs.held == []
+        memory.close()
+
+    def test_interval_answers_at_once_and_syncs_within_the_interval(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "interval", "log.flush.interval.ms": "500"})
+        log = log_of(memory, 1)
+        memory.advance(1)
+        memory.run_sync()
+        memory.client().ask(produce(to(1, batch(b"a"))), 9, ProduceResponse)
+        memory.advance(0.4)
+        memory.client().ask(produce(to(1, batch(b"b"))), 9, ProduceResponse)
+        before = len(memory.syncs.held)
+        memory.advance(0.11)
+        assert (before, len(memory.syncs.held)) == (0, 1)
+        assert log.synced_offset < log.log_end_offset == log.high_watermark == 3
+        memory.run_sync()
+        assert log.synced_offset == 3
+        memory.close()
+
+    def test_flush_messages_of_one_is_always_for_that_topic(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
+        set_config(memory, "t", flush_messages="1")
+        client = memory.client()
+        client.send(produce(to(0, batch(b"a"))), 9)
+        assert client.answers() == []
+        memory.client().ask(produce(to(0, batch(b"a")), topic="u"), 9, ProduceResponse)
+        memory.run_sync()
+        assert answers(client.answers()[0])[0].base_offset == 1
+        memory.close()
+
+    def test_flush_messages_bounds_what_is_acknowledged_and_not_on_the_disk(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "os", "log.flush.interval.messages": "3"})
+        memory.syncs.is_holding = False
+        log_of(memory).flush()
+        memory.syncs.is_holding = True
+        client = memory.client()
+        for offset in (1, 2):
+            assert answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))[0].base_offset == offset
+        client.send(produce(to(0, batch(b"third"))), 9)
+        assert client.answers() == []
+        assert seen(memory)[1] == 3
+        memory.run_sync()
+        assert answers(client.answers()[0])[0].base_offset == 3
+        assert (log_of(memory).synced_offset, seen(memory)[1]) == (4, 4)
+        assert len(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse).responses) == 1
+        memory.close()
+
+    def test_a_limit_that_is_lifted_releases_who_waits(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
+        set_config(memory, "t", flush_messages="1")
+        client, reader = memory.client(), memory.client()
+        reader.send(fetch(at(1), max_wait_ms=10_000), 12)
+        client.send(produce(to(0, batch(b"a"))), 9)
+        set_config(memory, "t", flush_messages=str(2**63 - 1))
+        assert answers(client.answers()[0])[0].base_offset == 1
+        assert values(reader.answers()[0].responses[0].partitions[0]) == [(1, b"a")]
+        memory.run_sync()
+        memory.close()
+
+    def test_flush_ms_of_a_running_topic_counts_from_its_next_record(self, tmp_path: Path) -> None:
+        memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
+        set_config(memory, "t", flush_ms="2000")
+        memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse)
+        memory.advance(1.9)
+        assert memory.syncs.held == []
+        memory.advance(0.2)
+        memory.run_sync()
+        assert log_of(memory).synced_offset == 2
+        memory.close()
+
+
+def test_each_log_directory_has_syncs_of_its_own(tmp_path: Path) -> None:
+    memory = start(tmp_path / "a", ALWAYS, more_dirs=[tmp_path / "b"])
+    homes = {index: memory.broker.log_dirs.dir_of("t", index) for index in range(3)}
+    assert len(set(homes.values())) == 2
+    here = 0
+    there = next(index for index in homes if homes[index] is not homes[0])
+    one, other = memory.client(), memory.client()
+    one.send(produce(to(here, batch(b"a"))), 9)
+    other.send(produce(to(there, batch(b"b"))), 9)
+    assert len(memory.syncs.held) == 2
+    memory.syncs.held.reverse()
+    memory.run_sync()
+    assert (len(one.answers()), len(other.answers())) == (0, 1)
+    memory.run_sync()
+    assert len(one.answers()) == 1
+    memory.close()
+
+
+class TestBreadth:
+    def test_many_files_are_synced_with_their_file_system(self, tmp_path: Path) -> None:
+        files = WatchedFiles()
+        memory = MemoryBroker(tmp_path / "data", ALWAYS, files=files)
+        memory.create_topic("t", 40)
+        memory.syncs.is_holding = True
+        clients = [memory.client() for _ in range(40)]
+        for index, one in enumerate(clients):
+            one.send(produce(to(index, batch(b"a"))), 9)
+        memory.run_sync()
+        files.synced.clear()
+        memory.run_sync()
+        assert files.synced[0] == "the whole file system"
+        assert all(len(one.answers()) == 1 for one in clients)
+        memory.close()
+
+    def test_the_whole_is_tried_more_rarely_where_it_is_slower(self) -> None:
+        breadth = SyncBreadth()
+        breadth.took(1, 0.001, is_whole=False)
+        assert not breadth.is_whole(MANY_FILES - 1)
+        assert breadth.is_whole(MANY_FILES)
+        breadth.took(20, 0.5, is_whole=True)
+        assert not breadth.is_whole(20)
+        tries = 0
+        for _ in range(1000):
+            is_whole = breadth.is_whole(20)
+            tries += is_whole
+            breadth.took(20, 0.5 if is_whole else 0.02, is_whole=is_whole)
+        assert 1 <= tries <= 10
+        for _ in range(MOST_PATIENCE):
+            breadth.took(20, 0.02, is_whole=False)
+        assert breadth.is_whole(20)
+        breadth.took(20, 0.002, is_whole=True)
+        assert breadth.is_whole(MANY_FILES)
