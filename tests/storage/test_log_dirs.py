@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage import layout
+from storage.checkpoints import CorruptCheckpoint
 from storage.files import UnsyncedFiles
 from storage.log import Log
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
@@ -259,3 +260,32 @@ def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> 
         dirs.remove(path)
     assert not list(Path(log.directory).glob("*.deleted"))
     assert [offset for offset, _ in values_from(log, 4)] == [4, 5]
+
+
+def test_the_marker_of_a_clean_stop_does_not_speak_for_logs_it_does_not_know(tmp_path: Path) -> None:
+    """Kafka leaves its metadata log open when it stops: its index is then 10 MB of zeros."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(20):
+        append(log, batch_of([b"v" * 100]))
+    entries = len(log.segments.active.offset_index)
+    assert entries > 0
+    dirs.close(broker_epoch=77)
+    assert (tmp_path / layout.CLEAN_SHUTDOWN).read_text() == '{"version":0,"brokerEpoch":77}'
+    index = tmp_path / "t-0" / f"{0:020d}.index"
+    index.write_bytes(bytes(8 * 1000))
+    (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).write_text("0\n0\n")
+    again = log_dirs(tmp_path)
+    again.open(1)
+    assert again.dirs[0].had_clean_shutdown
+    log = open_log(again)
+    assert log.log_end_offset == 20
+    assert len(log.segments.active.offset_index) == entries
+    again.close()
+
+
+def test_an_identity_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=one\n")
+    with pytest.raises(CorruptCheckpoint, match=r"node\.id 'one'"):
+        log_dirs(tmp_path).open(1)

@@ -18,10 +18,18 @@ from coord.cluster.metadata_serde import (
     leader_change_batch,
     load_checkpoint,
     parse_checkpoint_name,
+    record_version,
     replay_batches,
 )
 from coord.cluster.quorum import Quorum
-from wire.messages.metadata_records import FeatureLevelRecord, TopicRecord
+from wire.messages.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from wire.messages.raft_records import LeaderChangeMessage
 from wire.records import control_record_type, iter_batches, iter_records
 
@@ -52,6 +60,33 @@ def test_all_27_kinds_of_kafka_come_back_from_their_bytes() -> None:
 def test_what_is_not_understood_stops_the_process(value: bytes, why: str) -> None:
     with pytest.raises(UnknownMetadataError, match=why):
         decode_record(value)
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "versions"),
+    [
+        (7, (1, 1, 0, 0)),
+        (8, (2, 1, 0, 0)),
+        (16, (2, 1, 0, 0)),
+        (17, (3, 2, 1, 1)),
+        (22, (3, 2, 1, 1)),
+        (23, (3, 2, 2, 2)),
+        (29, (3, 2, 2, 2)),
+        (30, (4, 3, 2, 2)),
+        (33, (4, 3, 2, 2)),
+    ],
+)
+def test_records_are_written_as_the_metadata_version_has_them(metadata_version: int, versions: tuple[int, ...]) -> None:
+    """The table of Kafka 4.4's `MetadataVersion`; what a version lacks is left out, as in a snapshot of Kafka's."""
+    kinds = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, PartitionRecord, PartitionChangeRecord)
+    assert tuple(record_version(kind, metadata_version) for kind in kinds) == versions
+    partition = PartitionRecord(partition_id=3, topic_id=b"t" * 16, replicas=[1], isr=[1], directories=[b"d" * 16])
+    partition.eligible_leader_replicas = [1]
+    read = decode_record(encode_record(partition, metadata_version))
+    assert isinstance(read, PartitionRecord)
+    assert (read.partition_id, read.replicas) == (3, [1])
+    assert read.directories == ([b"d" * 16] if metadata_version >= 17 else [])
+    assert read.eligible_leader_replicas == ([1] if metadata_version >= 23 else None)
 
 
 @given(st.binary(max_size=60))

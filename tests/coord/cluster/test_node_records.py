@@ -1,0 +1,62 @@
+"""What a node writes about itself and about the partitions that it leads. KIP-320, KIP-966."""
+
+from __future__ import annotations
+
+from coord.cluster.node_records import farewell_records, leader_records
+from coord.cluster.partition_image import NO_LEADER
+from tests.coord.cluster.worlds import World
+from wire.messages.metadata_records import PartitionChangeRecord
+from wire.schema import Message
+
+
+def leaderless(world: World, topic: str, index: int, **changes: list[int]) -> None:
+    record = PartitionChangeRecord(partition_id=index, topic_id=world.image.topics[topic].topic_id, leader=NO_LEADER)
+    for name, value in changes.items():
+        setattr(record, name, value)
+    world.apply([record])
+
+
+def led(records: list[Message]) -> set[int]:
+    return {record.partition_id for record in records if isinstance(record, PartitionChangeRecord)}
+
+
+def test_a_partition_without_a_leader_gets_the_only_node_and_loses_its_elr() -> None:
+    world = World()
+    world.create("a", 3)
+    leaderless(world, "a", 0, isr=[], eligible_leader_replicas=[1], last_known_elr=[1])
+    leaderless(world, "a", 1)
+    records = leader_records(world.image, 1, after_crash=False)
+    assert led(records) == {0, 1}
+    world.apply(records)
+    for index in (0, 1):
+        partition = world.image.topics["a"].partitions[index]
+        assert (partition.leader, partition.isr, partition.elr, partition.last_known_elr) == (1, (1,), (), ())
+        assert partition.leader_epoch == 2
+    assert leader_records(world.image, 1, after_crash=False) == []
+
+
+def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
+    world = World()
+    world.create("a", 2)
+    leaderless(world, "a", 0)
+    assert led(leader_records(world.image, 1, after_crash=True)) == {0, 1}
+
+
+def test_a_partition_of_others_is_left_alone() -> None:
+    world = World(brokers=2)
+    world.create("a", 1)
+    leaderless(world, "a", 0)
+    assert leader_records(world.image, 7, after_crash=True) == []
+
+
+def test_a_farewell_gives_back_the_partitions_of_coordinators_only() -> None:
+    world = World()
+    world.create("a", 2)
+    world.create("__consumer_offsets", 3)
+    world.apply(farewell_records(world.image, world.image.brokers[1]))
+    leaders = {
+        name: [partition.leader for partition in topic.partitions.values()]
+        for name, topic in world.image.topics.items()
+    }
+    assert leaders == {"a": [1, 1], "__consumer_offsets": [NO_LEADER] * 3}
+    assert (world.image.brokers[1].fenced, world.image.brokers[1].in_controlled_shutdown) == (True, True)

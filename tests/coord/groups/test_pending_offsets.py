@@ -1,0 +1,62 @@
+"""T5: offsets committed inside transactions count from the commit marker on."""
+
+from __future__ import annotations
+
+from coord.groups.pending_offsets import PendingOffsets
+from coord.machine import CoordinatorRecord
+
+
+def record(key: str, value: str | None = "v") -> CoordinatorRecord:
+    return CoordinatorRecord(key.encode(), None if value is None else value.encode())
+
+
+def test_a_commit_gives_the_offsets_of_its_producer_in_order() -> None:
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a", "1"))
+    pending.hold(8, 2, record("b", "other"))
+    pending.hold(7, 3, record("a", "2"))
+    assert len(pending) == 3
+    assert pending.end(7, commit=True) == [record("a", "1"), record("a", "2")]
+    assert len(pending) == 1
+
+
+def test_an_abort_drops_them_and_a_marker_of_a_stranger_does_nothing() -> None:
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a"))
+    assert pending.end(9, commit=True) == []
+    assert pending.end(7, commit=False) == []
+    assert pending.end(7, commit=True) == []
+
+
+def test_what_was_committed_outside_meanwhile_wins() -> None:
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a", "old"))
+    pending.hold(7, 2, record("b"))
+    pending.saw(3, record("a", "new"))
+    assert pending.end(7, commit=True) == [record("b")]
+
+
+def test_of_two_transactions_the_later_commit_wins_whichever_ends_first() -> None:
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a", "first"))
+    pending.hold(8, 2, record("a", "second"))
+    assert pending.end(8, commit=True) == [record("a", "second")]
+    assert pending.end(7, commit=True) == []
+
+
+def test_a_tombstone_makes_room_again() -> None:
+    """As Kafka: where no offset is, a pending one comes into force."""
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a"))
+    pending.saw(2, record("a", "new"))
+    pending.saw(3, record("a", None))
+    assert pending.end(7, commit=True) == [record("a")]
+
+
+def test_an_ended_transaction_leaves_nothing_behind_for_the_next() -> None:
+    pending = PendingOffsets()
+    pending.hold(7, 1, record("a"))
+    pending.saw(5, record("a"))
+    pending.end(7, commit=True)
+    pending.hold(7, 6, record("a"))
+    assert pending.end(7, commit=True) == [record("a")]
