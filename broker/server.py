@@ -42,6 +42,7 @@ from broker.server_config import ServerConfig, load
 from broker.transport import Limits, Listener, Reactor, bind
 from coord.cluster.image import UnknownMetadataError
 from storage.checkpoints import CorruptCheckpoint
+from storage.damage import DamagedLog
 from storage.files import Files
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from wire.configdef import ConfigError
@@ -156,7 +157,7 @@ class Server:
         config.settle(LOG_DIRS, ",".join(paths))
         try:
             self.broker = open_broker(config, paths, syncs=self._syncs)
-        except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, UnknownMetadataError) as error:
+        except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
         except OSError as error:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {error.strerror or error}") from error

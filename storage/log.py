@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from storage import layout, loader, timestamps
+from storage import layout, loader, producer_replay, timestamps
 from storage.append import AppendInfo, assign_offsets
 from storage.batch_check import Origin, check_batches
 from storage.batch_header import BatchHeader
@@ -36,6 +36,7 @@ from wire.records import CONTROL_BIT, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from storage.log_config import LogConfig
+    from storage.recovery import TornTail
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 
@@ -52,7 +53,6 @@ class Log:
         "_reader",
         "_synced_dir_version",
         "_truncations",
-        "_unsynced_snapshots",
         "config",
         "directory",
         "files",
@@ -67,6 +67,8 @@ class Log:
         "synced_offset",
         "topic",
         "topic_id",
+        "torn",
+        "unsynced_snapshots",
     )
 
     def __init__(
@@ -85,10 +87,13 @@ class Log:
         self.log_end_offset = 0
         self.recovery_point = 0
         self.synced_offset = 0
+        self.torn: TornTail | None = None
+        """What recovery has cut off, for whoever opens the log to tell."""
         self._high_watermark = 0
         self._reader = LogReader(self)
         self._truncations = 0
-        self._unsynced_snapshots: list[str] = []
+        self.unsynced_snapshots: list[str] = []
+        """Producer snapshots that may not be on the disk; the next whole flush syncs them."""
         self.is_cleaning = False
         """Whether a cleaner reads the closed segments: none of them is deleted or cut off meanwhile."""
         self._changed = False
@@ -116,7 +121,8 @@ class Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
         The three offsets are those of the checkpoint files. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory
-        belongs to another topic of that name (R22), CorruptCheckpoint, and OSError when the disk fails.
+        belongs to another topic of that name (R22), DamagedLog when what was synced is not there (L2),
+        CorruptCheckpoint, and OSError when the disk fails.
         """
         log = cls(files, directory, topic, partition, config, topic_id)
         plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset)
@@ -276,7 +282,7 @@ class Log:
         if producers.end_offset > producers.snapshot_offset:
             path = f"{self.directory}/{layout.snapshot_name(producers.end_offset)}"
             producers.write_snapshot(path)
-            self._unsynced_snapshots.append(path)
+            self.unsynced_snapshots.append(path)
 
     # --- reading
 
@@ -350,7 +356,7 @@ class Log:
         self.segments.active.truncate_to(offset)
         self._set_end(offset)
         self.leader_epochs.truncate_from_end(offset)
-        loader.rebuild_producers(self, offset)
+        producer_replay.rebuild_producers(self, offset)
         self.producers.on_high_watermark(self._high_watermark)
         return True
 
@@ -359,7 +365,7 @@ class Log:
         for segment in list(self.segments):
             self._drop(segment)
         self.segments.add(Segment.create(self.files, self.directory, offset, 0.0))
-        loader.remove_snapshots(self, 0)
+        producer_replay.remove_snapshots(self, 0)
         self.leader_epochs.clear()
         self.producers.clear(offset)
         self._set_end(offset)
@@ -446,7 +452,7 @@ class Log:
                     self._dir_version += 1
                 targets.extend(files)
         if not data_only:
-            snapshots, self._unsynced_snapshots = self._unsynced_snapshots, []
+            snapshots, self.unsynced_snapshots = self.unsynced_snapshots, []
             targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))
         directories = []
         if self._dir_version != self._synced_dir_version:

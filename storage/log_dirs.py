@@ -178,7 +178,16 @@ class LogDirs:
         """The directory that holds a partition."""
         return self._found.get((topic, partition))
 
-    # --- deletion
+    # --- cutting and deletion
+
+    def truncate_log(self, topic: str, partition: int, offset: int) -> bool:
+        """Cut a log at `offset` as `Log.truncate_to` does; its checkpoint forgets first what was synced behind it."""
+        key = (topic, partition)
+        log = self.logs[key]
+        if offset < log.recovery_point:
+            log.recovery_point = offset
+            self._write_in(self._found[key], layout.RECOVERY_POINT_CHECKPOINT)
+        return log.truncate_to(offset)
 
     def delete_log(self, topic: str, partition: int, *, now: float) -> None:
         """Take a partition's log away: its directory is renamed at once and removed after file.delete.delay.ms."""

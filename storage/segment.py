@@ -236,23 +236,25 @@ class Segment:
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
-        if self.has_txn_index:
-            self.txn_index.begin_rebuild()
-            self.has_txn_index = False
 
     def index_recovered(self, header: BatchHeader, index_interval_bytes: int) -> None:
         """Index one more batch during recovery."""
         self._index((header,), 0, index_interval_bytes)
 
-    def finish_recovery(self, size: int) -> None:
-        """Recovery has found `size` good bytes: cut the rest, and write the indexes."""
-        if size < self.size:
-            self._files.truncate(self.file, size)
-            self._files.sync(self.file)
-            self.size = size
-        if self._txn_index is not None:
-            self._txn_index.end_rebuild()
+    def finish_recovery(self, aborted: list[AbortedTransaction]) -> None:
+        """Recovery has come to the end, or to a bad batch: write the indexes."""
+        index = TxnIndex(self._files, self.path(layout.TXN_INDEX_SUFFIX), aborted)
+        if aborted or self.has_txn_index:
+            index.save()
+        self._txn_index = index
+        self.has_txn_index = bool(aborted)
         self.seal()
+
+    def cut_file(self, size: int) -> None:
+        """Cut off, for good, what recovery has found to be bad behind `size` good bytes; no index knows of it."""
+        self._files.truncate(self.file, size)
+        self._files.sync(self.file)
+        self.size = size
 
     def seal(self) -> None:
         """Note the greatest timestamp in the time index and write the indexes out: at a roll and at a clean close."""
@@ -428,6 +430,10 @@ class Segment:
             self.offset_index.reset()
             self.time_index.reset()
         return cut
+
+    def read_bytes(self, position: int, length: int) -> bytes:
+        """Bytes of the log file, whatever they are."""
+        return self._read(length, position)
 
     def read(self, header: BatchHeader) -> bytes:
         """The bytes of one batch."""

@@ -97,8 +97,20 @@ def complete(files: Files, directory: str, names: Mapping[str, int]) -> dict[str
     swapped = [name for name in _with_suffix(stay, layout.SWAP_SUFFIX) if layout.offset_of(name) is not None]
     if swapped:
         _finish_published(files, directory, stay, swapped)
-    _remove(files, directory, stay, _with_suffix(stay, layout.DELETED_SUFFIX))
+    _finish_deletions(files, directory, stay)
     return stay
+
+
+def _finish_deletions(files: Files, directory: str, stay: dict[str, int]) -> None:
+    """Remove the `.deleted` files, but first the indexes that a crash has kept from being renamed with their log."""
+    deleted = _with_suffix(stay, layout.DELETED_SUFFIX)
+    logs = {name.removesuffix(layout.DELETED_SUFFIX) for name in deleted} - stay.keys()
+    stems = {name.removesuffix(layout.LOG_SUFFIX) for name in logs if name.endswith(layout.LOG_SUFFIX)}
+    orphans = [name for name in stay if name.endswith(_KINDS) and name.partition(".")[0] in stems]
+    if orphans:
+        _remove(files, directory, stay, orphans)
+        files.sync_dir(directory)  # without the renamed log they would look like those of a log that is missing
+    _remove(files, directory, stay, deleted)
 
 
 def _with_suffix(names: Iterable[str], suffix: str) -> list[str]:

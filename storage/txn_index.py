@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
+from storage.damage import DamagedLog
 from storage.files import Files
 
 ENTRY_SIZE = 34
@@ -36,12 +37,12 @@ class TxnIndex:
 
     @classmethod
     def load(cls, files: Files, path: str) -> TxnIndex:
-        """Read the file; entries behind damage are dropped (recovery rebuilds them)."""
+        """Read the file. DamagedLog when an entry cannot be: a reader would take what was aborted for committed."""
         data = files.read_file(path)
         entries: list[AbortedTransaction] = []
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]):
             if version != 0 or (entries and entries[-1].last_offset >= fields[2]):
-                break
+                raise DamagedLog(f"{path} is damaged in entry {len(entries)}")
             entries.append(AbortedTransaction(*fields))
         return cls(files, path, entries)
 
@@ -67,18 +68,11 @@ class TxnIndex:
             self.entries = kept
             self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
 
-    def begin_rebuild(self) -> None:
-        """Forget the entries; the file stays, so that a rebuild which finds them again changes nothing on the disk."""
-        self.entries = []
-
-    def end_rebuild(self) -> None:
-        """The entries are complete: cut off what the file has beyond them."""
-        if self.entries:
-            self._files.truncate(self._files.open(self.path), len(self.entries) * ENTRY_SIZE)
-        else:
+    def save(self) -> None:
+        """Write all entries anew; without any the file goes."""
+        if not self.entries:
             self._files.unlink(self.path)
-
-    def sync(self) -> None:
-        """Make the entries durable."""
-        if self.entries:
-            self._files.sync(self._files.open(self.path))
+            return
+        file = self._files.open(self.path)
+        self._files.write_at(file, b"".join(_ENTRY.pack(0, *entry) for entry in self.entries), 0)
+        self._files.truncate(file, len(self.entries) * ENTRY_SIZE)

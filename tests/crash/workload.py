@@ -277,8 +277,7 @@ class Workload:
             return
         end = self.random.choice(ends[-4:])
         self.host.promise(Cutting(key, end), self.ledger)
-        log.truncate_to(end)
-        self.host.log_dirs.write_recovery_points()
+        self.host.log_dirs.truncate_log(*key, end)
         self.host.promise(Cut(key), self.ledger)
         self.producers[key] = []
 

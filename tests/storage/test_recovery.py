@@ -93,10 +93,6 @@ def test_flipped_bit_in_the_unflushed_tail_ends_the_log_before_its_batch(tmp_pat
         damaged[at] ^= 1 << bit % 8
         path.write_bytes(damaged)
         again = kill(log)
-        # A greater base offset looks like a gap that a cleaner has left: the CRC does not cover it.
-        if at - position < 8 and again.log_end_offset > base_offset:
-            assert again.segments.active.base_offset == active.base_offset
-            continue
         assert again.log_end_offset == base_offset
         assert values_from(again, 0) == [entry for entry in whole if entry[0] < base_offset]
 
