@@ -29,7 +29,8 @@ from broker.config_keys import (
     transactions,
 )
 from coord.cluster.node_records import SUPPORTED_FEATURES
-from coord.groups import states
+from coord.groups import states as group_states
+from coord.transactions import states as transaction_states
 from storage.log_config import TOPIC_KEYS
 from wire.api_keys import ApiKey
 from wire.configdef import ConfigKey
@@ -195,12 +196,15 @@ def state_machines() -> str:
         "# States",
         GENERATED,
         "Each machine checks every step against its table; an arrow that is not here cannot happen.",
-        "## Classic groups",
-        (inspect.getdoc(states.GroupState) or "").strip(),
-        _diagram(states.PREDECESSORS),
     ]
-    for state, text in _documented(states.GroupState).items():
-        parts += [f"### {state}", text]
+    machines: list[tuple[str, type[Enum], dict[Any, frozenset[Any]]]] = [
+        ("Classic groups", group_states.GroupState, group_states.PREDECESSORS),
+        ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),
+    ]
+    for title, declared, predecessors in machines:
+        parts += [f"## {title}", (inspect.getdoc(declared) or "").strip(), _diagram(predecessors)]
+        for state, text in _documented(declared).items():
+            parts += [f"### {state}", text]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,0 +1,305 @@
+"""T4, T7-T9: producers, a network that delays, repeats and reorders, and crashes at every step.
+
+One seed is one run; `BARNABAS_EXAMPLES` sets how many are tried. The coordinator's log loses at a crash what was not
+synced; replies and markers leave only when their records are. Partitions keep what they got. At the end everything
+heals, and each transaction has one outcome in all its partitions: that which its producer was told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from itertools import count
+from random import Random
+
+import pytest
+
+from coord.machine import Moment
+from coord.transactions.config import TransactionConfig
+from coord.transactions.coordinator import TransactionCoordinator
+from coord.transactions.states import IDLE
+from tests.coord.transactions.transaction_driver import START_MS, outcomes
+from wire.errors import ErrorCode
+from wire.messages.produce import InitProducerIdRequest
+from wire.messages.transactions import EndTxnRequest
+
+SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "100")))
+PARTITIONS = [("t", index) for index in range(3)]
+BUSY = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR}
+
+
+class DataPartition:
+    """The producer state of one partition and what became of each record (see `storage.producer_state`)."""
+
+    def __init__(self):
+        self.epochs = {}
+        self.open = defaultdict(list)
+        self.outcomes = {}
+        self.sequences = {}
+
+    def append(self, producer_id, epoch, sequence, record):
+        if epoch < self.epochs.get(producer_id, -1):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if epoch > self.epochs.get(producer_id, -1):
+            self.sequences[producer_id] = 0
+        if sequence != self.sequences[producer_id]:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        self.epochs[producer_id] = epoch
+        self.sequences[producer_id] += 1
+        self.open[producer_id].append(record)
+        return ErrorCode.NONE
+
+    def mark(self, producer_id, epoch, commit):
+        """T8: the epoch of a marker is that of the next transaction, or a repeat that finds nothing open."""
+        current = self.epochs.get(producer_id, -1)
+        if epoch > current:
+            self.epochs[producer_id] = epoch
+            self.sequences[producer_id] = 0
+            for record in self.open.pop(producer_id, ()):
+                self.outcomes[record] = commit
+        else:
+            assert epoch == current, "a marker from before the current epoch"
+            assert not self.open.get(producer_id), "a marker that would end a later transaction"
+
+
+class World:
+    def __init__(self, seed):
+        self.random = Random(seed)
+        self.config = TransactionConfig(abort_interval_ms=5_000)
+        self.ids = count(1)
+        self.now = 0.0
+        self.log = []
+        self.synced = 0
+        self.unsynced = []  # (length of the log that has to be synced, result)
+        self.network = []  # calls that are under way
+        self.partitions = {partition: DataPartition() for partition in PARTITIONS}
+        self.is_lossy = True
+        self.coordinator = None
+        self.start()
+
+    @property
+    def at(self):
+        return Moment(self.now, START_MS + int(self.now * 1000))
+
+    def start(self):
+        self.coordinator = TransactionCoordinator(self.config, lambda: next(self.ids))
+        for key, value in self.log:
+            self.coordinator.replay(key, value, self.at)
+        self.handle(self.coordinator.loaded(self.at))
+
+    def crash(self):
+        del self.log[self.synced :]
+        self.unsynced.clear()
+        self.network = [call for call in self.network if not getattr(call, "is_inside", False)]
+        self.start()
+
+    def handle(self, result):
+        for key, value in result.records:
+            self.log.append((key, value))
+            self.coordinator.replay(key, value, self.at)
+        self.unsynced.append((len(self.log), result))
+
+    def sync(self):
+        self.synced = len(self.log)
+        ready, self.unsynced = self.unsynced, []
+        for _, result in ready:
+            for ticket, message, _ in result.replies:
+                ticket(message)
+            for markers in result.markers:
+                for partition in sorted(markers.partitions):
+                    self.mark_soon(self.coordinator, markers, partition)
+
+    def mark_soon(self, coordinator, markers, partition):
+        def call():
+            self.partitions[partition].mark(markers.producer_id, markers.producer_epoch, markers.is_commit)
+            if coordinator is self.coordinator:
+                self.handle(coordinator.markers_written(markers, [partition], self.at))
+
+        call.is_inside = True
+        self.network.append(call)
+
+    def send(self, call):
+        """A request: it may be lost, come late, come twice."""
+        self.network.append(call)
+        if self.is_lossy:
+            chance = self.random.random()
+            if chance < 0.1:
+                self.network.remove(call)
+            elif chance < 0.3:
+                self.network.append(call)
+
+    def step(self):
+        chance = self.random.random()
+        if self.network and chance < 0.6:
+            self.network.pop(self.random.randrange(len(self.network)))()
+        elif chance < 0.9:
+            self.sync()
+        else:
+            self.now += self.random.choice([0.01, 1.0, 6.0])
+            if (deadline := self.coordinator.next_deadline()) is not None and deadline <= self.now:
+                self.handle(self.coordinator.tick(self.at))
+
+
+class Producer:
+    """A client of KIP-890: knows only what it is told, asks again when no answer comes."""
+
+    def __init__(self, world, transactional_id):
+        self.world, self.transactional_id = world, transactional_id
+        self.numbers = count(1)
+        self.told = {}  # transaction: True committed, False surely not
+        self.restart()
+
+    def restart(self):
+        """The process is replaced by a new one, which knows nothing."""
+        self.producer = None
+        self.request = None
+        self.waited = 0
+        self.transaction = None
+        self.ending = None
+        self.generation = object()
+
+    def step(self):
+        world, random = self.world, self.world.random
+        if self.request is not None:
+            self.waited += 1
+            if self.waited % 20 == 0:
+                world.send(self.request)
+        elif self.producer is None:
+            self.ask(self.ask_init, self.on_init)
+        elif self.transaction is None:
+            self.transaction = (self.transactional_id, id(self.generation), next(self.numbers))
+            self.told[self.transaction] = False
+            self.left = random.sample(PARTITIONS, random.randint(0, len(PARTITIONS)))
+            self.sequences = dict.fromkeys(PARTITIONS, 0)
+            self.ending = None
+        elif self.left and self.ending is None:
+            partition = random.choice(self.left)
+            self.ask(self.produce(partition), self.on_produced(partition))
+        else:
+            if self.ending is None:
+                wrote = any(self.sequences.values())
+                self.ending = wrote and random.random() < 0.6
+            if self.ending:
+                self.told.pop(self.transaction, None)  # from here on only an answer decides
+            self.ask(self.ask_end(self.ending), self.on_end)
+
+    def ask(self, request, on_answer):
+        generation, once = self.generation, object()
+        self.once = once
+
+        def answer(message):
+            if self.generation is generation and self.once is once:
+                self.once = self.request = None
+                on_answer(message)
+
+        self.waited = 0
+        self.request = lambda: request(answer)
+        self.world.send(self.request)
+
+    def ask_init(self, answer):
+        world = self.world
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=20_000)
+        world.handle(world.coordinator.init_producer_id(request, answer, 5, world.at))
+
+    def on_init(self, message):
+        if message.error_code == 0:
+            self.producer = (message.producer_id, message.producer_epoch)
+            self.transaction = None
+        else:
+            assert message.error_code in BUSY
+
+    def produce(self, partition):
+        producer, record, world = self.producer, (self.transaction, partition), self.world
+        sequence = self.sequences[partition]
+
+        def request(answer):
+            def added(result):
+                (error,) = outcomes(result).values()
+                if error == ErrorCode.NONE:
+                    error = world.partitions[partition].append(*producer, sequence, (*record, sequence))
+                answer(error)
+
+            world.handle(
+                world.coordinator.add_partitions(self.transactional_id, *producer, [partition], 2, added, world.at)
+            )
+
+        return request
+
+    def on_produced(self, partition):
+        def on_answer(error):
+            if error in (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):  # the latter: it is there already
+                self.sequences[partition] += 1
+                if self.sequences[partition] == 2:
+                    self.left.remove(partition)
+            elif error not in BUSY:
+                self.producer = None
+
+        return on_answer
+
+    def ask_end(self, commit):
+        producer, world = self.producer, self.world
+
+        def request(answer):
+            end = EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                committed=commit,
+            )
+            world.handle(world.coordinator.end(end, answer, 5, world.at))
+
+        return request
+
+    def on_end(self, message):
+        if message.error_code == 0:
+            self.told[self.transaction] = self.ending
+            self.producer = (message.producer_id, message.producer_epoch)
+            self.transaction = None
+        elif message.error_code not in BUSY:
+            self.producer = None
+
+
+def run(seed):
+    """One run; gives how many transactions with data were committed, and how many aborted."""
+    world = World(seed)
+    random = world.random
+    producers = [Producer(world, name) for name in ("a", "a", "b")]  # two of them fence each other off
+    for _ in range(1200):
+        chance = random.random()
+        if chance < 0.01:
+            world.crash()
+        elif chance < 0.015:
+            random.choice(producers).restart()
+        elif chance < 0.4:
+            random.choice(producers).step()
+        else:
+            world.step()
+    world.is_lossy = False
+    for _ in range(60):  # nobody asks any more: what is under way ends, the rest times out
+        world.now += 1.0
+        while world.network:
+            world.network.pop(random.randrange(len(world.network)))()
+        if (deadline := world.coordinator.next_deadline()) is not None and deadline <= world.now:
+            world.handle(world.coordinator.tick(world.at))
+        world.sync()
+    assert all(one.state in IDLE for one in world.coordinator.transactions.values()), "a transaction is stuck"
+    found = defaultdict(set)
+    for partition in world.partitions.values():
+        assert not any(partition.open.values()), "data that no marker will ever end"
+        for (transaction, *_), committed in partition.outcomes.items():
+            found[transaction].add(committed)
+    assert all(len(kinds) == 1 for kinds in found.values()), "a torn transaction"
+    told = {key: value for one in producers for key, value in one.told.items()}
+    assert not {key for key, kinds in found.items() if key in told and told[key] not in kinds}, "not what was told"
+    return sum(True in kinds for kinds in found.values()), sum(False in kinds for kinds in found.values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_transaction_has_one_outcome_everywhere(seed):
+    run(seed)
+
+
+def test_the_runs_commit_and_abort():
+    committed, aborted = map(sum, zip(*(run(seed) for seed in range(10)), strict=True))
+    assert committed > 20
+    assert aborted > 20

@@ -1,0 +1,271 @@
+"""T4, T7-T10, T13: partitions join, the end is written, markers follow, late requests change nothing, time runs out."""
+
+from __future__ import annotations
+
+import pytest
+
+from coord.transactions import records
+from coord.transactions.listing import describe_transaction, list_transactions
+from coord.transactions.states import TransactionState
+from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
+from wire.errors import ErrorCode
+from wire.messages.coordinator_records import TransactionLogValue
+
+
+def test_partitions_join_the_transaction(driver):
+    producer = driver.producer()
+    driver.advance(5)
+    assert driver.add(producer, T0) == ErrorCode.NONE
+    driver.advance(5)
+    assert driver.add(producer, T1, ("__consumer_offsets", 3)) == ErrorCode.NONE
+    found = driver.transaction()
+    assert found.partitions == {T0, T1, ("__consumer_offsets", 3)}
+    assert (found.start_ms, found.last_update_ms) == (START_MS + 5_000, START_MS + 10_000)
+    written = len(driver.log)
+    assert driver.add(producer, T1) == ErrorCode.NONE
+    assert len(driver.log) == written, "what is known is not written again"
+
+
+def test_partitions_are_refused_to_strangers(driver):
+    producer_id, epoch = driver.producer()
+    assert driver.add((producer_id + 1, epoch)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert driver.add((producer_id, epoch + 1)) == ErrorCode.PRODUCER_FENCED
+    assert driver.add((producer_id, epoch), transactional_id="unheard") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert driver.add((producer_id, epoch), transactional_id="") == ErrorCode.INVALID_REQUEST
+
+
+def test_verification_tells_what_belongs_to_the_transaction(driver):
+    """T7: a write outside of the transaction would never be ended by a marker."""
+    producer = driver.producer()
+    driver.add(producer, T0)
+    written = len(driver.log)
+    assert driver.verify(producer, T0, T1) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
+    driver.end(producer, True, version=4)
+    assert driver.verify(producer, T0) == {T0: ErrorCode.CONCURRENT_TRANSACTIONS}
+    driver.write_markers()
+    assert driver.verify(producer, T0) == {T0: ErrorCode.TRANSACTION_ABORTABLE}
+    assert len(driver.log) == written + 2
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("version", [4, 5])
+def test_markers_follow_the_outcome_and_complete_it(driver, commit, version):
+    producer = driver.producer()
+    driver.add(producer, T0, T1)
+    answer = driver.end_answer(producer, commit, version=version)
+    bumped = version == 5
+    assert (answer.producer_id, answer.producer_epoch) == ((FIRST_ID, 1) if bumped else (-1, -1))
+    assert driver.state() is (TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT)
+    (markers,) = driver.markers
+    assert (markers.is_commit, markers.producer_id, markers.producer_epoch) == (commit, FIRST_ID, int(bumped))
+    assert markers.partitions == {T0, T1}
+    driver.write_markers(T1)
+    assert driver.state() in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+    following = (FIRST_ID, int(bumped))
+    assert driver.add(following) == ErrorCode.CONCURRENT_TRANSACTIONS, "the next one waits for every marker"
+    driver.write_markers(T0)
+    assert driver.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert driver.transaction().partitions == frozenset()
+    assert driver.add(following) == ErrorCode.NONE
+
+
+def test_the_outcome_is_in_the_log_before_markers_are_asked_for(driver):
+    """T4: a prepare that cannot be written gives no markers, and the transaction goes on."""
+    producer = driver.producer()
+    driver.add(producer)
+    driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR
+    assert driver.end(producer, True) == ErrorCode.NOT_COORDINATOR
+    assert not driver.markers
+    assert driver.state() is TransactionState.ONGOING
+    driver.append_error = None
+    assert driver.end(producer, True) == ErrorCode.NONE
+    assert len(driver.markers) == 1
+
+
+def test_a_transaction_marked_everywhere_completes_even_if_its_log_fails_for_a_while(driver):
+    producer = driver.producer()
+    driver.add(producer)
+    driver.end(producer, True)
+    driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    driver.write_markers()
+    driver.advance(5)
+    assert driver.state() is TransactionState.PREPARE_COMMIT
+    driver.append_error = None
+    driver.advance(5)
+    assert driver.state() is TransactionState.COMPLETE_COMMIT
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("marked", [(), (T0,), (T0, T1)])
+def test_after_a_restart_the_markers_are_written_again(driver, commit, marked):
+    """T4: wherever the broker died, the outcome that was written is carried through."""
+    producer = driver.producer()
+    driver.add(producer, T0, T1)
+    answer = driver.end_answer(producer, commit)
+    before = driver.markers[0]
+    driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR  # the completion does not get into the log any more
+    if marked:
+        driver.write_markers(*marked)
+    driver.append_error = None
+    driver.restart()
+    assert driver.markers == [before]
+    assert driver.end(producer, commit) == ErrorCode.CONCURRENT_TRANSACTIONS
+    driver.write_markers()
+    assert driver.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert driver.end_answer(producer, commit) == answer, "the client that asks again gets the first answer"
+    driver.restart()
+    assert not driver.markers
+
+
+def test_an_abort_of_nothing_bumps_the_epoch_and_needs_no_markers(driver):
+    """T7: the client of KIP-890 does not know whether any of its writes got through."""
+    producer = driver.producer()
+    answer = driver.end_answer(producer, False)
+    assert (answer.error_code, answer.producer_epoch) == (0, 1)
+    assert driver.state() is TransactionState.COMPLETE_ABORT
+    assert not driver.markers
+    assert driver.end_answer(producer, False) == answer
+    driver.restart()
+    assert driver.add((FIRST_ID, 1)) == ErrorCode.NONE
+
+
+def test_a_late_end_does_not_end_the_next_transaction(driver):
+    """T9: with KIP-890 the delayed EndTxn of one transaction is told apart from that of the next."""
+    first = driver.producer()
+    driver.add(first)
+    second = driver.finish(first, True)
+    driver.add(second)
+    for commit in (True, False):
+        assert driver.end(first, commit) == ErrorCode.PRODUCER_FENCED
+    assert driver.state() is TransactionState.ONGOING
+
+
+def test_before_kip_890_a_late_end_does_end_the_next_transaction(driver):
+    """T9, known of Kafka (KAFKA-17754): this is what the epoch bump is for."""
+    producer = driver.producer()
+    driver.finish(producer, True, version=4)
+    driver.add(producer)
+    assert driver.end(producer, True, version=4) == ErrorCode.NONE
+    assert driver.state() is TransactionState.PREPARE_COMMIT
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_late_reports_of_markers_change_nothing(driver, version):
+    """T8, T9: of a transaction that is complete, or while the next one is open or being ended."""
+    first = driver.producer()
+    driver.add(first, T0)
+    driver.end(first, True, version=version)
+    late = driver.markers[0]
+    driver.write_markers()
+    driver.write_markers(of=late)
+    assert driver.state() is TransactionState.COMPLETE_COMMIT
+    second = driver.transaction()[:2]
+    driver.add(second, T0)
+    driver.write_markers(of=late)
+    assert driver.state() is TransactionState.ONGOING
+    if version == 5:
+        driver.end(second, False)
+        driver.write_markers(of=late)
+        assert driver.state() is TransactionState.PREPARE_ABORT
+
+
+def test_a_transaction_that_takes_too_long_is_aborted():
+    """T10: by a sweep, under a new epoch."""
+    driver = Driver(abort_interval_ms=10_000)
+    producer = driver.producer(timeout_ms=15_000)
+    driver.advance(100)
+    driver.add(producer, T0)
+    driver.advance(19.9)
+    assert driver.state() is TransactionState.ONGOING
+    driver.advance(0.2)
+    assert driver.state() is TransactionState.PREPARE_ABORT
+    assert driver.add(producer) == ErrorCode.PRODUCER_FENCED
+    assert driver.end(producer, True) == ErrorCode.INVALID_TXN_STATE, "the abort stands"
+    driver.write_markers()
+    assert driver.end(producer, True) == ErrorCode.INVALID_TXN_STATE
+    assert driver.state() is TransactionState.COMPLETE_ABORT
+
+
+def test_time_runs_on_over_a_restart():
+    driver = Driver(abort_interval_ms=10_000)
+    driver.add(driver.producer(timeout_ms=15_000))
+    driver.advance(14)
+    driver.restart()
+    driver.advance(10.1)
+    assert driver.state() is TransactionState.PREPARE_ABORT
+
+
+@pytest.mark.parametrize("end", [None, True, False])
+def test_transactional_ids_that_nobody_uses_are_forgotten(end):
+    """T13."""
+    driver = Driver(id_expiration_ms=60_000, expiration_interval_ms=10_000)
+    producer = driver.producer()
+    if end is not None:
+        driver.finish(producer, end)
+    driver.advance(55)
+    assert driver.transaction() is not None
+    driver.advance(15)
+    assert driver.transaction() is None
+    driver.restart()
+    assert driver.transaction() is None
+    driver.advance(60)
+    assert driver.coordinator.next_deadline() is None, "there is nothing to look after any more"
+    assert driver.producer() == (FIRST_ID + 1, 0)
+
+
+def test_a_transactional_id_with_a_transaction_is_never_forgotten():
+    driver = Driver(id_expiration_ms=60_000, expiration_interval_ms=10_000, abort_interval_ms=10_000_000)
+    driver.add(driver.producer(timeout_ms=900_000))
+    driver.add(driver.producer("y", timeout_ms=900_000), transactional_id="y")
+    driver.end(driver.transaction("y")[:2], True, transactional_id="y")
+    driver.advance(1000)
+    assert driver.state() is TransactionState.ONGOING
+    assert driver.state("y") is TransactionState.PREPARE_COMMIT
+
+
+def test_records_are_read_back_as_they_were_written(driver):
+    driver.add(driver.producer(), T0, T1)
+    key, value = driver.log[-1]
+    assert records.read_key(key) == "x"
+    assert records.read_transaction(value) == driver.transaction()
+    assert value[:2] == b"\x00\x01"
+    plain = records.transaction_record("x", driver.transaction(), 0)
+    assert plain.value[:2] == b"\x00\x00"
+    assert records.read_transaction(plain.value) == driver.transaction()._replace(
+        previous_producer_id=-1, client_version=0
+    )
+    empty = TransactionLogValue.decode(driver.log[0][1][2:], 1)
+    assert empty.transaction_partitions is None, "as Kafka writes an Empty one"
+
+
+def test_describe_shows_the_transaction(driver):
+    producer = driver.producer()
+    driver.add(producer, T1, ("s", 4), T0)
+    shown = describe_transaction(driver.transaction(), "x")
+    assert (shown.transactional_id, shown.transaction_state, shown.transaction_timeout_ms) == ("x", "Ongoing", 60_000)
+    assert (shown.producer_id, shown.producer_epoch, shown.transaction_start_time_ms) == (*producer, START_MS)
+    assert [(topic.topic, topic.partitions) for topic in shown.topics] == [("s", [4]), ("t", [0, 1])]
+    assert describe_transaction(None, "z").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert describe_transaction(None, "").error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_list_filters_by_state_producer_duration_and_name(driver):
+    first = driver.producer("a")
+    second = driver.producer("b")
+    driver.add(first, transactional_id="a")
+    driver.advance(5)
+    driver.add(second, transactional_id="b")
+    driver.producer("c")
+    driver.advance(1)
+
+    def listed(states=(), ids=(), duration_ms=-1, matches=lambda _: True):
+        found = list_transactions(driver.coordinator.transactions, states, ids, duration_ms, matches, driver.at.now_ms)
+        return "".join(one.transactional_id for one in found)
+
+    assert listed() == "abc"
+    assert listed(states={"Ongoing"}) == "ab"
+    assert listed(states={"Empty", "CompleteCommit"}) == "c"
+    assert listed(ids={second[0]}) == "b"
+    assert listed(states={"Ongoing"}, duration_ms=5_999) == "a"
+    assert listed(states={"Ongoing"}, duration_ms=6_000) == ""
+    assert listed(duration_ms=0, matches="b".__eq__) == "b"

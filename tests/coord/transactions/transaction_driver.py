@@ -1,0 +1,152 @@
+"""Plays the broker for a TransactionCoordinator: one clock, one log, markers that wait, and answers by ticket.
+
+Every Result is handled as the broker does it: append, replay, release, then the markers. Markers stay in
+`driver.markers` until a test writes them, so that every step between prepare and complete can be looked at.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from coord.machine import Moment
+from coord.transactions.config import TransactionConfig
+from coord.transactions.coordinator import TransactionCoordinator
+from wire.errors import ErrorCode
+from wire.messages.produce import InitProducerIdRequest
+from wire.messages.transactions import EndTxnRequest
+
+START_MS = 1_700_000_000_000
+FIRST_ID = 1000
+T0, T1 = ("t", 0), ("t", 1)
+
+
+class Driver:
+    def __init__(self, **config):
+        self.config = TransactionConfig(**config)
+        self.ids = count(FIRST_ID)
+        self.tickets = count(1)
+        self.now = 0.0
+        self.log = []
+        self.markers = []
+        self.answers = {}
+        self.append_error = None
+        self.coordinator = self.fresh()
+        self.coordinator.loaded(self.at)
+
+    def fresh(self):
+        return TransactionCoordinator(self.config, lambda: next(self.ids))
+
+    @property
+    def at(self):
+        return Moment(self.now, START_MS + int(self.now * 1000))
+
+    def handle(self, result):
+        if result.records and self.append_error is not None:
+            result = self.coordinator.append_failed(result, self.append_error, self.at)
+            assert not result.records
+        for key, value in result.records:
+            self.log.append((key, value))
+            self.coordinator.replay(key, value, self.at)
+        for ticket, message, _ in result.replies:
+            assert ticket not in self.answers, "answered twice"
+            self.answers[ticket] = message
+        self.markers += getattr(result, "markers", ())
+
+    def advance(self, seconds):
+        """Let time pass, stopping at every deadline on the way."""
+        end = self.now + seconds
+        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
+            self.now = max(self.now, deadline)
+            self.handle(self.coordinator.tick(self.at))
+        self.now = end
+
+    def restart(self):
+        """A new coordinator from the log; markers that were not written yet are lost with the old one."""
+        self.markers.clear()
+        self.coordinator = self.fresh()
+        for key, value in self.log:
+            self.coordinator.replay(key, value, self.at)
+        self.handle(self.coordinator.loaded(self.at))
+
+    def transaction(self, transactional_id="x"):
+        return self.coordinator.transactions.get(transactional_id)
+
+    def state(self, transactional_id="x"):
+        found = self.transaction(transactional_id)
+        return None if found is None else found.state
+
+    # ---- requests
+
+    def init(self, transactional_id="x", *, expected=(-1, -1), timeout_ms=60_000, version=5, **fields):
+        """The whole answer of InitProducerId."""
+        ticket = f"init{next(self.tickets)}"
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=expected[0],
+            producer_epoch=expected[1],
+            **fields,
+        )
+        self.handle(self.coordinator.init_producer_id(request, ticket, version, self.at))
+        return self.answers[ticket]
+
+    def producer(self, transactional_id="x", **options):
+        """A new producer's id and epoch."""
+        answer = self.init(transactional_id, **options)
+        assert answer.error_code == 0, ErrorCode(answer.error_code)
+        return answer.producer_id, answer.producer_epoch
+
+    def add(self, producer, *partitions, transactional_id="x", client_version=2):
+        """The one error of AddPartitionsToTxn."""
+        ticket = f"add{next(self.tickets)}"
+        result = self.coordinator.add_partitions(
+            transactional_id, *producer, partitions or (T0,), client_version, ticket, self.at
+        )
+        self.handle(result)
+        (error,) = set(outcomes(self.answers[ticket]).values())
+        return error
+
+    def verify(self, producer, *partitions, transactional_id="x"):
+        """The errors of a verification, by partition."""
+        ticket = f"verify{next(self.tickets)}"
+        self.handle(self.coordinator.verify_partitions(transactional_id, *producer, partitions, ticket))
+        return outcomes(self.answers[ticket])
+
+    def end_answer(self, producer, commit, *, transactional_id="x", version=5):
+        ticket = f"end{next(self.tickets)}"
+        request = EndTxnRequest(
+            transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=commit
+        )
+        self.handle(self.coordinator.end(request, ticket, version, self.at))
+        return self.answers[ticket]
+
+    def end(self, producer, commit, **options):
+        """The error of EndTxn."""
+        return ErrorCode(self.end_answer(producer, commit, **options).error_code)
+
+    # ---- markers
+
+    def write_markers(self, *partitions, of=None):
+        """Report markers as written: of these partitions or of all."""
+        asked = self.markers.copy() if of is None else [of]
+        for markers in asked:
+            wanted = partitions or markers.partitions
+            self.handle(self.coordinator.markers_written(markers, wanted, self.at))
+            if not partitions and markers in self.markers:
+                self.markers.remove(markers)
+
+    def finish(self, producer, commit, *partitions, version=5):
+        """One whole transaction; gives the producer id and epoch for the next one."""
+        assert self.add(producer, *partitions) == ErrorCode.NONE
+        answer = self.end_answer(producer, commit, version=version)
+        assert answer.error_code == 0
+        self.write_markers()
+        return (answer.producer_id, answer.producer_epoch) if version >= 5 else producer
+
+
+def outcomes(result):
+    return {
+        (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+        for topic in result.topic_results
+        for partition in topic.results_by_partition
+    }
