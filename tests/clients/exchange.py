@@ -150,15 +150,26 @@ def observe(bootstrap: str, groups: list[str]) -> dict[str, Any]:
         for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
     }
     partitions = {name: len(listed.topics[name].partitions) for name in names}
+    uncommitted = read_all(bootstrap, partitions, **{"isolation.level": "read_uncommitted"})
+    compacted = [name for name in names if configs[name].get("cleanup.policy") == "compact"]
     return {
         "cluster id": listed.cluster_id,
         "topic ids": ids,
         "configs": configs,
         "partitions": partitions,
-        "records": read_all(bootstrap, partitions),
-        "all records": read_all(bootstrap, partitions, **{"isolation.level": "read_uncommitted"}),
+        "records": last_of_each_key(read_all(bootstrap, partitions), compacted),
+        "all records": last_of_each_key(uncommitted, compacted),
         "positions": {group: committed(admin, group) for group in groups},
     }
+
+
+def last_of_each_key(records: dict[str, list[Record]], compacted: list[str]) -> dict[str, list[Record]]:
+    """The records; of compacted topics only those that a cleaner must keep, whenever it comes."""
+    kept = dict(records)
+    for name in compacted:
+        last = {(record[0], record[2]): record for record in records[name]}
+        kept[name] = sorted(last.values(), key=lambda record: record[:2])
+    return kept
 
 
 def same(before: dict[str, Any], after: dict[str, Any], *, but: tuple[str, ...] = ()) -> None:
