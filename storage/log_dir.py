@@ -111,7 +111,8 @@ class LogDir:
         """Write `meta.properties` when it is missing; DataDirMismatch when it names another node or cluster."""
         if self.node_id not in (-1, node_id):
             raise DataDirMismatch(
-                f"The log directory {self.path} belongs to node {self.node_id}, not to node {node_id}"
+                f"The log directory {self.path} belongs to node {self.node_id}, not to node {node_id}: "
+                f"set node.id={self.node_id}"
             )
         if self.cluster_id not in ("", cluster_id):
             raise DataDirMismatch(

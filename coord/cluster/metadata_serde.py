@@ -215,11 +215,14 @@ def _control_batch(records: Iterable[tuple[int, Message]], offset: int, epoch: i
 
 def load_checkpoint(buffer: Buffer, end_offset: int, epoch: int) -> ClusterImage:
     """The image in a snapshot; UnknownMetadataError unless it is whole, from header to footer."""
-    kinds = [control_record_type(next(iter_records(batch))) for batch in iter_batches(buffer) if batch.is_control]
-    if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER or kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER:
-        raise UnknownMetadataError(f"The snapshot at offset {end_offset} is not whole")
     image = ClusterImage()
-    replay_batches(buffer, image, ClusterDelta())
+    try:
+        kinds = [control_record_type(next(iter_records(batch))) for batch in iter_batches(buffer) if batch.is_control]
+        if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER or kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER:
+            raise UnknownMetadataError(f"The snapshot at offset {end_offset} is not whole")
+        replay_batches(buffer, image, ClusterDelta())
+    except CorruptRecord as error:
+        raise UnknownMetadataError(f"The snapshot at offset {end_offset} cannot be read: {error}") from error
     image.offset = end_offset - 1
     image.epoch = epoch
     return image

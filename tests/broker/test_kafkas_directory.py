@@ -202,7 +202,8 @@ def test_metadata_of_a_newer_kafka_is_refused(directory: Path) -> None:
 
 
 def test_another_node_or_cluster_is_refused(directory: Path) -> None:
-    assert refusal(directory, {"node.id": "2"}) == f"The log directory {directory} belongs to node 1, not to node 2"
+    sentence = f"The log directory {directory} belongs to node 1, not to node 2: set node.id=1"
+    assert refusal(directory, {"node.id": "2"}) == sentence
 
 
 def test_partitions_without_their_metadata_are_refused_and_stay(directory: Path) -> None:
@@ -224,6 +225,14 @@ def test_a_log_that_begins_behind_its_snapshots_is_refused(directory: Path) -> N
     for snapshot in (directory / METADATA).glob("*.checkpoint"):
         snapshot.unlink()
     assert "is in no snapshot" in refusal(directory)
+
+
+def test_a_snapshot_that_is_damaged_is_refused(directory: Path) -> None:
+    snapshot = max((directory / METADATA).glob("*.checkpoint"))
+    snapshot.chmod(0o600)
+    for content in (b"", snapshot.read_bytes()[:-9], b"\0" * 300):
+        snapshot.write_bytes(content)
+        assert "The snapshot at offset" in refusal(directory)
 
 
 def test_a_directory_of_zookeepers_time_is_refused(tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ def test_locked_data_directory_is_one_sentence(tmp_path: Path) -> None:
         assert str(tmp_path / "data") in _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
 
 
+def test_data_directory_of_another_node_or_cluster_is_one_sentence(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with Serving("--listen", "127.0.0.1:0", "--data-dir", data, "--set", "node.id=5") as serving:
+        assert serving.stop(signal.SIGTERM)[0] == 0
+    assert "belongs to node 5, not to node 1" in _mistake("--listen", "127.0.0.1:0", "--data-dir", data)
+    options = ("--listen", "127.0.0.1:0", "--data-dir", data, "--set", "node.id=5")
+    assert "not to another-cluster" in _mistake(*options, CLUSTER_ID="another-cluster")
+
+
 def test_unknown_key_on_the_command_line_names_the_nearest() -> None:
     sentence = _mistake("--listen", "127.0.0.1:0", "--set", "num.partitons=3")
     assert "num.partitons" in sentence
