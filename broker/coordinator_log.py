@@ -1,16 +1,15 @@
 """Reading a coordinator's partition back into it, from the first record to the last.
 
 Offsets that were committed in a transaction count from its commit marker on. Those of a transaction that is still open
-are left out, and stay in the log for whoever ends it.
+stay pending in the coordinator, until whoever ends it writes the marker.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from coord.groups.pending_offsets import PendingOffsets
-from coord.machine import CoordinatorRecord
 from wire.errors import ProtocolError
 from wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
 
@@ -18,19 +17,21 @@ if TYPE_CHECKING:
     from broker.partition import Partition
     from coord.groups.coordinator import GroupCoordinator
     from coord.machine import Moment
-    from wire.records import BatchView
+    from coord.transactions.coordinator import TransactionCoordinator
+    from wire.records import BatchView, Record
 
-logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
+logger = logging.getLogger("kafka.coordinator.Runtime")
+
+Take: TypeAlias = "Callable[[BatchView, Record], None]"
 
 LOAD_BYTES = 5 * 1024 * 1024
 """Read at a time when a log is replayed."""
 
 
-def replay_log(partition: Partition, coordinator: GroupCoordinator, at: Moment) -> int:
-    """Replay a partition's whole log; gives the number of records that are in force."""
+def replay_log(partition: Partition, take: Take) -> int:
+    """Give each record of a partition's whole log, with its batch, to `take`; gives the number of records."""
     log = partition.log
     offset, end = log.log_start_offset, log.log_end_offset
-    pending = PendingOffsets()
     count = 0
     while offset < end:
         slice_ = log.read(offset, LOAD_BYTES, limit_offset=end, min_one_batch=True).slice
@@ -38,29 +39,34 @@ def replay_log(partition: Partition, coordinator: GroupCoordinator, at: Moment) 
             break
         for batch in iter_batches(slice_.read(), partial_ok=True):
             offset = batch.next_offset
-            for record in _in_force(batch, pending):
+            for record in iter_records(batch):
                 count += 1
                 try:
-                    coordinator.replay(record.key, record.value, at)
+                    take(batch, record)
                 except ProtocolError as error:
-                    logger.error("Skipping a record up to offset %d of %r: %s", batch.last_offset, partition, error)
-    if pending:
-        logger.warning("%d offsets in %r belong to transactions that have not ended", len(pending), partition)
+                    logger.error("Skipping the record at offset %d of %r: %s", record.offset, partition, error)
     return count
 
 
-def _in_force(batch: BatchView, pending: PendingOffsets) -> list[CoordinatorRecord]:
-    """What a batch makes the coordinator's state."""
-    if batch.is_control:
-        (marker,) = iter_records(batch)
-        is_commit = control_record_type(marker) == ControlRecordType.COMMIT
-        return pending.end(batch.producer_id, commit=is_commit)
-    in_force = []
-    for record in iter_records(batch):
-        held = CoordinatorRecord(record.key or b"", record.value)
-        if batch.is_transactional:
-            pending.hold(batch.producer_id, record.offset, held)
+def into_groups(coordinator: GroupCoordinator, at: Moment) -> Take:
+    """Replays `__consumer_offsets`: what is committed in a transaction counts from its marker on (T5)."""
+
+    def take(batch: BatchView, record: Record) -> None:
+        if batch.is_control:
+            is_commit = control_record_type(record) == ControlRecordType.COMMIT
+            coordinator.replay_end(batch.producer_id, at, commit=is_commit)
+        elif batch.is_transactional:
+            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)
         else:
-            pending.saw(record.offset, held)
-            in_force.append(held)
-    return in_force
+            coordinator.replay(record.key or b"", record.value, at, record.offset)
+
+    return take
+
+
+def into_transactions(coordinator: TransactionCoordinator, at: Moment) -> Take:
+    """Replays `__transaction_state`."""
+
+    def take(_batch: BatchView, record: Record) -> None:
+        coordinator.replay(record.key or b"", record.value, at)
+
+    return take

@@ -50,10 +50,12 @@ class Reply(NamedTuple):
 class Result:
     """What an event led to: records to append (together, in order), then replies to release."""
 
-    __slots__ = ("_undo", "records", "replies")
+    __slots__ = ("_undo", "producer", "records", "replies")
 
     def __init__(self) -> None:
         self.records: list[CoordinatorRecord] = []
+        self.producer: tuple[int, int] | None = None
+        """Producer id and epoch in whose open transaction the records are written; None: they count at once."""
         self.replies: list[Reply] = []
         self._undo: list[Callable[[Moment], Result]] = []
 

@@ -16,10 +16,11 @@ from coord.groups.classic import ClassicGroup
 from coord.groups.describe import describe_group, listed_group
 from coord.groups.membership import Membership
 from coord.groups.offsets import OffsetStore
+from coord.groups.pending_offsets import PendingOffsets
 from coord.groups.rebalance import Rebalance, TimerKey
 from coord.groups.states import GroupState
 from coord.groups.subscription import CONSUMER
-from coord.machine import Moment, Result, Timers
+from coord.machine import CoordinatorRecord, Moment, Result, Timers
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.coordinator_records import OffsetCommitKey
 from wire.messages.groups import DeletableGroupResult, HeartbeatResponse, LeaveGroupResponse
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         OffsetDeleteRequest,
         OffsetDeleteRequestTopic,
         OffsetFetchRequestGroup,
+        OffsetFetchResponseTopics,
     )
 
 GROUP_NOT_FOUND_SINCE = 9
@@ -75,6 +77,7 @@ class GroupCoordinator:
         """`new_id` gives a fresh random text each time: member ids end in it."""
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
+        self._pending = PendingOffsets()
         self._config = config
         self._timers = Timers()
         self._rebalance = Rebalance(self._timers, config)
@@ -88,8 +91,26 @@ class GroupCoordinator:
         """Whether the log is still being replayed: nothing else may be asked then (COORDINATOR_LOAD_IN_PROGRESS)."""
         return self._is_loading
 
-    def replay(self, key: bytes, value: bytes | None, at: Moment) -> None:
-        """One record is in the log: take over what it says. Records of newer group types are left alone."""
+    def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
+        """One record is in the log, at this offset: take over what it says. Newer group types are left alone."""
+        self._pending.saw(offset, CoordinatorRecord(key, value))
+        self._apply(key, value, at)
+
+    def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:
+        """One record of an open transaction is in the log: it counts once its commit marker is there (T5, T11)."""
+        self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))
+
+    def replay_end(self, producer_id: int, at: Moment, *, commit: bool) -> None:
+        """The marker that ends the producer's transaction in this partition is in the log."""
+        for key, value in self._pending.end(producer_id, commit=commit):
+            self._apply(key, value, at)
+
+    @property
+    def pending_count(self) -> int:
+        """How many offsets wait for the end of their transaction."""
+        return len(self._pending)
+
+    def _apply(self, key: bytes, value: bytes | None, at: Moment) -> None:
         about = records.read_key(key)
         if about is None:
             return
@@ -201,12 +222,24 @@ class GroupCoordinator:
     # ---- offsets
 
     def commit_offsets(
-        self, request: OffsetCommitRequest, ticket: Ticket, context: ClientContext, at: Moment
+        self,
+        request: OffsetCommitRequest,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        producer: tuple[int, int] | None = None,
     ) -> Result:
-        """OffsetCommit; the topics are known to exist and carry name and id."""
+        """OffsetCommit; the topics are known to exist and carry name and id.
+
+        With a producer's id and epoch it is TxnOffsetCommit: the offsets count once the transaction commits (T11).
+        """
         result = Result()
+        result.producer = producer
         try:
-            self._check_commit(request, context, at)
+            if producer is None:
+                self._check_commit(request, context, at)
+            else:
+                self._check_transactional_commit(request, at)
         except KafkaError as refused:
             result.reply(ticket, offsets.commit_error(request, refused.code))
             return result
@@ -234,14 +267,45 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalance.renew_session(group, member, at)
 
-    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-        """OffsetFetch of one group; `topics` None asks for all. A group that is not there has no offsets: no error."""
+    def _check_transactional_commit(self, request: OffsetCommitRequest, at: Moment) -> None:
+        """Whether the group takes this commit of a transaction; clients before KIP-447 tell of no member."""
+        generation = request.generation_id_or_member_epoch
+        group = self.groups.get(request.group_id)
+        if group is None:
+            if generation < 0:
+                return
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation < 0 and (group.state is GroupState.EMPTY or not (request.member_id or request.group_instance_id)):
+            return
+        member = group.validate(request.member_id, request.group_instance_id)
+        if generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        self._rebalance.renew_session(group, member, at)
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
+    ) -> OffsetFetchResponseGroup:
+        """OffsetFetch of one group; `topics` None asks for all. A group that is not there has no offsets: no error.
+
+        `require_stable` answers UNSTABLE_OFFSET_COMMIT where a transaction is about to change the offset (KIP-447).
+        """
         group_id = request.group_id
         if request.topics is None:
             found = offsets.fetch_all(self.offsets, group_id)
         else:
             found = offsets.fetch(self.offsets, group_id, request.topics)
+        if require_stable and self._pending:
+            self._mark_unstable(group_id, found)
         return OffsetFetchResponseGroup(group_id=group_id, topics=found)
+
+    def _mark_unstable(self, group_id: str, found: list[OffsetFetchResponseTopics]) -> None:
+        for topic in found:
+            for place, partition in enumerate(topic.partitions):
+                index = partition.partition_index
+                if self._pending.has(records.offset_key(group_id, topic.name, index)):
+                    topic.partitions[place] = offsets.unstable(index)
 
     def delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket) -> Result:
         """OffsetDelete: of topics that the group's members do not read."""

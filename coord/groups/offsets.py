@@ -215,3 +215,11 @@ def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchRe
         committed_leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
     )
+
+
+def unstable(partition: int) -> OffsetFetchResponsePartitions:
+    """An offset that an open transaction is about to change."""
+    error = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    return OffsetFetchResponsePartitions(
+        partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=error
+    )

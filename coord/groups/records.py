@@ -41,10 +41,14 @@ def offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> Coordinator
     return CoordinatorRecord(_prefixed(OFFSET_COMMIT, key, _KEY_VERSION), _prefixed(version, value, version))
 
 
+def offset_key(group: str, topic: str, partition: int) -> bytes:
+    """The key of one committed offset."""
+    return _prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
+
+
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
     """The record that removes one committed offset."""
-    key = OffsetCommitKey(group=group, topic=topic, partition=partition)
-    return CoordinatorRecord(_prefixed(OFFSET_COMMIT, key, _KEY_VERSION), None)
+    return CoordinatorRecord(offset_key(group, topic, partition), None)
 
 
 def group_metadata(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
