@@ -64,6 +64,7 @@ class Partition:
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._is_waking = False
         log.high_watermark = log.log_end_offset
+        log.on_damage = self.fail
 
     def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
         """Append a client's or a coordinator's batches; KafkaError says what is wrong with them.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from coord.cluster.image import ClusterDelta, ClusterImage
     from coord.cluster.partition_image import TopicImage
     from storage.log_dir import LogDir
+    from storage.recovery import TornTail
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -169,6 +170,8 @@ class Partitions:
                 raise
             self._note_offline(topic.name, index, str(error))
             return None
+        if log.torn is not None:
+            _tell_of_torn_tail(topic.name, index, log.torn)
         partition = Partition(broker, topic.name, index, topic.topic_id, log)
         self._limit(partition)
         return partition
@@ -259,3 +262,13 @@ class Partitions:
             doomed = log.delete_segments_below(log.log_start_offset)
             if doomed:
                 broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
+
+
+def _tell_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:
+    kept = ""
+    if torn.kept_in:
+        kept = f"; there were whole record batches among them, so they are kept in {', '.join(torn.kept_in)}"
+    logger.warning(
+        "Recovery of %s-%d has cut %d bytes that were not synced, from offset %d on%s",
+        *(topic, index, torn.size, torn.offset, kept),
+    )

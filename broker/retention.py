@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from storage import retention
+from storage.damage import DamagedLog
 from wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Retention:
                     *(expired.segments, partition.topic, partition.index, expired.last_base_offset, expired.reason),
                 )
             self._warn_of_future(partition)
+        except DamagedLog as error:
+            partition.fail(str(error))
         except (OSError, KafkaError) as error:
             logger.error("Cannot apply retention to %s-%d: %s", partition.topic, partition.index, error)
 

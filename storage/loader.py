@@ -116,7 +116,8 @@ def _find_segments(log: Log, names: dict[str, int], plan: LoadPlan, now: float) 
     Segments wholly below the log's start are removed: their deletion was interrupted, and may have left holes.
     """
     bases = sorted(offset for name in names if (offset := layout.offset_of(name)) is not None and _is_log(name))
-    first = bases[max(0, bisect_right(bases, plan.log_start_offset) - 1)] if bases else 0
+    below = bisect_right(bases, plan.log_start_offset)
+    first = bases[below - 1] if below else 0
     unindexed = []
     for name in sorted(names):
         offset = layout.offset_of(name)

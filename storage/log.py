@@ -14,13 +14,14 @@ thread. Sources: Kafka's `UnifiedLog` and `LocalLog`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from storage import layout, loader, producer_replay, timestamps
 from storage.append import AppendInfo, assign_offsets
 from storage.batch_check import Origin, check_batches
 from storage.batch_header import BatchHeader
+from storage.damage import DamagedLog
 from storage.files import File, Files
 from storage.flush_job import FlushJob
 from storage.leader_epochs import LeaderEpochCache
@@ -60,6 +61,7 @@ class Log:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "on_damage",
         "partition",
         "producers",
         "recovery_point",
@@ -87,6 +89,8 @@ class Log:
         self.log_end_offset = 0
         self.recovery_point = 0
         self.synced_offset = 0
+        self.on_damage: Callable[[str], None] | None = None
+        """Told once something turns out to be damaged that was read: the log should not be used any more (L2)."""
         self.torn: TornTail | None = None
         """What recovery has cut off, for whoever opens the log to tell."""
         self._high_watermark = 0
@@ -302,24 +306,43 @@ class Log:
             return LogRead(None, offset, limit_offset)
         try:
             return self._reader.read(offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
+        except DamagedLog as damage:
+            self._report(damage)
+            raise
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot read {self.directory}: {error}") from error
+
+    def _report(self, damage: DamagedLog) -> None:
+        if self.on_damage is not None:
+            self.on_damage(str(damage))
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that touch [start, end), by last offset: what a read_committed fetch is told."""
         found: list[AbortedTransaction] = []
-        for segment in self.segments.from_offset(start_offset):
-            if segment.has_txn_index and segment.txn_index.collect(start_offset, end_offset, found):
-                break
+        try:
+            for segment in self.segments.from_offset(start_offset):
+                if segment.has_txn_index and segment.txn_index.collect(start_offset, end_offset, found):
+                    break
+        except DamagedLog as damage:
+            self._report(damage)
+            raise
         return found
 
     def offset_for_timestamp(self, timestamp: int) -> timestamps.OffsetAndTimestamp | None:
         """The first record whose timestamp in ms is at or past `timestamp`; None when there is none."""
-        return timestamps.offset_for_timestamp(self, timestamp)
+        try:
+            return timestamps.offset_for_timestamp(self, timestamp)
+        except DamagedLog as damage:
+            self._report(damage)
+            raise
 
     def max_timestamp_offset(self) -> timestamps.OffsetAndTimestamp | None:
         """The first record with the log's greatest timestamp (ListOffsets -3); None in an empty log."""
-        return timestamps.max_timestamp_offset(self)
+        try:
+            return timestamps.max_timestamp_offset(self)
+        except DamagedLog as damage:
+            self._report(damage)
+            raise
 
     def earliest(self) -> timestamps.OffsetAndTimestamp:
         """The log's start and its leader epoch (ListOffsets -2)."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from storage import layout
 from storage.batch_header import BatchHeader
+from storage.damage import DamagedLog
 from storage.files import File, Files
 from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.time_index import NO_TIMESTAMP, TimeIndex
@@ -319,7 +320,10 @@ class Segment:
     # --- reading
 
     def scan(self, position: int, count: int = 0) -> Iterator[BatchHeader]:
-        """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all)."""
+        """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all).
+
+        DamagedLog where bytes are no batch.
+        """
         size = self.size
         buffer = b""
         start = position
@@ -329,14 +333,19 @@ class Segment:
                 start, at = position, 0
                 buffer = self._read(min(HEADER_SIZE if count == 1 else _SCAN_CHUNK, size - position), position)
             header = BatchHeader(buffer, at, position)
-            if header.size < HEADER_SIZE or position + header.size > size:
-                return
+            if header.magic != MAGIC or header.size < HEADER_SIZE or position + header.size > size:
+                break
             yield header
             position += header.size
             if count:
                 count -= 1
                 if count == 0:
                     return
+        if position != size:
+            raise self._damaged(position)
+
+    def _damaged(self, position: int) -> DamagedLog:
+        return DamagedLog(f"{self.path(layout.LOG_SUFFIX)} is damaged at byte {position}: no record batch begins there")
 
     def indexed_position(self, offset: int) -> int:
         """Where to start looking for `offset`: the start of a batch at or before it. An index that lies is not used."""
@@ -354,7 +363,10 @@ class Segment:
         return header.magic == MAGIC and self.base_offset <= header.base_offset <= header.last_offset <= last_offset
 
     def locate(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the first batch that ends at or past `offset`; None if there is none."""
+        """(position, size) of the first batch that ends at or past `offset`; None if there is none.
+
+        DamagedLog when bytes on the way to it are no batch: what lies behind them must not be passed over (L2).
+        """
         position = self.indexed_position(offset)
         size = self.size
         unpack = HEADER.unpack_from
@@ -365,12 +377,15 @@ class Segment:
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
                 buffer = self._read(min(_SCAN_CHUNK, size - position), position)
-            base_offset, length, _, _, _, _, last_offset_delta, *_ = unpack(buffer, at)
-            if length <= 0:
-                return None
+            base_offset, length, _, magic, _, _, last_offset_delta, *_ = unpack(buffer, at)
+            length += LOG_OVERHEAD
+            if magic != MAGIC or length < HEADER_SIZE or position + length > size:
+                break
             if base_offset + last_offset_delta >= offset:
-                return position, length + LOG_OVERHEAD
-            position += length + LOG_OVERHEAD
+                return position, length
+            position += length
+        if position != size:
+            raise self._damaged(position)
         return None
 
     def _read(self, length: int, position: int) -> bytes:

@@ -68,7 +68,8 @@ def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segme
 def finish(files: Files, segment: Segment, *, sync: bool = True) -> None:
     """Step 4: the `.swap` files get their final names; durable on return, unless `sync` is off.
 
-    Without the sync nobody waits for the disk, and a crash at worst leaves the step to be done again.
+    Without the sync nobody waits for the disk, and a crash at worst leaves the step to be done again. It must be
+    durable before the next `.cleaned` file is made, beside which a `.swap` of a later offset would look unpublished.
     """
     _rename_all(files, segment, "", _KINDS, sync=sync)
 

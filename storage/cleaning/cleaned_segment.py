@@ -49,6 +49,7 @@ class CleanedSegment:
         self._on_write = on_write
         self._files = files
         self._index_interval_bytes = index_interval_bytes
+        files.sync_dir(directory)  # the last renames of the replacement before this one: see `swap.finish`
         self.segment = Segment.create(files, directory, base_offset, 0.0, layout.CLEANED_SUFFIX)
         self.end_offset = base_offset
         self._buffer = bytearray()

@@ -167,6 +167,53 @@ def test_log_that_cannot_be_loaded_is_offline_until_it_can(tmp_path: Path) -> No
     assert (data / ".kafka_cleanshutdown").exists()
 
 
+def test_log_that_has_lost_synced_records_is_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = tmp_path / "data"
+    first = MemoryBroker(data)
+    first.create_topic("t", 2)
+    append(first, "t", b"lost")
+    first.close()
+    path = data / "t-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    with caplog.at_level(logging.ERROR):
+        broker = MemoryBroker(data)
+    assert [produce_code(broker.client(), partition) for partition in (0, 1)] == [E.KAFKA_STORAGE_ERROR, 0]
+    broker.close()
+    (record,) = caplog.records
+    assert "t-0 is offline" in record.getMessage()
+    assert f"{path} is damaged at byte 0" in record.getMessage()
+
+
+def test_damage_that_a_fetch_meets_takes_the_partition_offline(memory: MemoryBroker, tmp_path: Path) -> None:
+    memory.create_topic("t", 2)
+    for _ in range(2):
+        append(memory, "t", b"a")
+    path = tmp_path / "data" / "t-0" / f"{0:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[16] = 0
+    path.write_bytes(content)
+    client = memory.client()
+    for _ in range(2):
+        answer = client.ask(fetch(at(1)), 12, FetchResponse).responses[0].partitions[0]
+        assert answer.error_code == E.KAFKA_STORAGE_ERROR
+    assert "damaged at byte 0" in memory.broker.partitions.offline["t", 0]
+    assert [produce_code(client, partition) for partition in (0, 1)] == [E.KAFKA_STORAGE_ERROR, 0]
+
+
+def test_recovery_tells_what_it_has_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = tmp_path / "data"
+    killed = MemoryBroker(data)
+    killed.create_topic("t")
+    append(killed, "t", b"torn")
+    killed.broker.log_dirs.release()
+    path = data / "t-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    size = path.stat().st_size
+    with caplog.at_level(logging.WARNING):
+        MemoryBroker(data).close()
+    assert f"Recovery of t-0 has cut {size} bytes that were not synced, from offset 0 on" in caplog.text
+
+
 def test_topic_with_an_offline_partition_can_be_deleted(memory: MemoryBroker, client: Client, tmp_path: Path) -> None:
     answer = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
     assert answer.responses[0].error_code == 0
