@@ -1,4 +1,4 @@
-"""What a broker does on its own from time to time: checkpoints, retention, removal of deleted files, idle connections.
+"""What a broker does on its own from time to time: retention, compaction, checkpoints, deleted files, idle connections.
 
 Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal and syncs
 run in a thread, so that the loop does not wait for the disk.
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from broker.cleaner import LogCleaner
 from broker.config_keys.log import (
+    LOG_CLEANER_ENABLE,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -23,11 +25,13 @@ from broker.retention import INITIAL_DELAY_S, Retention
 if TYPE_CHECKING:
     from broker.context import Broker
     from broker.transport import Reactor
+    from storage.log import Log
 
 logger = logging.getLogger("kafka.server.KafkaScheduler")
 
 IDLE_CHECK_S = 1.0
 DELETION_CHECK_S = 1.0
+DISK_CHECK_S = 1.0
 
 
 async def run(broker: Broker, reactor: Reactor) -> None:
@@ -36,10 +40,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
 
     async def recovery_points() -> None:
         for log in broker.log_dirs.logs_with_rolled_segments():
-            job = log.start_flush(log.segments.active.base_offset)
-            if job is not None:
-                await trio.to_thread.run_sync(job.run)
-                log.finish_flush(job)
+            await _flush_rolled(broker, log)
         broker.log_dirs.write_recovery_points()
 
     async def log_starts() -> None:
@@ -50,7 +51,13 @@ async def run(broker: Broker, reactor: Reactor) -> None:
 
     async def deletions() -> None:
         for path in broker.log_dirs.due_deletions(broker.now()):
-            await trio.to_thread.run_sync(broker.log_dirs.remove, path)
+            try:
+                await trio.to_thread.run_sync(broker.log_dirs.remove, path)
+            except OSError as error:
+                logger.error("Cannot remove %s, which is deleted: %s. The next start will", path, error)
+
+    async def disks() -> None:
+        broker.log_dir_failures.check()
 
     async def idle_connections() -> None:
         reactor.close_idle(broker.now())
@@ -61,8 +68,31 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
         nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
+        if config[LOG_CLEANER_ENABLE]:
+            nursery.start_soon(LogCleaner(broker).run)
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
+        nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)
+
+
+async def _flush_rolled(broker: Broker, log: Log) -> None:
+    """Sync a log's closed segments with their indexes."""
+    log_dir = broker.log_dirs.dir_of(log.topic, log.partition)
+    try:
+        job = log.start_flush(log.segments.active.base_offset)
+    except OSError as error:  # nothing is synced yet, so that it may be tried again
+        if log_dir is not None:
+            broker.log_dir_failures.note(log_dir, "sync of closed segments", error)
+        return
+    if job is None:
+        return
+    try:
+        await trio.to_thread.run_sync(job.run)
+    except OSError as error:
+        if log_dir is not None and broker.log_dirs.logs.get((log.topic, log.partition)) is log:  # not deleted since
+            broker.log_dir_failed(log_dir, "sync of closed segments", error)
+        return
+    log.finish_flush(job)
 
 
 async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None) -> None:

@@ -28,6 +28,7 @@ LOG_CLEANER_BACKOFF_MS = long(
     MEDIUM,
     "Time the cleaner sleeps when nothing needs compaction.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     "log.cleaner.dedupe.buffer.size",
@@ -36,6 +37,7 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     MEDIUM,
     "Memory for the cleaner's map of keys, in all.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_DELETE_RETENTION_MS = long(
     "log.cleaner.delete.retention.ms",
@@ -46,7 +48,7 @@ LOG_CLEANER_DELETE_RETENTION_MS = long(
     dynamic=CLUSTER_WIDE,
     used=True,
 )
-LOG_CLEANER_ENABLE = boolean("log.cleaner.enable", True, MEDIUM, "Whether compacted topics are compacted.")
+LOG_CLEANER_ENABLE = boolean("log.cleaner.enable", True, MEDIUM, "Whether compacted topics are compacted.", used=True)
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     "log.cleaner.io.buffer.load.factor",
     0.9,
@@ -54,6 +56,7 @@ LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     MEDIUM,
     "How full the cleaner's map of keys may get.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_IO_BUFFER_SIZE = integer(
     "log.cleaner.io.buffer.size",
@@ -62,6 +65,7 @@ LOG_CLEANER_IO_BUFFER_SIZE = integer(
     MEDIUM,
     "Memory for the cleaner's I/O buffers, in all.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     "log.cleaner.io.max.bytes.per.second",
@@ -70,6 +74,7 @@ LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     MEDIUM,
     "Most bytes a second the cleaner reads and writes.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     "log.cleaner.max.compaction.lag.ms",
@@ -99,7 +104,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     used=True,
 )
 LOG_CLEANER_THREADS = integer(
-    "log.cleaner.threads", 1, "[0,...]", MEDIUM, "Threads of the cleaner.", dynamic=CLUSTER_WIDE
+    "log.cleaner.threads", 1, "[0,...]", MEDIUM, "Threads of the cleaner.", dynamic=CLUSTER_WIDE, used=True
 )
 LOG_CLEANUP_POLICY = list_of(
     "log.cleanup.policy",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from storage.txn_index import AbortedTransaction
@@ -36,11 +35,15 @@ class CleaningTask(NamedTuple):
 
     def to_json(self) -> str:
         """One line of text."""
+        import json  # hardly a broker needs it at its start
+
         return json.dumps({**self._asdict(), "producers": list(self.producers.items())})
 
     @classmethod
     def from_json(cls, text: str) -> CleaningTask:
         """The task again."""
+        import json
+
         fields = json.loads(text)
         fields["segments"] = [(base_offset, size) for base_offset, size in fields["segments"]]
         fields["producers"] = {producer_id: (offset, epoch) for producer_id, (offset, epoch) in fields["producers"]}

@@ -87,8 +87,17 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
 
 
 def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
-    """A change that is accepted takes effect: limits by the server, topics' defaults by the partitions."""
-    followed = {"max.connections", "max.connections.per.ip"}
+    """A change that is accepted takes effect: by the server, the partitions, and the cleaner at its next pass."""
+    followed = {
+        "max.connections",
+        "max.connections.per.ip",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+    }
     topics = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
     dynamic = {name for name, key in BROKER_KEYS.items() if key.used and key.dynamic != READ_ONLY}
     assert dynamic - topics - FIXED == followed
