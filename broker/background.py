@@ -14,7 +14,6 @@ import trio
 
 from broker.cleaner import LogCleaner
 from broker.config_keys.log import (
-    LOG_CLEANER_ENABLE,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -68,8 +67,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
         nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
-        if config[LOG_CLEANER_ENABLE]:
-            nursery.start_soon(LogCleaner(broker).run)
+        nursery.start_soon(LogCleaner(broker).run)
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)

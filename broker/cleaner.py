@@ -20,6 +20,7 @@ import trio
 from broker.config_keys.log import (
     LOG_CLEANER_BACKOFF_MS,
     LOG_CLEANER_DEDUPE_BUFFER_SIZE,
+    LOG_CLEANER_ENABLE,
     LOG_CLEANER_IO_BUFFER_LOAD_FACTOR,
     LOG_CLEANER_IO_BUFFER_SIZE,
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
@@ -60,7 +61,9 @@ class LogCleaner:
         self._news = trio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled; nothing with `log.cleaner.enable=false`."""
+        if not self._broker.config[LOG_CLEANER_ENABLE]:
+            return
         self._read_checkpoints()
         async with trio.open_nursery() as nursery:
             while True:
