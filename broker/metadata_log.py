@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker.config_keys.controller import (
+    CONTROLLER_QUORUM_VOTERS,
     METADATA_LOG_DIR,
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
     METADATA_LOG_SEGMENT_BYTES,
@@ -29,15 +30,16 @@ from coord.cluster.metadata_serde import (
     replay_batches,
 )
 from coord.cluster.node_records import SUPPORTED_FEATURES
-from coord.cluster.quorum import Election
+from coord.cluster.quorum import Election, Quorum, standalone
 from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
 from storage.checkpoints import replace_file
 from storage.log_config import LogConfig
 from wire.configdef import INT_MAX, ConfigError
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import AbortTransactionRecord
+from wire.messages.raft_records import VotersRecordEndpoint
 from wire.schema import Message
-from wire.types import ONE_UUID
+from wire.types import ONE_UUID, uuid_from_text
 
 if TYPE_CHECKING:
     from broker.context import Broker
@@ -83,6 +85,8 @@ class MetadataLog:
             raise self._nobody_knows_the_partitions()
         election = self._read_election()
         self._check_alone(election.voter_ids)
+        if self.is_new:
+            self.image.quorum = self._new_quorum()
         self._begin_epoch(election.epoch)
 
     def _nobody_knows_the_partitions(self) -> UnknownMetadataError:
@@ -102,6 +106,16 @@ class MetadataLog:
             if str(Path(path).absolute()) == log_dir.path:
                 return log_dir
         raise ConfigError(f"metadata.log.dir={path} is none of the log.dirs: Barnabas needs it to be one of them")
+
+    def _new_quorum(self) -> Quorum:
+        """The quorum that Kafka would find with the same configuration: configured voters, else this node's record."""
+        broker = self._broker
+        endpoint = broker.config.controller_listener
+        if endpoint is None or broker.config[CONTROLLER_QUORUM_VOTERS]:
+            return Quorum()
+        address = VotersRecordEndpoint(name=endpoint.name, host=endpoint.host or "localhost", port=endpoint.port)
+        log_dir = broker.log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) or self._home()
+        return standalone(broker.node_id, uuid_from_text(log_dir.directory_id), address)
 
     def _replay_log(self) -> None:
         offset = self.image.offset + 1
@@ -157,7 +171,8 @@ class MetadataLog:
         image.epoch = max(image.epoch, voted_epoch) + 1
         node_id, now_ms = self._broker.node_id, self._broker.now_ms()
         replace_file(self._log.files, self._state_path, image.quorum.state_file(node_id, image.epoch))
-        self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms))
+        written = image.quorum if self.is_new else None
+        self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms, quorum=written))
         image.offset = self._log.log_end_offset - 1
         if image.is_in_transaction:
             self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], sync=False)

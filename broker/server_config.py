@@ -176,6 +176,15 @@ class ServerConfig:
         items = self[ADVERTISED_LISTENERS] or ()
         return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name not in unopened}
 
+    @property
+    def controller_listener(self) -> Endpoint | None:
+        """Where Apache Kafka would put this node's controller listener, which is not opened here; None if nowhere."""
+        named = {e.name: e for e in parse_endpoints(LISTENERS.name, self[LISTENERS])}
+        items = self[ADVERTISED_LISTENERS] or ()
+        named |= {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items)}
+        names = [name.upper() for name in self[CONTROLLER_LISTENER_NAMES]]
+        return next((named[name] for name in names if name in named), None)
+
     def _drop_unknown(self, layers: list[tuple[str, Mapping[str, str]]]) -> None:
         """Unknown keys: an error on the command line, a warning elsewhere. Known but unused ones: a warning."""
         for origin, layer in layers:

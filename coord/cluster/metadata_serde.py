@@ -28,7 +28,6 @@ from wire.records import (
     BatchView,
     ControlRecordType,
     CorruptRecord,
-    control_batch,
     control_key,
     control_record_type,
     iter_batches,
@@ -119,20 +118,17 @@ def build_metadata_batch(
     return builder.build()
 
 
-def leader_change_batch(*, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0) -> bytes:
+def leader_change_batch(
+    *, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0, quorum: Quorum | None = None
+) -> bytes:
     """What a quorum's leader writes first in its epoch; here the quorum is this node alone.
 
-    Kafka reads it as version 0 whatever the kraft.version, so that is what it must be.
+    At the beginning of a log `quorum` follows it. Kafka reads a LeaderChange as version 0 whatever the kraft.version.
     """
     voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
     change = LeaderChangeMessage(leader_id=leader_id, voters=voters, granting_voters=voters)
-    return control_batch(
-        ControlRecordType.LEADER_CHANGE,
-        change.encode(0),
-        timestamp_ms=now_ms,
-        base_offset=base_offset,
-        partition_leader_epoch=epoch,
-    )
+    records = [(ControlRecordType.LEADER_CHANGE, change), *(() if quorum is None else quorum.records())]
+    return _control_batch(records, base_offset, epoch, now_ms)
 
 
 def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> None:
@@ -186,7 +182,7 @@ def build_checkpoint(
 ) -> Iterator[bytes]:
     """The batches of a snapshot, header and footer included. Offsets in it count from 0."""
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_timestamp_ms)
-    control = [(ControlRecordType.SNAPSHOT_HEADER, header), *quorum.snapshot_records()]
+    control = [(ControlRecordType.SNAPSHOT_HEADER, header), *quorum.records()]
     yield _control_batch(control, 0, epoch, now_ms)
     offset = len(control)
     held: list[Message] = []

@@ -12,9 +12,16 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from wire.messages.raft_records import KRaftVersionRecord, VotersRecord
+from wire.messages.raft_records import (
+    KRaftVersionRecord,
+    VotersRecord,
+    VotersRecordEndpoint,
+    VotersRecordKRaftVersionFeature,
+    VotersRecordVoter,
+)
 from wire.records import ControlRecordType
 from wire.schema import Message
+from wire.types import Uuid
 
 DYNAMIC_VOTERS: Final = 1
 """The first kraft.version whose voters are records."""
@@ -46,8 +53,8 @@ class Quorum(NamedTuple):
         """The nodes that vote, where the log knows them."""
         return frozenset() if self.voters is None else frozenset(voter.voter_id for voter in self.voters.voters)
 
-    def snapshot_records(self) -> Iterator[tuple[int, Message]]:
-        """What a snapshot says of the quorum, behind its header: (control record type, record)."""
+    def records(self) -> Iterator[tuple[int, Message]]:
+        """What a snapshot or the beginning of a log says of the quorum: (control record type, record)."""
         if self.kraft_version >= DYNAMIC_VOTERS:
             yield ControlRecordType.KRAFT_VERSION, KRaftVersionRecord(k_raft_version=self.kraft_version)
             if self.voters is not None:
@@ -62,6 +69,15 @@ class Quorum(NamedTuple):
             state = {"clusterId": "", **state, "appliedOffset": 0}
             state |= {"currentVoters": [{"voterId": leader_id}], "data_version": 0}
         return json.dumps(state, separators=(",", ":")).encode()
+
+
+def standalone(node_id: int, directory_id: Uuid, endpoint: VotersRecordEndpoint) -> Quorum:
+    """The quorum of one node whose voters are records, as `kafka-storage format --standalone` begins it."""
+    feature = VotersRecordKRaftVersionFeature(min_supported_version=0, max_supported_version=DYNAMIC_VOTERS)
+    voter = VotersRecordVoter(
+        voter_id=node_id, voter_directory_id=directory_id, endpoints=[endpoint], k_raft_version_feature=feature
+    )
+    return Quorum(DYNAMIC_VOTERS, VotersRecord(voters=[voter]))
 
 
 class Election(NamedTuple):

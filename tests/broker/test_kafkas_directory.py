@@ -28,6 +28,7 @@ from wire.messages.metadata_records import (
     TopicRecord,
 )
 from wire.schema import Message
+from wire.types import uuid_from_text
 
 ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
 METADATA = "__cluster_metadata-0"
@@ -125,6 +126,26 @@ def test_a_new_directory_has_the_state_file_of_configured_voters(tmp_path: Path)
         '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
         '"currentVoters":[{"voterId":1}],"data_version":0}'
     )
+
+
+@pytest.mark.parametrize(("voters", "kraft_version"), [({}, 1), ({"controller.quorum.voters": "1@here:9093"}, 0)])
+def test_a_new_quorum_is_the_one_that_kafkas_configuration_asks_for(
+    tmp_path: Path, voters: dict[str, str], kraft_version: int
+) -> None:
+    """KIP-853: without configured voters the node is written down as the voter, as `format --standalone` does it."""
+    listeners = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://here:9093"}
+    memory = MemoryBroker(tmp_path, listeners | voters)
+    directory_id = uuid_from_text(memory.broker.log_dirs.dirs[0].directory_id)
+    memory.close()
+    assert state(tmp_path)["data_version"] == kraft_version
+    again = MemoryBroker(tmp_path)
+    quorum = again.broker.image.quorum
+    assert quorum.kraft_version == kraft_version
+    if quorum.voters is not None:
+        (voter,) = quorum.voters.voters
+        assert (voter.voter_id, voter.voter_directory_id) == (1, directory_id)
+        assert [(point.name, point.host, point.port) for point in voter.endpoints] == [("CONTROLLER", "here", 9093)]
+    again.close()
 
 
 def test_snapshots_keep_the_voters_and_all_that_is_not_used_here(directory: Path) -> None:
