@@ -26,7 +26,6 @@ from coord.cluster.image import BROKER, TOPIC, ClusterDelta, ClusterImage
 from coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
-    bootstrap_records,
     farewell_records,
     leader_records,
     registration_records,
@@ -87,7 +86,7 @@ class Controller:
         self._log.open()
         broker = self._broker
         if self._log.is_new:
-            self._log.write(bootstrap_records(), sync=False)
+            self._log.write(self._log.bootstrap_records(), sync=False)
         else:
             crashed = not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs)
             self._log.write(leader_records(self.image, broker.node_id, after_crash=crashed), sync=False)

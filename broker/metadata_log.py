@@ -29,7 +29,7 @@ from coord.cluster.metadata_serde import (
     parse_checkpoint_name,
     replay_batches,
 )
-from coord.cluster.node_records import SUPPORTED_FEATURES
+from coord.cluster.node_records import SUPPORTED_FEATURES, bootstrap_records
 from coord.cluster.quorum import Election, Quorum, standalone
 from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
 from storage.checkpoints import replace_file
@@ -58,6 +58,7 @@ class MetadataLog:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.image = ClusterImage()
+        self._bootstrap: ClusterImage | None = None
         self._is_dead = False
 
     def open(self) -> None:
@@ -86,7 +87,7 @@ class MetadataLog:
         election = self._read_election()
         self._check_alone(election.voter_ids)
         if self.is_new:
-            self.image.quorum = self._new_quorum()
+            self.image.quorum = self._new_quorum() if self._bootstrap is None else self._bootstrap.quorum
         self._begin_epoch(election.epoch)
 
     def _nobody_knows_the_partitions(self) -> UnknownMetadataError:
@@ -160,6 +161,17 @@ class MetadataLog:
     def is_new(self) -> bool:
         """Whether nothing was ever written to this log."""
         return not self.image.features
+
+    def bootstrap_records(self) -> list[Message]:
+        """What a new log begins with: the records that `kafka-storage format` has left in a snapshot of nothing.
+
+        Kafka does not read them from there a second time, so they have to be in the log.
+        """
+        if self._bootstrap is None:
+            return bootstrap_records()
+        from coord.cluster.image_records import image_records
+
+        return list(image_records(self._bootstrap))
 
     @property
     def end_offset(self) -> int:
@@ -244,7 +256,11 @@ class MetadataLog:
             from coord.cluster.metadata_serde import load_checkpoint
 
             (end_offset, epoch), name = max(found)
-            self.image = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
+            loaded = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
+            if end_offset:
+                self.image = loaded
+            else:
+                self._bootstrap = loaded
 
     def _snapshot_if_due(self) -> None:
         if self._log.size_bytes > self._broker.config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:

@@ -7,14 +7,20 @@ does the same with Kafka at hand. L1, G2, T5, T6.
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from coord.cluster.image import UnknownMetadataError
-from coord.cluster.metadata_serde import build_metadata_batch, load_checkpoint, parse_checkpoint_name
+from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from coord.cluster.metadata_serde import (
+    build_metadata_batch,
+    load_checkpoint,
+    parse_checkpoint_name,
+    replay_batches,
+)
 from coord.cluster.partition_image import NO_LEADER
 from storage.log_dirs import DataDirMismatch
 from tests.broker.memory_broker import MemoryBroker
@@ -146,6 +152,22 @@ def test_a_new_quorum_is_the_one_that_kafkas_configuration_asks_for(
         assert (voter.voter_id, voter.voter_directory_id) == (1, directory_id)
         assert [(point.name, point.host, point.port) for point in voter.endpoints] == [("CONTROLLER", "here", 9093)]
     again.close()
+
+
+def test_what_a_format_left_becomes_the_first_records_of_the_log(directory: Path) -> None:
+    """Kafka does not look for it in the snapshot of nothing again."""
+    formatted = directory.parent / "formatted"
+    snapshot = next((directory / METADATA).glob(f"{0:020d}-*.checkpoint"))
+    (formatted / METADATA).mkdir(parents=True)
+    shutil.copy(snapshot, formatted / METADATA)
+    shutil.copy(directory / "meta.properties", formatted)
+    memory = MemoryBroker(formatted)
+    image = memory.broker.image
+    memory.close()
+    assert (image.features["transaction.version"], image.quorum.kraft_version) == (2, 1)
+    from_log = ClusterImage()
+    replay_batches(metadata_log(formatted).read_bytes(), from_log, ClusterDelta())
+    assert (from_log.features, from_log.quorum) == (image.features, image.quorum)
 
 
 def test_snapshots_keep_the_voters_and_all_that_is_not_used_here(directory: Path) -> None:
