@@ -71,6 +71,7 @@ class LogCleaner:
                     await self._news.wait()
                 self._news = trio.Event()
                 self._forget_gone()
+                await self._sync_closed()
                 while self._cleaners < self._broker.config[LOG_CLEANER_THREADS] and (chosen := self._choose()):
                     self._cleaners += 1
                     nursery.start_soon(self._work, *chosen)
@@ -79,6 +80,20 @@ class LogCleaner:
         return max(self._broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, _MIN_BACKOFF_S)
 
     # --- what to clean
+
+    async def _sync_closed(self) -> None:
+        """Only what is synced can be cleaned: sync the closed segments of compacted logs."""
+        for partition in list(self._broker.partitions):
+            log = partition.log
+            if "compact" not in log.config.cleanup_policy or log.synced_offset >= log.segments.active.base_offset:
+                continue
+            try:
+                job = log.start_flush(log.segments.active.base_offset)
+                if job is not None:
+                    await trio.to_thread.run_sync(job.run)
+                    log.finish_flush(job)
+            except OSError as error:
+                self._disk_failed(partition, error)
 
     def _choose(self) -> tuple[Partition, Cleanable] | None:
         """The log with the greatest part of dirty bytes among those that are due; from now on it is being cleaned."""

@@ -66,6 +66,7 @@ def recover(log: Log, snapshots: list[int], plan: LoadPlan) -> None:
             break
         behind = suspects[at + 1 :]
         limit = behind[0].base_offset if behind else segment.base_offset + MAX_RELATIVE_OFFSET + 1
+        segment.reset_indexes()
         is_compacted = bool(behind) and "compact" in log.config.cleanup_policy
         position, end = _recover_segment(log, segment, state, limit, None if is_compacted else plan.recovery_point)
         if position < segment.size:
@@ -78,7 +79,10 @@ def recover(log: Log, snapshots: list[int], plan: LoadPlan) -> None:
 
 
 def index_anew(log: Log, unindexed: list[Segment], snapshots: list[int], plan: LoadPlan) -> None:
-    """Make the indexes of segments that lack some and that `recover` will not come by. DamagedLog for a bad batch."""
+    """Make the indexes of segments that lack some and that `recover` will not come by. DamagedLog for a bad batch.
+
+    No later start will come by there either, so they are on the disk before they have their names.
+    """
     for segment in unindexed:
         limit = log.segments.next_base(log.segments.floor_index(segment.base_offset))
         if limit is None or limit > plan.recovery_point:
@@ -87,9 +91,11 @@ def index_anew(log: Log, unindexed: list[Segment], snapshots: list[int], plan: L
             limit = limit or segment.base_offset + MAX_RELATIVE_OFFSET + 1
         state = ProducerState(log.files)
         producer_replay.replay(log, state, snapshots, segment.base_offset)
+        segment.reset_indexes(aside=True)
         position, end = _recover_segment(log, segment, state, limit, None)
         if position < segment.size:
             raise DamagedLog(f"{segment.path(layout.LOG_SUFFIX)} is damaged at byte {position}, offset {end}")
+        segment.name_indexes()
 
 
 def _check_synced(segment: Segment, offset: int, plan: LoadPlan, what: str) -> None:
@@ -103,7 +109,7 @@ def _check_synced(segment: Segment, offset: int, plan: LoadPlan, what: str) -> N
 def _recover_segment(
     log: Log, segment: Segment, state: ProducerState, limit: int, dense_from: int | None
 ) -> tuple[int, int]:
-    """Read a segment and index it anew up to the first bad batch: (the bad one's position, the offset before it).
+    """Read a segment and index it up to the first bad batch: (the bad one's position, the offset before it).
 
     Offsets lie below `limit`. From `dense_from` on none may be missing: the CRC does not cover a batch's base offset.
     """

@@ -230,10 +230,11 @@ class Segment:
         self.txn_index.append(entry)
         self.has_txn_index = True
 
-    def reset_indexes(self) -> None:
-        """Forget the indexes: recovery builds them anew with `index_recovered`."""
-        self._offset_index = OffsetIndex(self._files, self.path(layout.INDEX_SUFFIX), self.base_offset)
-        self._time_index = TimeIndex(self._files, self.path(layout.TIME_INDEX_SUFFIX), self.base_offset)
+    def reset_indexes(self, *, aside: bool = False) -> None:
+        """Forget the indexes: recovery builds them anew with `index_recovered`; in temporary files, to be named."""
+        suffix = layout.TEMPORARY_SUFFIX if aside else ""
+        self._offset_index = OffsetIndex(self._files, self.path(layout.INDEX_SUFFIX) + suffix, self.base_offset)
+        self._time_index = TimeIndex(self._files, self.path(layout.TIME_INDEX_SUFFIX) + suffix, self.base_offset)
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
@@ -250,6 +251,17 @@ class Segment:
         self._txn_index = index
         self.has_txn_index = bool(aborted)
         self.seal()
+
+    def name_indexes(self) -> None:
+        """Put indexes that were built aside in their places; durable on return."""
+        for index in (self.offset_index, self.time_index):
+            final = index.path.removesuffix(layout.TEMPORARY_SUFFIX)
+            self._files.sync(self._files.open(index.path))
+            self._files.rename(index.path, final)
+            index.path = final
+        if self.has_txn_index:
+            self._files.sync(self._files.open(self.path(layout.TXN_INDEX_SUFFIX)))
+        self._files.sync_dir(self.stem.rpartition("/")[0])
 
     def cut_file(self, size: int) -> None:
         """Cut off, for good, what recovery has found to be bad behind `size` good bytes; no index knows of it."""

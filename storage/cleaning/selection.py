@@ -1,8 +1,9 @@
 """Which part of a compacted log may be cleaned, and whether it is worth it. Rule L7, KIP-58, KIP-354.
 
 Clean is what lies below the first dirty offset (kept in `cleaner-offset-checkpoint`); dirty what follows, up to the
-first segment that may not be cleaned: the active one, one that reaches past the last stable offset, or one with
-records younger than `min.compaction.lag.ms`. A log is cleaned when more than `min.cleanable.dirty.ratio` of its bytes
+first segment that may not be cleaned: the active one, one that reaches past the last stable offset or past what is
+synced (a record that a crash may take must not supersede one that it spares), or one with records younger than
+`min.compaction.lag.ms`. A log is cleaned when more than `min.cleanable.dirty.ratio` of its bytes
 is dirty, or when a dirty record is older than `max.compaction.lag.ms`.
 Source: Kafka's `LogCleanerManager` and `LogToClean`.
 """
@@ -78,7 +79,7 @@ def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
 
 def _first_uncleanable(log: Log, closed: list[Segment], dirty_from: int, now_ms: int) -> int:
     """The base offset of the first segment that may not be cleaned."""
-    stable = log.last_stable_offset
+    stable = min(log.last_stable_offset, log.synced_offset)
     lag_ms = log.config.min_compaction_lag_ms
     for at in range(dirty_from, len(closed)):
         segment = closed[at]
@@ -128,9 +129,14 @@ def cleaning_task(log: Log, part: Cleanable, limits: CleanerLimits, now_ms: int)
 
 
 def _live_producers(log: Log, end_offset: int) -> dict[int, tuple[int, int]]:
-    """The producers whose memory lies in the part to be cleaned: what they wrote last must not go (L9)."""
-    return {
-        entry.producer_id: (entry.last_offset if entry.batches else NO_DATA, entry.producer_epoch)
-        for entry in log.active_producers()
-        if entry.last_offset < end_offset
-    }
+    """The producers whose memory lies in the part to be cleaned: what they wrote last must not go (L9).
+
+    Neither must what they wrote last of all that is synced: it will be their memory if a crash takes the rest.
+    """
+    live = {}
+    for entry in log.active_producers():
+        synced = [batch.last_offset for batch in entry.batches if batch.last_offset < log.synced_offset]
+        last_offset = synced[-1] if synced else entry.last_offset if entry.batches else NO_DATA
+        if last_offset < end_offset:
+            live[entry.producer_id] = (last_offset, entry.producer_epoch)
+    return live

@@ -36,6 +36,7 @@ def task_for(
     log: Log, *, checkpoint: int | None = None, now_ms: int = NOW_MS, limits: CleanerLimits = AMPLE
 ) -> CleaningTask:
     """What a cleaner would be told now; through JSON, as it is told."""
+    log.flush()
     task = cleaning_task(log, cleanable(log, checkpoint, now_ms), limits, now_ms)
     assert CleaningTask.from_json(task.to_json()) == task
     return task

@@ -9,7 +9,7 @@ import pytest
 from storage import layout
 from storage.cleaning.cleaner import Cleaner
 from storage.cleaning.key_map import KEY_BYTES
-from storage.cleaning.selection import CleanerLimits, cleanable
+from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from storage.files import UnsyncedFiles
 from storage.log import Log
 from storage.producer_entry import ProducerEntry
@@ -62,6 +62,7 @@ def put(
 def close_segment(log: Log) -> None:
     """What has been appended can be cleaned."""
     log.roll(0.0)
+    log.flush()
 
 
 def producers(log: Log) -> dict[int, tuple[int, int]]:
@@ -135,6 +136,17 @@ def test_nothing_at_or_past_the_last_stable_offset_is_cleaned(log: Log) -> None:
     append_marker(log, commit=True, producer_id=7)
     log.high_watermark = 2
     assert cleanable(log, None, NOW_MS).end_offset == 1
+
+
+def test_nothing_that_is_not_synced_is_cleaned(log: Log) -> None:
+    """L7: a record that a power failure may take must not supersede one that it spares."""
+    put(log, (b"k", b"old"))
+    close_segment(log)
+    put(log, (b"k", b"new"))
+    log.roll(0.0)
+    assert cleanable(log, None, NOW_MS).end_offset == 1
+    log.flush(data_only=True)
+    assert cleanable(log, None, NOW_MS).end_offset == 2
 
 
 def test_records_younger_than_min_compaction_lag_are_left(log: Log) -> None:
@@ -422,6 +434,18 @@ def test_last_batch_of_a_live_producer_stays_as_a_header(log: Log) -> None:
     for path in Path(log.directory).glob("*.snapshot"):
         path.unlink()
     assert producers(kill(log)) == known == {7: (3, 13)}
+
+
+def test_last_synced_batch_of_a_producer_stays_while_its_later_ones_are_not_synced(log: Log) -> None:
+    """L9: it is the producer's memory when a power failure takes the rest."""
+    put(log, (b"k", b"1"), producer=(7, 0, 0))
+    put(log, (b"k", b"2"))
+    close_segment(log)
+    put(log, (b"k", b"3"), producer=(7, 0, 1))
+    part = cleanable(log, None, NOW_MS)
+    assert cleaning_task(log, part, AMPLE, NOW_MS).producers == {7: (0, 0)}
+    log.flush()
+    assert cleaning_task(log, part, AMPLE, NOW_MS).producers == {}
 
 
 def test_last_marker_of_a_producer_without_data_stays(log: Log) -> None:
