@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -311,12 +311,29 @@ class RecordingDisk(Files):
         return len(_node(file).data)
 
     def modified_ms(self, path: str) -> int:
-        return 0 if self._existing(path) else -1
+        self._existing(path)
+        return 0
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._existing(path)
 
     def sync(self, file: File) -> None:
         if self.during_sync is not None:
             self.during_sync()
         self.operations.append(Sync(_node(file).number))
+
+    def sync_file_system(self, file: File) -> bool:
+        for node in self._all(self._tops[""]):
+            self.operations.append(Sync(node.number) if isinstance(node, Node) else SyncDirectory(node.number))
+        return True
+
+    def _all(self, directory: Directory) -> Iterator[Node | Directory]:
+        yield directory
+        for node in directory.names.values():
+            if isinstance(node, Directory):
+                yield from self._all(node)
+            else:
+                yield node
 
     def sync_dir(self, path: str) -> None:
         if self.during_sync is not None:

@@ -66,13 +66,22 @@ class Episode:
 
 def setup_of(random: Random) -> Setup:
     """The circumstances of a history."""
+    index_interval = random.choice((0, 150, 400))
     config = small_config(
         segment_bytes=random.choice((1500, 1500, 4000)),
-        index_interval_bytes=random.choice((0, 150, 400)),
+        index_interval_bytes=index_interval,
         file_delete_delay_ms=500,
+        retention_bytes=random.choice((-1, 2000)),
+    )
+    compacted = small_config(
+        segment_bytes=random.choice((700, 1500)),
+        index_interval_bytes=index_interval,
+        file_delete_delay_ms=500,
+        cleanup_policy=frozenset({"compact"}),
+        delete_retention_ms=random.choice((0, 100)),
     )
     paths = random.choice((("/data",), ("/data",), ("/disk1", "/disk2")))
-    return Setup(paths, random.choice(_POLICIES), config)
+    return Setup(paths, random.choice(_POLICIES), config, compacted)
 
 
 def episodes(seed: int, history: int) -> Iterator[Episode]:
@@ -86,7 +95,7 @@ def episodes(seed: int, history: int) -> Iterator[Episode]:
         episode = Episode(disk, setup, ledger.copy(), ids)
         work = Workload(disk, setup, random, ledger, ids)
         work.start()
-        work.run(random.randint(20, 60))
+        work.run(random.randint(20, 80))
         yield episode
         if number + 1 < EPISODES:
             image, ledger = _power_failure(episode, random)
@@ -172,7 +181,11 @@ def _stop_and_check(host: Host, ledger: Ledger, random: Random) -> None:
     host.log_dirs.close()
     again = Host(host.disk, host.setup, [10**6])
     again.start(ledger.copy())
-    check_host(again, ledger, random, killed=False)
+    try:
+        check_host(again, ledger, random, killed=False)
+    except Exception as error:
+        error.add_note("after the clean stop that followed the recovery")
+        raise
     assert {key: (log.log_start_offset, log.log_end_offset) for key, log in again.log_dirs.logs.items()} == ends
     again.log_dirs.release()
 
@@ -184,7 +197,11 @@ def _crash_again(host: Host, episode: Episode, ledger: Ledger, random: Random) -
     for operation in host.disk.operations[:cut]:
         _take(operation, survivors, ledger)
     kind = Kind(random.randrange(len(Kind)))
-    _recover(survivors.image(kind, random), episode, ledger, random, killed=False)
+    try:
+        _recover(survivors.image(kind, random), episode, ledger, random, killed=False)
+    except Exception as error:
+        error.add_note(f"after a second crash ({kind.name}) at operation {cut} of the recovery")
+        raise
 
 
 def replay(name: StateName) -> None:

@@ -15,7 +15,7 @@ from tests.crash.disk import RecordingDisk
 from tests.crash.ledger import Durable, Identified, Key, Ledger, Promise, Recovered
 
 NODE_ID = 1
-NOW_MS = 10_000
+START_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,16 @@ class Setup:
     paths: tuple[str, ...] = ("/data",)
     policy: str = "always"  # barnabas.log.sync
     config: LogConfig = field(default_factory=LogConfig)
+    compacted: LogConfig = field(default_factory=LogConfig)
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The configuration of a topic: compacted ones have a name with a k."""
+        return self.compacted if is_compacted(topic) else self.config
+
+
+def is_compacted(topic: str) -> bool:
+    """Whether a topic is compacted."""
+    return topic.startswith("k")
 
 
 class Host:
@@ -33,9 +43,14 @@ class Host:
     def __init__(self, disk: RecordingDisk, setup: Setup, ids: list[int]) -> None:
         self.disk = disk
         self.setup = setup
-        self.now = 100.0
+        self.now = 0.0
         self._ids = ids  # the last id given out: it outlives the host, as randomness does
         self.log_dirs = LogDirs(disk, setup.paths, self.new_id)
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return START_MS + int(self.now * 1000)
 
     def new_id(self) -> bytes:
         """An id that nothing else has."""
@@ -67,7 +82,8 @@ class Host:
 
     def open_log(self, key: Key, topic_id: bytes) -> Log:
         """A partition's log, made if need be."""
-        log = self.log_dirs.open_log(*key, self.setup.config, topic_id=topic_id, now_ms=NOW_MS, now=self.now)
+        config = self.setup.config_of(key[0])
+        log = self.log_dirs.open_log(*key, config, topic_id=topic_id, now_ms=self.now_ms, now=self.now)
         log.high_watermark = log.log_end_offset
         return log
 

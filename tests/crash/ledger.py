@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 Key = tuple[str, int]
+Record = tuple[bytes | None, bytes | None]
+"""Key and value."""
 
 
 class Batch(NamedTuple):
@@ -25,6 +27,7 @@ class Batch(NamedTuple):
     transactional: bool = False
     marker: bool | None = None  # a transaction marker: whether it commits
     coordinator_epoch: int = -1
+    records: tuple[Record, ...] = ()
 
     def __repr__(self) -> str:
         of = f" of {self.producer}" if self.producer[0] >= 0 else ""

@@ -16,6 +16,7 @@ class ReplayedProducer:
     epoch: int
     coordinator_epoch: int = -1
     batches: list[tuple[int, int, int, int]] = field(default_factory=list)  # first, last sequence; first, last offset
+    known: list[tuple[int, int, int, int]] = field(default_factory=list)  # all batches of the epoch
     open_since: int = -1
     last_offset: int = -1  # of data or markers
     marker_offset: int = -1
@@ -27,6 +28,10 @@ class Replayed:
 
     producers: dict[int, ReplayedProducer] = field(default_factory=dict)
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    undecided: dict[int, list[Batch]] = field(default_factory=dict)
+    """The data of each transaction that is open."""
+    dead: list[Batch] = field(default_factory=list)
+    """The data of aborted transactions."""
 
 
 def replay(batches: list[Batch]) -> Replayed:
@@ -39,14 +44,20 @@ def replay(batches: list[Batch]) -> Replayed:
         producer = state.producers.setdefault(producer_id, ReplayedProducer(epoch))
         if producer.epoch != epoch:
             producer.epoch = epoch
-            producer.batches = []
+            producer.batches, producer.known = [], []
         producer.last_offset = batch.last
         if batch.marker is None:
             last = (sequence + batch.last - batch.first) % _SEQUENCES
-            producer.batches = [*producer.batches, (sequence, last, batch.first, batch.last)][-5:]
+            producer.known.append((sequence, last, batch.first, batch.last))
+            producer.batches = producer.known[-5:]
             if batch.transactional and producer.open_since < 0:
                 producer.open_since = batch.first
+            if batch.transactional:
+                state.undecided.setdefault(producer_id, []).append(batch)
         else:
+            data = state.undecided.pop(producer_id, [])
+            if not batch.marker:
+                state.dead += data
             if producer.open_since >= 0 and not batch.marker:
                 state.aborted.append((producer_id, producer.open_since, batch.first))
             producer.open_since = -1

@@ -9,20 +9,13 @@ from __future__ import annotations
 from random import Random
 
 from storage.log import Log
+from storage.producer_entry import ProducerEntry
+from tests.crash.broken import require
 from tests.crash.disk import RecordingDisk
-from tests.crash.host import Host
+from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger
-from tests.crash.replay import Replayed, replay
-
-
-class Broken(AssertionError):  # noqa: N818 - says what is the matter
-    """A promise that was not kept."""
-
-
-def require(condition: bool, what: str) -> None:
-    """Raise `Broken` unless the condition holds."""
-    if not condition:
-        raise Broken(what)
+from tests.crash.replay import Replayed, ReplayedProducer, replay
+from tests.crash.verify_compacted import check_compacted
 
 
 def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> None:
@@ -54,12 +47,17 @@ def check_log(log: Log, promised: PartitionLedger, disk: RecordingDisk, random: 
     seen = [batch for batch in batches if batch.last >= start]
     known_end = seen[-1].last + 1 if seen else start
     require(end == known_end, f"the log ends at {end}, inside a batch or beyond what was written ({known_end})")
-    _check_content(log, seen, disk, random)
     expected = replay(batches)
+    if is_compacted(log.topic):
+        stamps = check_compacted(log, seen, expected, disk, random)
+    else:
+        _check_content(log, seen, disk, random)
+        _check_transactions(log, expected)
+        stamps = [(batch.first + n, timestamp) for batch in seen for n, timestamp in enumerate(batch.timestamps)]
+    _check_stable_offset(log, expected)
     _check_epochs(log, seen)
     _check_producers(log, expected)
-    _check_transactions(log, expected)
-    _check_timestamps(log, seen, random)
+    _check_timestamps(log, stamps, random)
 
 
 def _check_content(log: Log, seen: list[Batch], disk: RecordingDisk, random: Random) -> None:
@@ -104,17 +102,7 @@ def _check_producers(log: Log, expected: Replayed) -> None:
     for producer_id, entry in found.items():
         require(producer_id in expected.producers, f"producer {producer_id} never wrote")
         wanted = expected.producers[producer_id]
-        was = (entry.producer_epoch, entry.coordinator_epoch)
-        require(
-            was == (wanted.epoch, wanted.coordinator_epoch) or wanted.marker_offset < log.log_start_offset,
-            f"producer {producer_id} has epochs {was}, not {(wanted.epoch, wanted.coordinator_epoch)}",
-        )
-        batches = [tuple(batch[:4]) for batch in entry.batches]
-        lengths_fit = bool(batches) or not [batch for batch in wanted.batches if batch[3] >= log.log_start_offset]
-        require(
-            lengths_fit and batches == wanted.batches[len(wanted.batches) - len(batches) :],
-            f"producer {producer_id} is remembered with {batches} instead of {wanted.batches}",
-        )
+        _check_memory(log, entry, wanted)
         first = wanted.open_since
         is_open = entry.current_txn_first_offset >= 0
         require(
@@ -128,6 +116,26 @@ def _check_producers(log: Log, expected: Replayed) -> None:
         )
 
 
+def _check_memory(log: Log, entry: ProducerEntry, wanted: ReplayedProducer) -> None:
+    """A producer's epochs and batches; compaction may have taken markers, and all batches but the last."""
+    start, compacted = log.log_start_offset, is_compacted(log.topic)
+    was = (entry.producer_epoch, entry.coordinator_epoch)
+    require(
+        was == (wanted.epoch, wanted.coordinator_epoch)
+        or wanted.marker_offset < start
+        or (compacted and was == (wanted.epoch, -1)),
+        f"producer {entry.producer_id} has epochs {was}, not {(wanted.epoch, wanted.coordinator_epoch)}",
+    )
+    batches = [tuple(batch[:4]) for batch in entry.batches]
+    if compacted:
+        fits = batches[-1:] == wanted.batches[-1:] and set(batches) <= set(wanted.known)
+    elif batches:
+        fits = batches == wanted.batches[len(wanted.batches) - len(batches) :]
+    else:
+        fits = not [batch for batch in wanted.batches if batch[3] >= start]
+    require(fits, f"producer {entry.producer_id} is remembered with {batches} instead of {wanted.batches}")
+
+
 def _check_transactions(log: Log, expected: Replayed) -> None:
     start, end = log.log_start_offset, log.log_end_offset
     found = {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in _aborted(log)}
@@ -138,6 +146,10 @@ def _check_transactions(log: Log, expected: Replayed) -> None:
         and _ends(found) == _ends(wanted),
         f"aborted transactions {sorted(found)} instead of {sorted(wanted)}",
     )
+
+
+def _check_stable_offset(log: Log, expected: Replayed) -> None:
+    start, end = log.log_start_offset, log.log_end_offset
     open_since = [producer.open_since for producer in expected.producers.values() if producer.open_since >= 0]
     if all(first >= start for first in open_since):
         log.high_watermark = end
@@ -156,15 +168,9 @@ def _ends(entries: set[tuple[int, int, int]]) -> set[tuple[int, int]]:
     return {(producer_id, last) for producer_id, _, last in entries}
 
 
-def _check_timestamps(log: Log, seen: list[Batch], random: Random) -> None:
-    """L4: a timestamp is found where it is, whatever the indexes say."""
-    start = log.log_start_offset
-    records = [
-        (batch.first + n, timestamp)
-        for batch in seen
-        for n, timestamp in enumerate(batch.timestamps)
-        if batch.first + n >= start
-    ]
+def _check_timestamps(log: Log, stamps: list[tuple[int, int]], random: Random) -> None:
+    """L4: a timestamp is found where it is, whatever the indexes say; `stamps` are offsets and timestamps."""
+    records = [(offset, timestamp) for offset, timestamp in stamps if offset >= log.log_start_offset]
     if not records:
         return
     greatest = max(timestamp for _, timestamp in records)

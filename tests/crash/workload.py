@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
-from storage import layout
+from storage import layout, retention
+from storage.cleaning.cleaner import Cleaner
+from storage.cleaning.replacement import Replacement
+from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from storage.flush_job import FlushJob
 from storage.log import Log
 from tests.crash.disk import RecordingDisk
-from tests.crash.host import NOW_MS, Host, Setup
+from tests.crash.host import Host, Setup, is_compacted
 from tests.crash.ledger import (
     Appended,
     Batch,
@@ -25,14 +29,16 @@ from tests.crash.ledger import (
     Durable,
     Key,
     Ledger,
+    Record,
     StartMoved,
     StartMoving,
     Written,
 )
-from tests.storage.log_driver import batch_of
-from wire.records import end_txn_marker
+from wire.records import BatchBuilder, end_txn_marker
 
+T = TypeVar("T")
 MAX_SEQUENCE = 2**31 - 1
+LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)
 
 
 @dataclass
@@ -59,16 +65,19 @@ class Workload:
         self.leader_epoch = 0
         self.producers: dict[Key, list[Producer]] = {}
         self.host = Host(disk, setup, ids)
+        self._cleaned: dict[Key, int] = {}
         self._actions: list[tuple[int, Callable[[], None]]] = [
             (40, self.append),
             (14 if setup.policy == "always" else 3, self.commit),
             (4, self.flush_rolled),
             (5, self.write_checkpoints),
             (4, self.delete_records),
+            (2, self.expire),
+            (6, self.clean),
             (2, self.truncate),
             (2, self.roll),
-            (1, self.create_topic),
-            (1, self.delete_topic),
+            (2, self.create_topic),
+            (2, self.delete_topic),
             (3, self.remove_deleted),
             (3, self.begin_epoch),
             (1, self.stop_and_start),
@@ -89,19 +98,29 @@ class Workload:
 
     def run(self, actions: int) -> None:
         """Do this many things."""
-        weights, choices = zip(*self._actions, strict=True)
+        choices = [action for _, action in self._actions]
+        # Each time other things are rare: what needs many of one kind in a row comes up as well.
+        weights = [weight * self.random.choice((0.3, 1, 1, 3)) for weight, _ in self._actions]
         for action in self.random.choices(choices, weights, k=actions):
             action()
 
     # --- writing
 
-    def _log(self) -> tuple[Key, Log]:
-        key = self.random.choice(list(self.ledger.partitions))
+    def _log(self, *, compacted: bool | None = None) -> tuple[Key, Log] | None:
+        keys = [key for key in self.ledger.partitions if compacted in (None, is_compacted(key[0]))]
+        if not keys:
+            return None
+        key = self.random.choice(keys)
         return key, self.host.log_dirs.logs[key]
+
+    def _any_log(self) -> tuple[Key, Log]:
+        found = self._log()
+        assert found is not None
+        return found
 
     def append(self) -> None:
         """One batch of any kind."""
-        key, log = self._log()
+        key, log = self._any_log()
         if self.random.random() < 0.25:
             self._append_plain(key, log)
         else:
@@ -115,18 +134,38 @@ class Workload:
             known.append(Producer(self.ids[0], 0, first, transactional=self.random.random() < 0.6))
         return self.random.choice(known) if known else self._producer(key)
 
-    def _values(self) -> list[bytes]:
-        sizes = self.random.choice(((10, 40), (10, 40), (100, 300), (300, 430)))
+    def _records(self, key: Key) -> tuple[Record, ...]:
+        keyed = is_compacted(key[0])
+        sizes = (5, 120) if keyed else self.random.choice(((10, 40), (10, 40), (100, 300), (300, 430)))
         count = self.random.randint(1, 3)
-        return [self.random.randbytes(self.random.randint(*sizes)) for _ in range(count)]
+        return tuple(
+            (
+                b"%d" % self.random.randrange(6) if keyed else None,
+                None if keyed and self.random.random() < 0.2 else self.random.randbytes(self.random.randint(*sizes)),
+            )
+            for _ in range(count)
+        )
 
-    def _timestamps(self, count: int) -> tuple[int, ...]:
-        return tuple(1_000 + self.random.randrange(60) for _ in range(count))
+    def _build(
+        self, records: tuple[Record, ...], producer: tuple[int, int, int], *, transactional: bool = False
+    ) -> tuple[bytearray, tuple[int, ...]]:
+        """A batch and its timestamps."""
+        builder = BatchBuilder(
+            codec=self.random.choice((0, 0, 0, 3)),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=producer[2],
+            transactional=transactional,
+        )
+        stamps = tuple(1_000 + self.random.randrange(60) for _ in records)
+        for timestamp, (key, value) in zip(stamps, records, strict=True):
+            builder.append(timestamp, key, value)
+        return bytearray(builder.build()), stamps
 
     def _append_plain(self, key: Key, log: Log) -> None:
-        values = self._values()
-        stamps = self._timestamps(len(values))
-        self._write(key, log, batch_of(values, timestamps=list(stamps)), stamps, (-1, -1, -1))
+        records = self._records(key)
+        batch, stamps = self._build(records, (-1, -1, -1))
+        self._write(key, log, batch, stamps, (-1, -1, -1), records)
 
     def _append_produced(self, key: Key, log: Log, producer: Producer) -> None:
         if producer.last is not None and self.random.random() < 0.1:
@@ -138,22 +177,21 @@ class Workload:
         if not producer.is_open and self.random.random() < 0.05:
             producer.epoch += 1
             producer.sequence = 0
-        values = self._values()
-        stamps = self._timestamps(len(values))
+        records = self._records(key)
         identity = (producer.producer_id, producer.epoch, producer.sequence)
-        batch = batch_of(values, timestamps=list(stamps), producer=identity, transactional=producer.transactional)
+        batch, stamps = self._build(records, identity, transactional=producer.transactional)
         sent = bytes(batch)
-        first = self._write(key, log, batch, stamps, identity, transactional=producer.transactional)
+        first = self._write(key, log, batch, stamps, identity, records, transactional=producer.transactional)
         producer.last = sent, first
         producer.is_open = producer.transactional
-        producer.sequence = (producer.sequence + len(values)) % (MAX_SEQUENCE + 1)
+        producer.sequence = (producer.sequence + len(records)) % (MAX_SEQUENCE + 1)
 
     def _repeat(self, log: Log, producer: Producer) -> None:
         """A client that missed the answer sends its last batch again (I1)."""
         assert producer.last is not None
         sent, first = producer.last
         info = log.append_as_leader(
-            memoryview(bytearray(sent)), leader_epoch=self.leader_epoch, now_ms=NOW_MS, now=self.host.now
+            memoryview(bytearray(sent)), leader_epoch=self.leader_epoch, now_ms=self.host.now_ms, now=self.host.now
         )
         assert (info.duplicate, info.first_offset) == (True, first), f"{producer} got {info}"
 
@@ -167,7 +205,7 @@ class Workload:
             timestamp_ms=1_030,
         )
         identity = (producer.producer_id, producer.epoch, -1)
-        self._write(key, log, bytearray(marker), (1_030,), identity, marker=commits)
+        self._write(key, log, bytearray(marker), (1_030,), identity, (), marker=commits)
         producer.is_open = False
 
     def _write(
@@ -177,6 +215,7 @@ class Workload:
         batch: bytearray,
         timestamps: tuple[int, ...],
         producer: tuple[int, int, int],
+        records: tuple[Record, ...],
         *,
         transactional: bool = False,
         marker: bool | None = None,
@@ -186,7 +225,7 @@ class Workload:
         info = log.append_as_leader(
             memoryview(batch),
             leader_epoch=self.leader_epoch,
-            now_ms=NOW_MS,
+            now_ms=self.host.now_ms,
             now=self.host.now,
             origin="client" if marker is None else "coordinator",
         )
@@ -202,6 +241,7 @@ class Workload:
             transactional,
             marker,
             coordinator_epoch,
+            records,
         )
         note.what = Appended(key, written)
         self.ledger.take(note.what)
@@ -214,7 +254,8 @@ class Workload:
 
     def commit(self) -> None:
         """What a committer does: sync all that is dirty in one go, while the rest of the broker goes on."""
-        self._flush({key: log.start_flush() for key, log in self.host.log_dirs.logs.items()})
+        data_only = self.random.random() < 0.8
+        self._flush({key: log.start_flush(data_only=data_only) for key, log in self.host.log_dirs.logs.items()})
 
     def flush_rolled(self) -> None:
         """Kafka syncs a segment when it rolls, and then moves the recovery points."""
@@ -224,6 +265,15 @@ class Workload:
         self.host.log_dirs.write_recovery_points()
 
     def _flush(self, jobs: dict[Key, FlushJob | None]) -> None:
+        for key, job in jobs.items():
+            if job is not None:
+                log = self.host.log_dirs.logs[key]
+                self._meanwhile(job.run)
+                log.finish_flush(job)
+                self._durable(key, log)
+
+    def _meanwhile(self, work: Callable[[], T]) -> T:
+        """Run what waits for the disk in a thread; the broker may append at every sync of it."""
         appends = self.random.choice((0, 0, 1, 2))
 
         def meanwhile() -> None:
@@ -234,20 +284,16 @@ class Workload:
                 self.append()
                 self.disk.during_sync = meanwhile
 
-        for key, job in jobs.items():
-            if job is None:
-                continue
-            log = self.host.log_dirs.logs[key]
-            self.disk.during_sync = meanwhile
-            job.run()
+        self.disk.during_sync = meanwhile
+        try:
+            return work()
+        finally:
             self.disk.during_sync = None
-            log.finish_flush(job)
-            self._durable(key, log)
 
     def _durable(self, key: Key, log: Log) -> None:
-        self.host.promise(Durable(key, log.recovery_point), self.ledger)
+        self.host.promise(Durable(key, log.synced_offset), self.ledger)
         if self.setup.policy == "always":
-            log.high_watermark = log.recovery_point
+            log.high_watermark = log.synced_offset
 
     def write_checkpoints(self) -> None:
         """One of the checkpoints that are written from time to time."""
@@ -258,20 +304,60 @@ class Workload:
 
     def delete_records(self) -> None:
         """DeleteRecords: the start is written down before anything goes (L5)."""
-        key, log = self._log()
-        start = self.random.randint(log.log_start_offset, log.high_watermark)
-        if start == log.log_start_offset:
+        found = self._log(compacted=False)
+        if found is None:
             return
-        self.host.promise(StartMoving(key, start), self.ledger)
-        log.advance_log_start_offset(start)
+        key, log = found
+        log.advance_log_start_offset(self.random.randint(log.log_start_offset, log.high_watermark))
+        self._delete_below_start(key, log)
+
+    def expire(self) -> None:
+        """Retention: the oldest segments go when there are too many."""
+        found = self._log(compacted=False)
+        if found is not None:
+            retention.expire(found[1], self.host.now_ms, self.host.now)
+            self._delete_below_start(*found)
+
+    def _delete_below_start(self, key: Key, log: Log) -> None:
+        if log.log_start_offset == self.ledger.partitions[key].start:
+            return
+        self.host.promise(StartMoving(key, log.log_start_offset), self.ledger)
         self.host.log_dirs.write_log_starts()
-        doomed = log.delete_segments_below(log.log_start_offset)
-        self.host.log_dirs.delete_later(doomed, self.host.now + self.random.random())
+        self._delete_later(log.delete_segments_below(log.log_start_offset))
         self.host.promise(StartMoved(key), self.ledger)
+
+    def _delete_later(self, paths: list[str]) -> None:
+        self.host.log_dirs.delete_later(paths, self.host.now + self.random.random())
+
+    def clean(self) -> None:
+        """One pass of compaction, while the rest of the broker goes on."""
+        found = self._log(compacted=True)
+        if found is None:
+            return
+        key, log = found
+        if self.random.random() < 0.5:  # a segment may be closed for its age
+            log.roll(self.host.now)
+            self._flush({key: log.start_flush(log.segments.active.base_offset)})
+        part = cleanable(log, self._cleaned.get(key), self.host.now_ms)
+        if not part.dirty_bytes:
+            return
+        log.is_cleaning = True
+        cleaner = Cleaner(cleaning_task(log, part, LIMITS, self.host.now_ms), self.disk)
+        for group in cleaner.run():
+            replacement = Replacement(log, group)
+            self._meanwhile(replacement.publish)
+            replacement.take_over()
+            self._delete_later(self._meanwhile(replacement.retire) or [])
+            replacement.finish()
+        log.is_cleaning = False
+        self._cleaned[key] = cleaner.done.end_offset
 
     def truncate(self) -> None:
         """A replica that follows another leader cuts its log between two batches."""
-        key, log = self._log()
+        found = self._log(compacted=False)
+        if found is None:
+            return
+        key, log = found
         ends = [batch.first for batch in self.ledger.partitions[key].batches if batch.first >= log.log_start_offset]
         if not ends:
             return
@@ -283,13 +369,13 @@ class Workload:
 
     def roll(self) -> None:
         """A segment may be rolled for its age."""
-        self._log()[1].roll(self.host.now)
+        self._any_log()[1].roll(self.host.now)
 
     # --- topics
 
     def create_topic(self) -> None:
         """A new topic, perhaps of a name that was there before."""
-        free = [name for name in ("a", "b", "c") if (name, 0) not in self.ledger.partitions]
+        free = [name for name in ("a", "b", "ka", "kb") if (name, 0) not in self.ledger.partitions]
         if not free:
             return
         topic = self.random.choice(free)
@@ -298,6 +384,7 @@ class Workload:
         for index in range(created.partitions):
             self.host.open_log((topic, index), created.topic_id)
             self.producers[topic, index] = []
+            self._cleaned.pop((topic, index), None)
 
     def delete_topic(self) -> None:
         """A topic goes: first from the metadata, then from the disk; sometimes while it is being synced."""

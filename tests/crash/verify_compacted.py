@@ -1,0 +1,89 @@
+"""A compacted log after a crash: what a consumer makes of it is what it would have made of all that was written. L7-L9.
+
+Which records are left is the cleaner's affair, as long as those that are there are those that were written, and the
+last of each key is among them; a tombstone may have gone, but never before the records that it deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from storage.log import Log
+from tests.crash.broken import require
+from tests.crash.disk import RecordingDisk
+from tests.crash.ledger import Batch, Record
+from tests.crash.replay import Replayed
+from wire.records import BatchView, iter_batches, iter_records
+
+Kept = dict[int, Record]
+"""Records by offset."""
+
+
+def check_compacted(
+    log: Log, seen: list[Batch], expected: Replayed, disk: RecordingDisk, random: Random
+) -> list[tuple[int, int]]:
+    """Read the log and compare; the offsets and timestamps of all that is left."""
+    written = {batch.first + n: record for batch in seen for n, record in enumerate(batch.records)}
+    kept: Kept = {}
+    stamps: list[tuple[int, int]] = []
+    for batch in _read(log, disk, random):
+        require(batch.crc_is_valid(), f"the CRC of the batch at {batch.base_offset} does not fit")
+        for record in iter_records(batch):
+            stamps.append((record.offset, record.timestamp))
+            if not batch.is_control:
+                require(
+                    written.get(record.offset) == (record.key, record.value),
+                    f"the record at {record.offset} is not the one written",
+                )
+                kept[record.offset] = (record.key, record.value)
+    dead, undecided = _offsets(expected.dead), _offsets(batch for data in expected.undecided.values() for batch in data)
+    require(undecided <= kept.keys(), f"records of an open transaction are gone: {sorted(undecided - kept.keys())}")
+    _check_aborted(log, expected, dead & kept.keys())
+    last = _last_of_each_key(written, dead | undecided)
+    found = _last_of_each_key(kept, dead | undecided)
+    for key, (offset, value) in last.items():
+        may_be_gone = value is None and key not in found
+        require(
+            found.get(key) == (offset, value) or may_be_gone,
+            f"the last record of key {key!r} is {(offset, value)}, not {found.get(key)}",
+        )
+    return stamps
+
+
+def _read(log: Log, disk: RecordingDisk, random: Random) -> Iterable[BatchView]:
+    offset, end = log.log_start_offset, log.log_end_offset
+    max_bytes = random.choice((150, 700, 5000))
+    while offset < end:
+        read = log.read(offset, max_bytes, limit_offset=end, min_one_batch=True)
+        if read.slice is None:
+            return  # nothing is left up to the end
+        before = offset
+        for batch in iter_batches(disk.read_slice(read.slice), partial_ok=True):
+            require(batch.next_offset > offset, f"the batch at {batch.base_offset} was read at {offset}")
+            offset = batch.next_offset
+            yield batch
+        require(offset > before, f"the read at {offset} gives no whole batch")
+
+
+def _offsets(batches: Iterable[Batch]) -> set[int]:
+    return {offset for batch in batches for offset in range(batch.first, batch.last + 1)}
+
+
+def _last_of_each_key(records: Kept, passed_over: set[int]) -> dict[bytes | None, tuple[int, bytes | None]]:
+    return {key: (offset, value) for offset, (key, value) in records.items() if offset not in passed_over}
+
+
+def _check_aborted(log: Log, expected: Replayed, dead_and_kept: set[int]) -> None:
+    """T6: a consumer is told of every aborted transaction that has left records, and of no other."""
+    start, end = log.log_start_offset, log.log_end_offset
+    if start == end:
+        return
+    found = [tuple(entry[:3]) for entry in log.aborted_transactions(start, end)]
+    first_of = {(producer_id, last): first for producer_id, first, last in expected.aborted}
+    require(
+        all(first_of.get((producer_id, last), first + 1) <= first for producer_id, first, last in found),
+        f"aborted transactions {found} instead of {expected.aborted}, whose first batches may be gone",
+    )
+    told = {offset for _, first, last in found for offset in range(first, last)}
+    require(dead_and_kept <= told, f"nobody is told that the records at {sorted(dead_and_kept - told)} were aborted")
