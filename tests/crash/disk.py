@@ -311,11 +311,10 @@ class RecordingDisk(Files):
         return len(_node(file).data)
 
     def modified_ms(self, path: str) -> int:
-        self._existing(path)
-        return 0
+        return 0 if self._existing(path) else -1
 
-    def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        self._existing(path)
+    def set_modified_ms(self, path: str, now_ms: int) -> None:
+        self._existing(path)  # times are not kept
 
     def sync(self, file: File) -> None:
         if self.during_sync is not None:
