@@ -1,89 +1,130 @@
 """Measures Barnabas and Apache Kafka 4.4.0 on this machine, in alternating runs, and prints their ratio row by row.
 
-    python -m bench [--rows WORDS] [--runs N] [--quick] [--out FILE]
+    python -m bench [--rows WORDS] [--runs N] [--quick] [--dir FOLDER] [--out FILE]
 
-Each case runs at least three times on each broker, the order changing from run to run, and the medians count. Both
-brokers have Kafka's default settings (so syncs are left to the system) on fresh data directories, both are warmed up
-before. The table goes to `bench/RESULTS.md` (with `--rows` or `--quick` only if `--out` says so).
+Each case runs at least three times on each broker, the order changing from run to run, and the medians count. Cases
+come in groups, each with its settings and its servers on fresh data directories, warmed up before. The tables go to
+`bench/RESULTS.md` (with `--rows` or `--quick` only if `--out` says so).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
+import time
 from collections import defaultdict
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from bench.cases import AS_KAFKA, FULL, QUICK, Case, Scale, all_cases, warm_up
-from bench.real_kafka import KafkaServer
-from bench.report import Line, lines_of, machine, print_header, print_line, write_markdown
-from bench.servers import ROOT, BarnabasServer
-from bench.target import Target
+from confluent_kafka import KafkaException
 
-KINDS = ("barnabas", "kafka")
+from bench.case import FULL, KINDS, QUICK, Case, Group, On, Scale
+from bench.groups import all_groups
+from bench.noise import Calm, Watch
+from bench.report import Line, lines_of, machine, print_header, print_line, write_markdown
+from bench.servers import ROOT
+from bench.stage import Stage
+
 Samples = dict[str, dict[str, list[float]]]
 
 
 def main() -> int:
     """Run the cases asked for; the exit code is 1 when one could not be measured."""
     options = _options()
+    tempfile.tempdir = str(options.dir) if options.dir else None
     scale = QUICK if options.quick else FULL
-    cases = [case for case in all_cases() if not options.rows or any(word in case.name for word in options.rows)]
+    groups = _chosen(all_groups(scale), options)
     if options.list:
-        print("\n".join(case.name for case in cases))
+        print("\n".join(f"{group.title}: {case.name}" for group in groups for case in group.cases))
         return 0
     runs = options.runs or (1 if options.quick else 3)
-    lines: list[Line] = []
-    failed = False
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as stack:
-        print(machine(), file=sys.stderr)
-        targets = {} if all(case.fresh for case in cases) else _targets(Path(folder), stack, scale)
-        print_header()
-        for case in cases:
-            try:
-                samples = _measure(case, scale, runs, targets)
-            except (RuntimeError, OSError) as error:
-                failed = True
-                print(f"{case.name}: could not be measured: {error}", file=sys.stderr)
-                continue
-            for line in lines_of(case, samples, os.getloadavg()[0]):
-                lines.append(line)
-                print_line(line)
+    started = time.monotonic()
+    calm = Calm(scale.calm_s)
+    print(machine(), file=sys.stderr)
+    tables: dict[str, tuple[Group, list[Line]]] = {}
+    failed = 0
+    for group in groups:
+        lines, failures = _run_group(group, scale, runs, calm)
+        tables[group.title] = (group, lines)
+        failed += failures
+    took_s = time.monotonic() - started
+    print(f"\n{took_s / 60:.1f} minutes in all", file=sys.stderr)
     out = options.out or (None if options.quick or options.rows else ROOT / "bench" / "RESULTS.md")
     if out:
-        write_markdown(Path(out), lines, runs, quick=options.quick)
+        write_markdown(Path(out), tables, runs, took_s, quick=options.quick)
     return 1 if failed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Barnabas beside Apache Kafka 4.4.0.")
-    parser.add_argument("--rows", nargs="+", metavar="WORDS", help="only the cases whose name contains one of these")
+    parser.add_argument(
+        "--rows", nargs="+", metavar="WORDS", help="only the cases whose name, or their group's, contains one of these"
+    )
     parser.add_argument("--runs", type=int, help="runs of each case on each broker (default 3; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a measurement")
+    parser.add_argument("--dir", type=Path, help="where data directories are made: the disk that is measured")
     parser.add_argument("--out", type=Path, help="write the table to this file")
     parser.add_argument("--list", action="store_true", help="name the cases and leave")
     return parser.parse_args()
 
 
-def _targets(folder: Path, stack: ExitStack, scale: Scale) -> dict[str, Target]:
-    servers = [BarnabasServer(folder / "barnabas", config=AS_KAFKA), KafkaServer(folder / "kafka")]
-    targets = {server.name: Target(stack.enter_context(server)) for server in servers}
-    for name, target in targets.items():
-        print(f"warming up {name}", file=sys.stderr)
-        warm_up(target, scale)
-    return targets
+def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
+    """The groups with the cases that were asked for; those without any are left out."""
+
+    def is_chosen(group: Group, case: Case) -> bool:
+        if not options.rows:
+            return case.quick or not options.quick
+        return any(word.lower() in f"{group.title}: {case.name}".lower() for word in options.rows)
+
+    kept = [replace(group, cases=tuple(case for case in group.cases if is_chosen(group, case))) for group in groups]
+    return [group for group in kept if group.cases]
 
 
-def _measure(case: Case, scale: Scale, runs: int, targets: dict[str, Target]) -> Samples:
+def _run_group(group: Group, scale: Scale, runs: int, calm: Calm) -> tuple[list[Line], int]:
+    """Every case of a group, printed as it is done: the lines, and how many cases could not be measured."""
+    lines: list[Line] = []
+    failures = 0
+    started = time.monotonic()
+    print_header(group)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, Stage(group, scale, Path(folder)) as stage:
+        for case in group.cases:
+            calm.wait()
+            watch = Watch()
+            try:
+                samples = _measure(case, group, scale, runs, stage)
+            except (RuntimeError, OSError, KafkaException) as error:
+                failures += 1
+                print(f"{case.name}: could not be measured: {error}", file=sys.stderr)
+                continue
+            for line in lines_of(case, samples, watch.read()):
+                lines.append(line)
+                print_line(line)
+    print(f"{group.title}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return lines, failures
+
+
+def _measure(case: Case, group: Group, scale: Scale, runs: int, stage: Stage) -> Samples:
+    """Figure, then kind of broker, then the values of the runs."""
     samples: Samples = defaultdict(lambda: defaultdict(list))
+
+    def note(kind: str, figures: dict[str, float]) -> None:
+        for figure, value in figures.items():
+            samples[figure][kind].append(value)
+
+    if case.on is On.SERIES:
+        stage.clear()
+        for kind in KINDS:
+            for figures in case.measure(group, kind, scale, runs):
+                note(kind, figures)
+        return samples
     for run in range(runs):
         for kind in KINDS if run % 2 == 0 else KINDS[::-1]:
-            figures = case.measure(kind if case.fresh else targets[kind], scale)
-            for figure, value in figures.items():
-                samples[figure][kind].append(value)
+            if case.on is On.OWN:
+                stage.clear()
+                note(kind, case.measure(group, kind, scale))
+            else:
+                note(kind, case.measure(stage.turn(kind), scale))
     return samples
 
 

@@ -1,109 +1,48 @@
-"""What is measured: each case is one measurement of one broker that gives one or more figures.
+"""The rows without the disk: both brokers hand records to the page cache. Start-up, clients, raw load, latency.
 
-A figure's unit says which direction is good (`LOWER_IS_BETTER`); goals are the ratios to Kafka that are wanted.
+Goals are the ratios to Kafka that are wanted.
 """
 
 from __future__ import annotations
 
-import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from bench import frames
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server, free_port
+from bench.by_time import read_by_time
+from bench.case import Case, Figures, Goal, Group, On, Scale
+from bench.start import first_metadata
 from bench.target import Outcome, Target
 
-Figures = dict[str, float]
-LOWER_IS_BETTER = frozenset({"start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB"})
 SETTLE_S = 3.0
-START_TIMEOUT_S = 60.0
-AS_KAFKA = {"barnabas.log.sync": "os"}
-"""Records are acknowledged from the page cache, as Kafka does unless it is told otherwise."""
 IN_FLIGHT = 5  # requests on a connection, as clients have them
 
 
-@dataclass(frozen=True)
-class Scale:
-    """How much a case does: `full` for the table, `quick` for a look."""
-
-    seconds: float
-    warmup_s: float
-    records: int  # of 100 bytes; a tenth of it of 1 KB and more
-    max_mb: int  # written by a raw produce case
-    fill_mb: int
-
-
-FULL = Scale(seconds=3.0, warmup_s=1.0, records=1_500_000, max_mb=1200, fill_mb=150)
-QUICK = Scale(seconds=1.5, warmup_s=0.5, records=400_000, max_mb=400, fill_mb=60)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """`ratio`: at most (or at least) this many times Kafka's figure; `limit`: and at most this value."""
-
-    ratio: float
-    limit: float | None = None
-
-
-@dataclass(frozen=True)
-class Case:
-    """`measure` of a fresh process (`name of a server class`) when `fresh`, else of the running broker."""
-
-    name: str
-    measure: Callable[..., Figures]
-    goals: dict[str, Goal]
-    fresh: bool = False
-
-
-def fresh_server(kind: str, folder: str) -> Server:
-    """A server of its own that is ready to be spawned: Kafka's data directory is formatted beforehand."""
-    data_dir = Path(folder) / kind
-    server = (
-        BarnabasServer(data_dir, port=free_port(), config=AS_KAFKA)
-        if kind == "barnabas"
-        else KafkaServer(data_dir, port=free_port())
-    )
-    server.prepare()
-    return server
-
-
-def start_and_idle(kind: str, _: Scale) -> Figures:
+def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
     """Seconds from the start of the process to its first Metadata answer, and its memory a while later."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        server = fresh_server(kind, folder)
+        server = group.server(kind, Path(folder))
         started = time.monotonic()
         server.spawn()
         try:
-            took = _first_metadata(server, started)
+            took = first_metadata(server, started)
             time.sleep(SETTLE_S)
             return {"start s": took, "idle MB": server.rss_bytes() / 1e6}
         finally:
             server.stop()
 
 
-def _first_metadata(server: Server, started: float) -> float:
-    request = frames.metadata()
-    while time.monotonic() - started < START_TIMEOUT_S:
-        try:
-            with socket.create_connection((server.host, server.port), timeout=5) as probe:
-                probe.sendall(request)
-                answer = probe.recv(4096)
-                if len(answer) > 12 and int.from_bytes(answer[8:12], "big") > 0:
-                    return time.monotonic() - started
-        except OSError:
-            time.sleep(0.002)
-    raise RuntimeError(f"{server.name} answered no Metadata:\n{server.log()[-2000:]}")
-
-
 def confluent_produce(target: Target, scale: Scale, *, size: int, partitions: int, acks: str) -> Figures:
     """confluent-kafka producing as fast as it can."""
+    return produce_counted(target, scale.records if size < 1000 else scale.records // 3, size, partitions, acks)
+
+
+def produce_counted(target: Target, count: int, size: int, partitions: int, acks: str) -> Figures:
+    """So many records by confluent-kafka; RuntimeError when not all are stored."""
     topic = target.create(partitions)
-    count = scale.records if size < 1000 else scale.records // 3
     outcome = target.confluent("produce", topic, count, size, acks)
     stored = sum(target.end_offsets(topic, partitions))
     target.delete(topic)
@@ -165,39 +104,41 @@ def end_to_end(target: Target, scale: Scale, *, rate: int) -> Figures:
 CLIENT_GOALS = {"msg/s": Goal(1.0), "CPU s/GB": Goal(0.5)}
 
 
-def all_cases() -> Iterator[Case]:
-    """Every row of the table, in its order."""
-    yield Case("start", start_and_idle, {"start s": Goal(0.1, 0.3), "idle MB": Goal(0.2, 60)}, fresh=True)
+def cases() -> Iterator[Case]:
+    """Every row of the group, in its order."""
+    yield Case("start", start_and_idle, {"start s": Goal(0.1, 0.3), "idle MB": Goal(0.2, 60)}, On.OWN)
     for size, label in ((100, "100 B"), (1000, "1 KB")):
         for partitions in (1, 6):
             for acks in ("1", "all"):
                 name = f"confluent produce {label}, {partitions} part., acks {acks}"
                 measure = partial(confluent_produce, size=size, partitions=partitions, acks=acks)
-                yield Case(name, measure, CLIENT_GOALS)
+                yield Case(name, measure, CLIENT_GOALS, quick=partitions == 6 and acks == "all")
     for size, label in ((100, "100 B"), (1000, "1 KB")):
         for partitions in (1, 6):
             measure = partial(confluent_consume, size=size, partitions=partitions)
-            yield Case(f"confluent consume {label}, {partitions} part.", measure, CLIENT_GOALS)
+            name = f"confluent consume {label}, {partitions} part."
+            yield Case(name, measure, CLIENT_GOALS, quick=partitions == 6)
     for size, label in ((16 << 10, "16 KB"), (100 << 10, "100 KB"), (1000 << 10, "1 MB")):
         goals = {} if size < 100_000 else {"MB/s": Goal(2.0), "CPU s/GB": Goal(0.5)}
         for connections in (1, 4):
             measure = partial(raw_produce, size=size, connections=connections)
-            yield Case(f"raw produce {label}, {connections} conn.", measure, goals)
+            yield Case(f"raw produce {label}, {connections} conn.", measure, goals, quick=connections == 4)
     for consumers in (1, 3, 5):
-        yield Case(f"raw fetch, {consumers} cons.", partial(raw_fetch, consumers=consumers), {"MB/s": Goal(1.0)})
+        measure = partial(raw_fetch, consumers=consumers)
+        yield Case(f"raw fetch, {consumers} cons.", measure, {"MB/s": Goal(1.0)}, quick=consumers == 3)
     yield Case("closed loop, 1 conn.", partial(closed_loop, connections=1), {"p50 ms": Goal(0.5)})
     yield Case("closed loop, 50 conn.", partial(closed_loop, connections=50), {"p50 ms": Goal(0.5)})
     yield Case("end to end, 1,000 msg/s", partial(end_to_end, rate=1000), {})
-    yield Case("end to end, 10,000 msg/s", partial(end_to_end, rate=10_000), {"p99 ms": Goal(1.0, 10)})
+    yield Case("end to end, 10,000 msg/s", partial(end_to_end, rate=10_000), {"p99 ms": Goal(1.0, 10)}, quick=False)
+    yield Case("read by timestamp, 1,000 segments", partial(read_by_time, segments=1000))
 
 
 def warm_up(target: Target, scale: Scale) -> None:
     """Let a JIT compile the paths: a cold JVM is several times slower on small batches."""
-    rounds = 3 if scale is FULL else 1
-    for _ in range(rounds):
-        closed_loop(target, Scale(2.0, 1.0, 0, 0, 0), connections=4)
-        raw_produce(target, Scale(2.0, 0.5, 0, 400, 0), size=100 << 10, connections=2)
+    for _ in range(scale.warmup_rounds):
+        closed_loop(target, Scale(seconds=2.0, warmup_s=1.0), connections=4)
+        raw_produce(target, Scale(seconds=2.0, warmup_s=0.5, max_mb=400), size=100 << 10, connections=2)
         topic, count = target.fill(6, 100, 30)
         target.confluent("consume", topic, count)
-        confluent_produce(target, Scale(0, 0, 200_000, 0, 0), size=100, partitions=6, acks="all")
-        raw_fetch(target, Scale(1.0, 0.5, 0, 0, 20), consumers=2)
+        produce_counted(target, 200_000, 100, 6, "all")
+        raw_fetch(target, Scale(seconds=1.0, warmup_s=0.5, fill_mb=20), consumers=2)

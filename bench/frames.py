@@ -1,6 +1,7 @@
 """Requests encoded before the clock starts, by hand: the load must not depend on the code that it measures.
 
-Old and simple versions that both brokers serve: Metadata 1, Produce 3, Fetch 4. Only the batch is made by `wire`.
+Old and simple versions that both brokers serve: Metadata 1, Produce 3, Fetch 4, ListOffsets 1. Only the batch is made
+by `wire`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import crc32c
 
 from wire.records import BatchBuilder
 
@@ -42,6 +46,32 @@ def fetch(topic: str, partition: int, partition_max_bytes: int = 1 << 20) -> byt
     return _frame(1, 4, body + struct.pack(">iiqi", 1, partition, 0, partition_max_bytes))
 
 
+def list_offsets(topics: Mapping[str, Iterable[int]], timestamp: int) -> bytes:
+    """ListOffsets v1 of partitions by topic, all with one timestamp (-1 is the end)."""
+    body = struct.pack(">ii", -1, len(topics))
+    for topic, partitions in topics.items():
+        asked = [struct.pack(">iq", partition, timestamp) for partition in partitions]
+        body += _string(topic) + struct.pack(">i", len(asked)) + b"".join(asked)
+    return _frame(2, 1, body)
+
+
+def listed_offsets(answer: bytes) -> dict[tuple[str, int], tuple[int, int]]:
+    """(error code, offset) by topic and partition, of a ListOffsets v1 answer without its size."""
+    found = {}
+    (topics,) = struct.unpack_from(">i", answer, 4)
+    at = 8
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", answer, at)
+        topic = answer[at + 2 : at + 2 + length].decode()
+        (partitions,) = struct.unpack_from(">i", answer, at + 2 + length)
+        at += 6 + length
+        for _ in range(partitions):
+            partition, error, _, offset = struct.unpack_from(">ihqq", answer, at)
+            found[topic, partition] = (error, offset)
+            at += 22
+    return found
+
+
 def batch(total_bytes: int, record_bytes: int) -> tuple[bytes, int]:
     """A batch of about `total_bytes` made of records with values of `record_bytes`; and how many those are."""
     per_record = record_bytes + 8
@@ -51,3 +81,29 @@ def batch(total_bytes: int, record_bytes: int) -> tuple[bytes, int]:
     for _ in range(count):
         builder.append(now_ms, None, os.urandom(record_bytes))
     return bytes(builder.build()), count
+
+
+def keyed_batch(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+    """A batch with a record of now for each key; its value is the next of `values`, round and round."""
+    builder = BatchBuilder()
+    now_ms = int(time.time() * 1000)
+    for n, key in enumerate(keys):
+        builder.append(now_ms, key, values[n % len(values)])
+    return bytes(builder.build())
+
+
+def spread_batch(count: int, record_bytes: int, first_ms: int) -> bytes:
+    """A batch of `count` records a millisecond apart, the first at `first_ms`."""
+    builder = BatchBuilder()
+    for n in range(count):
+        builder.append(first_ms + n, None, os.urandom(record_bytes))
+    return bytes(builder.build())
+
+
+def moved_batch(batch: bytes, by_ms: int) -> bytes:
+    """The same batch some time later: base and greatest timestamp in its header (at 27 and 35), and the CRC (at 17)."""
+    first_ms, last_ms = struct.unpack_from(">qq", batch, 27)
+    moved = bytearray(batch)
+    struct.pack_into(">qq", moved, 27, first_ms + by_ms, last_ms + by_ms)
+    struct.pack_into(">I", moved, 17, crc32c.crc32c(memoryview(moved)[21:]))
+    return bytes(moved)

@@ -1,12 +1,16 @@
 /* A load generator for Kafka brokers: one thread, one epoll, requests encoded before the clock starts.
  *
  *   load produce HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
+ *   load walk    HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
  *   load fetch   HOST PORT FRAMES CONNECTIONS END_OFFSET WARMUP_S SECONDS
  *
  * FRAMES is a file of size-prefixed request frames; connection i repeats frame i modulo their number.
  * produce: Produce v3 frames, up to DEPTH of them unanswered on each connection; every answer's error code is checked.
+ * walk:    as produce, but each request is the next of all frames, round and round, whichever connection sends it;
+ *          ListOffsets v1 frames too, since their answers have the error code at the same place.
  * fetch:   Fetch v4 frames for one partition each, ending in partition, fetch offset, max bytes; the offset is moved
  *          on by the batches that came and starts again from 0 at END_OFFSET.
+ * SIGTERM ends the load early, and what was measured until then is printed.
  * Prints `start` and `end` around what is measured, so that the caller can take the broker's CPU time there, and then
  * `result requests=N bytes=N seconds=F p50_us=F p99_us=F max_us=F`.
  */
@@ -16,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +42,10 @@ struct connection {
     unsigned first, in_flight;
 };
 
-static int fetching, epoll_fd;
+static int fetching, walking, epoll_fd;
+static volatile sig_atomic_t stopped;
+static char *frames;
+static size_t total, next_frame;
 static unsigned depth = 1;
 static int64_t end_offset;
 static uint64_t requests, bytes, *samples, sample_count, sample_room;
@@ -64,10 +72,19 @@ static void watch(struct connection *c, int writing) {
     c->writing = writing;
 }
 
+/* Give the connection the next frame of the file; the file is not copied, and only `fetch` writes into its frames. */
+static void take_frame(struct connection *c) {
+    c->frame = frames + next_frame;
+    c->frame_size = 4 + get32(c->frame);
+    next_frame += c->frame_size;
+    if (next_frame >= total) next_frame = 0;
+}
+
 /* Send until the depth is reached or the socket is full. */
 static void push(struct connection *c) {
     while (c->in_flight < depth || c->sent) {
         if (c->sent == 0) {
+            if (walking) take_frame(c);
             c->times[(c->first + c->in_flight) % MAX_DEPTH] = now_ns();
             c->in_flight++;
         }
@@ -150,15 +167,16 @@ static void pull(struct connection *c) {
     push(c);
 }
 
-static char *load_frames(const char *path, size_t *size) {
+static void load_frames(const char *path) {
     FILE *file = fopen(path, "rb");
     struct stat status;
     if (!file || fstat(fileno(file), &status)) fail(path);
-    char *data = malloc((size_t)status.st_size);
-    *size = fread(data, 1, (size_t)status.st_size, file);
+    frames = malloc((size_t)status.st_size);
+    total = fread(frames, 1, (size_t)status.st_size, file);
     fclose(file);
-    return data;
 }
+
+static void stop(int number) { (void)number; stopped = 1; }
 
 static void open_connection(struct connection *c, const char *host, int port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -176,7 +194,7 @@ static void open_connection(struct connection *c, const char *host, int port) {
 static void run(double seconds, uint64_t max_bytes) {
     struct epoll_event events[64];
     uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
-    while (now_ns() < end && (!max_bytes || bytes < max_bytes)) {
+    while (!stopped && now_ns() < end && (!max_bytes || bytes < max_bytes)) {
         int count = epoll_wait(epoll_fd, events, 64, 100);
         for (int n = 0; n < count; n++) {
             struct connection *c = events[n].data.ptr;
@@ -198,25 +216,24 @@ static double quantile_us(double q) {
 int main(int argc, char **argv) {
     if (argc < 9) { errno = 0; fail("see the head of load.c for the arguments"); }
     fetching = !strcmp(argv[1], "fetch");
+    walking = !strcmp(argv[1], "walk");
+    signal(SIGTERM, stop);
     int connections = atoi(argv[5]);
     if (fetching) end_offset = atoll(argv[6]);
     else depth = (unsigned)atoi(argv[6]);
     double warmup = atof(argv[7]), seconds = atof(argv[8]);
     uint64_t max_bytes = argc > 9 ? (uint64_t)atoll(argv[9]) << 20 : 0;
 
-    size_t total;
-    char *frames = load_frames(argv[4], &total), *frame = frames;
+    load_frames(argv[4]);
     struct connection *all = calloc((size_t)connections, sizeof *all);
     epoll_fd = epoll_create1(0);
     for (int n = 0; n < connections; n++) {
         struct connection *c = &all[n];
-        c->frame_size = 4 + get32(frame);
-        c->frame = malloc(c->frame_size);
-        memcpy(c->frame, frame, c->frame_size);
-        frame += c->frame_size;
-        if ((size_t)(frame - frames) >= total) frame = frames;
+        take_frame(c);
+        c->frame = memcpy(malloc(c->frame_size), c->frame, c->frame_size);
         open_connection(c, argv[2], atoi(argv[3]));
     }
+    next_frame = 0;
     for (int n = 0; n < connections; n++) push(&all[n]);
     run(warmup, max_bytes ? max_bytes / 4 : 0);
     requests = bytes = sample_count = 0;

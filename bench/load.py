@@ -1,28 +1,32 @@
 """`load.c` in Python, for machines without a C compiler: the same arguments, the same output, fewer requests a second.
 
-python -m bench.load produce|fetch HOST PORT FRAMES CONNECTIONS DEPTH|END_OFFSET WARMUP_S SECONDS [MAX_MB]
+python -m bench.load produce|walk|fetch HOST PORT FRAMES CONNECTIONS DEPTH|END_OFFSET WARMUP_S SECONDS [MAX_MB]
 """
 
 from __future__ import annotations
 
+import itertools
 import select
+import signal
 import socket
 import struct
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 
 READ_BYTES = 1 << 20
 
 
 class Connection:
-    """One connection that repeats one frame."""
+    """One connection that sends a frame after the other: always the same, or the next one of a walk."""
 
-    def __init__(self, address: tuple[str, int], frame: bytes, depth: int) -> None:
+    def __init__(self, address: tuple[str, int], frames: Iterator[bytearray], depth: int) -> None:
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        self.frame = bytearray(frame)
+        self.frames = frames
+        self.frame = bytearray()
         self.depth = depth
         self.times: deque[int] = deque()
         self.sent = 0
@@ -32,6 +36,7 @@ class Connection:
         """Send until the depth is reached (False) or the socket is full (True)."""
         while self.sent or len(self.times) < self.depth:
             if not self.sent:
+                self.frame = next(self.frames)
                 self.times.append(time.monotonic_ns())
             try:
                 self.sent += self.socket.send(memoryview(self.frame)[self.sent :])
@@ -66,7 +71,16 @@ class Load:
         self.end_offset = int(number)
         frames = list(_frames(path))
         depth = 1 if self.fetching else int(number)
-        self.connections = [Connection((host, int(port)), frames[n % len(frames)], depth) for n in range(int(count))]
+        walk = itertools.cycle(frames)
+        self.connections = [
+            Connection(
+                (host, int(port)),
+                walk if mode == "walk" else itertools.repeat(bytearray(frames[n % len(frames)])),
+                depth,
+            )
+            for n in range(int(count))
+        ]
+        self.stopped = False
         self.poller = select.epoll()
         self.by_fd = {one.socket.fileno(): one for one in self.connections}
         for fd in self.by_fd:
@@ -100,7 +114,7 @@ class Load:
     def run(self, seconds: float, max_bytes: int) -> None:
         """Load the broker for a time, or until enough bytes have passed."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end and (not max_bytes or self.bytes < max_bytes):
+        while not self.stopped and time.monotonic() < end and (not max_bytes or self.bytes < max_bytes):
             for fd, events in self.poller.poll(0.1):
                 one = self.by_fd[fd]
                 if events & select.EPOLLIN:
@@ -109,14 +123,18 @@ class Load:
                         (self._fetched if self.fetching else self._produced)(one, answer)
                 self._push(one)
 
+    def stop(self, *_: object) -> None:
+        """SIGTERM: end the load early."""
+        self.stopped = True
 
-def _frames(path: str) -> list[bytes]:
+
+def _frames(path: str) -> list[bytearray]:
     with open(path, "rb") as file:
-        data = file.read()
+        data = memoryview(file.read())
     frames = []
     while data:
         size = 4 + int.from_bytes(data[:4], "big")
-        frames.append(data[:size])
+        frames.append(bytearray(data[:size]))
         data = data[size:]
     return frames
 
@@ -129,6 +147,7 @@ def _check(code: int) -> None:
 def main() -> None:
     """Run as `load.c` does."""
     load = Load(sys.argv[1:])
+    signal.signal(signal.SIGTERM, load.stop)
     warmup, seconds = float(sys.argv[7]), float(sys.argv[8])
     max_bytes = int(sys.argv[9]) << 20 if len(sys.argv) > 9 else 0
     for one in load.connections:

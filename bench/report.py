@@ -8,6 +8,7 @@ import platform
 import re
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -15,16 +16,18 @@ from pathlib import Path
 
 import psutil
 
-from bench.cases import LOWER_IS_BETTER, Case, Goal
+from bench.case import KINDS, Case, Group
+from bench.noise import Noise
 from bench.real_kafka import VERSION as KAFKA_VERSION
 
-HEADINGS = ("case", "figure", "Barnabas", "Kafka", "ratio", "to reach", "", "load")
-WIDTHS = (42, 9, 11, 11, 7, 16, 5, 5)
+HEADINGS = ("case", "figure", "Barnabas", "Kafka", "ratio", "to reach", "", "load", "steal", "idle")
+WIDTHS = (44, 13, 11, 11, 7, 16, 5, 5, 6, 5)
 READING = (
-    "Medians of {runs}; ratio is Barnabas to Kafka; everything on the loopback, brokers and load on the same cores."
-    " Both have Kafka's default settings (nothing waits for the disk); Kafka runs with a 1 GB heap and G1, and both are"
-    " warmed up first. CPU is the broker's own, per 10^9 bytes of payload. Load is the machine's one-minute load"
-    " average when the row was done."
+    "Medians of {runs}, the other broker paused meanwhile; ratio is Barnabas to Kafka; everything on the loopback, the"
+    " broker and the load on the same cores. Settings are defaults but for those at each table; Kafka runs with a 1 GB"
+    " heap and G1, and both are warmed up first. CPU is the broker's own, per 10^9 bytes of payload. Of the machine:"
+    " load is its one-minute load average when the row was done (the row's own load in it), steal the share of CPU time"
+    " that the host took away meanwhile, idle the share that nobody used."
 )
 PACKAGES = ("barnabas", "trio", "confluent-kafka", "construct", "crc32c")
 
@@ -37,10 +40,9 @@ class Line:
     figure: str
     barnabas: float
     kafka: float
-    spread: tuple[float, float]
     goal: str
     met: bool | None
-    load: float
+    noise: Noise
 
     @property
     def ratio(self) -> float:
@@ -50,9 +52,10 @@ class Line:
     def cells(self) -> tuple[str, ...]:
         """The row as text."""
         met = {None: "", True: "yes", False: "NO"}[self.met]
+        noise = self.noise
         return (
             self.case, self.figure, number(self.barnabas), number(self.kafka), f"{self.ratio:.2f}x", self.goal, met,
-            f"{self.load:.1f}",
+            f"{noise.load:.1f}", f"{noise.steal:.0%}", f"{noise.idle:.0%}",
         )  # fmt: skip
 
 
@@ -63,28 +66,18 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], load: float) -> Iterator[Line]:
+def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], noise: Noise) -> Iterator[Line]:
     """One line a figure of a case."""
     for figure, by_kind in samples.items():
-        ours, theirs = (statistics.median(by_kind[kind]) for kind in ("barnabas", "kafka"))
-        spread = (min(by_kind["barnabas"]), max(by_kind["barnabas"]))
+        ours, theirs = (statistics.median(by_kind[kind]) for kind in KINDS)
         goal = case.goals.get(figure)
-        text, met = ("", None) if goal is None else _judged(goal, figure, ours, theirs)
-        yield Line(case.name, figure, ours, theirs, spread, text, met, load)
+        text, met = ("", None) if goal is None else goal.judged(figure, ours, theirs)
+        yield Line(case.name, figure, ours, theirs, text, met, noise)
 
 
-def _judged(goal: Goal, figure: str, ours: float, theirs: float) -> tuple[str, bool]:
-    lower = figure in LOWER_IS_BETTER
-    text = f"{'≤' if lower else '≥'} {goal.ratio:g}x"
-    met = ours <= goal.ratio * theirs if lower else ours >= goal.ratio * theirs
-    if goal.limit is not None:
-        text += f", < {goal.limit:g}"
-        met = met and ours < goal.limit
-    return text, met
-
-
-def print_header() -> None:
-    """The headings of the table on the terminal."""
+def print_header(group: Group) -> None:
+    """What a group of rows is about, and the headings of its table, on the terminal."""
+    print(f"\n{group.title}. {group.text}\n{group.settings()}\n")
     _print_cells(HEADINGS)
 
 
@@ -105,7 +98,14 @@ def machine() -> str:
     found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
     model = found[1].strip() if found else platform.machine()
     memory = psutil.virtual_memory().total / 2**30
-    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.system()} {platform.release()}"
+    kernel = f"{platform.system()} {platform.release()}"
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {kernel}, data on {file_system(tempfile.gettempdir())}"
+
+
+def file_system(folder: str) -> str:
+    """The type of the file system that `folder` is on."""
+    mounts = [one for one in psutil.disk_partitions(all=True) if Path(folder).is_relative_to(one.mountpoint)]
+    return max(mounts, key=lambda one: len(one.mountpoint)).fstype if mounts else "an unknown file system"
 
 
 def versions() -> str:
@@ -120,19 +120,22 @@ def versions() -> str:
     return ", ".join(parts)
 
 
-def write_markdown(path: Path, lines: list[Line], runs: int, *, quick: bool) -> None:
-    """Write the table with what one has to know to read it."""
+def write_markdown(
+    path: Path, tables: Mapping[str, tuple[Group, list[Line]]], runs: int, took_s: float, *, quick: bool
+) -> None:
+    """Write the tables with what one has to know to read them."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
+    command = "`python -m bench --quick`" if quick else "`python -m bench`"
     text = [
         "# Barnabas beside Apache Kafka",
         "",
-        f"{today}, `python -m bench{' --quick' if quick else ''}`. {machine()}. {versions()}.",
+        f"{today}, {command}, {took_s / 60:.0f} minutes. {machine()}. {versions()}.",
         "",
         READING.format(runs=f"{runs} alternating run{'s' if runs > 1 else ''}"),
-        "",
-        "| " + " | ".join(HEADINGS) + " |",
-        "|---|---|---:|---:|---:|---|---|---:|",
     ]
-    text += ["| " + " | ".join(line.cells()) + " |" for line in lines]
+    for group, lines in tables.values():
+        text += ["", f"## {group.title}", "", f"{group.text} {group.settings()}", ""]
+        text += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|---:|---|---|---:|---:|---:|"]
+        text += ["| " + " | ".join(line.cells()) + " |" for line in lines]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(text) + "\n")

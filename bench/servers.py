@@ -7,6 +7,7 @@ on the same port and data directory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -23,6 +24,8 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
+PAUSE_TIMEOUT_S = 5.0
+NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
 
 
 def free_port() -> int:
@@ -32,6 +35,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() not in NOT_RUNNING
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Server(ABC):
     """One broker process. `port` is fixed after the first start, so that clients survive a restart."""
 
@@ -39,6 +49,7 @@ class Server(ABC):
 
     def __init__(self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0) -> None:
         self.data_dir = Path(data_dir)
+        self.log_dir = self.data_dir  # where the partitions' directories and the checkpoints are
         self.config = dict(config or {})
         self.host = "127.0.0.1"
         self.port = port
@@ -100,6 +111,7 @@ class Server(ABC):
             return None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
+            self.resume()  # a paused process acts on no signal before
             try:
                 self.process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
@@ -113,6 +125,31 @@ class Server(ABC):
             self.process.kill()
         self.process.wait()
 
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its memory and its port, and takes no CPU. Returns when that is so."""
+        self._signal_all(signal.SIGSTOP)
+        deadline = time.monotonic() + PAUSE_TIMEOUT_S
+        while any(_runs(process) for process in self.processes()):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name} was not to be paused")
+            time.sleep(0.001)
+
+    def resume(self) -> None:
+        """SIGCONT: go on after `pause`."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def processes(self) -> list[psutil.Process]:
+        """The broker's process and those it started."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.pid)
+            return [process, *process.children(recursive=True)]
+        return []
+
     def restart(self) -> Server:
         """Start again on the same port and data directory, after `stop` or `kill9`."""
         return self.start()
@@ -122,13 +159,16 @@ class Server(ABC):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def cpu_s(self) -> float:
-        """CPU seconds the process has used, user and system."""
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
+        """CPU seconds the broker has used, user and system, in all its processes, the ended ones too."""
+        return sum(float(sum(process.cpu_times()[:4])) for process in self.processes())
 
     def rss_bytes(self) -> int:
-        """Resident memory."""
-        return int(psutil.Process(self.pid).memory_info().rss)
+        """Resident memory of all its processes."""
+        return sum(int(process.memory_info().rss) for process in self.processes())
+
+    def read_bytes(self) -> int:
+        """What all its processes have read by system calls, from files and sockets, page cache or not."""
+        return sum(int(process.io_counters().read_chars) for process in self.processes())
 
     def __enter__(self) -> Server:
         return self.start()

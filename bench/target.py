@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from io import BufferedIOBase
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from bench import frames
 from bench.servers import ROOT, Server
@@ -23,6 +34,7 @@ from bench.servers import ROOT, Server
 TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # so that the disk is free again before the next run
 PATIENCE_S = 60.0
 LOAD_TIMEOUT_S = 300.0
+SENT_AHEAD = 8  # requests without an answer yet
 _topics = itertools.count(1)
 
 
@@ -61,6 +73,7 @@ class Target:
 
     server: Server
     filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
+    by_time: tuple[str, int] | None = None  # the topic of `bench.by_time`, made once, and its first timestamp
 
     def __post_init__(self) -> None:
         self.connect()
@@ -69,10 +82,11 @@ class Target:
         """Take a new admin client: librdkafka's may remember for a minute that a new topic has no leader."""
         self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
-    def create(self, partitions: int) -> str:
+    def create(self, partitions: int, config: Mapping[str, str] | None = None) -> str:
         """A new topic whose every partition has a leader that serves (Kafka needs a moment)."""
         topic = f"bench-{next(_topics)}"
-        self.admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC_CONFIG)])[topic].result(PATIENCE_S)
+        new = NewTopic(topic, partitions, 1, config={**TOPIC_CONFIG, **(config or {})})
+        self.admin.create_topics([new])[topic].result(PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -87,6 +101,13 @@ class Target:
     def delete(self, topic: str) -> None:
         """Drop a topic, and let the broker have its files gone."""
         self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+
+    def alter(self, topic: str, key: str, value: str) -> None:
+        """Set one key of a topic's configuration."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([resource]).values():
+            future.result(PATIENCE_S)
 
     def end_offsets(self, topic: str, partitions: int) -> list[int]:
         """The log end offset of every partition."""
@@ -104,20 +125,43 @@ class Target:
             self.filled[key] = (topic, sum(self.end_offsets(topic, partitions)))
         return self.filled[key]
 
-    def raw(self, mode: str, requests: Iterable[bytes], *arguments: float) -> Outcome:
-        """Run the raw generator: see `load.c` for the arguments behind the frames."""
+    def send(self, requests: Iterable[bytes]) -> None:
+        """Send each Produce frame once, in order on one connection; raises RuntimeError at an error code."""
+        address = (self.server.host, self.server.port)
+        with socket.create_connection(address, PATIENCE_S) as connection, connection.makefile("rb") as answers:
+            unanswered = 0
+            for request in requests:
+                connection.sendall(request)
+                unanswered += 1
+                if unanswered == SENT_AHEAD:
+                    _check_answer(answers)
+                    unanswered -= 1
+            for _ in range(unanswered):
+                _check_answer(answers)
+
+    def raw(
+        self,
+        mode: str,
+        requests: Iterable[bytes],
+        *arguments: float,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Outcome:
+        """Run the raw generator: see `load.c` for the arguments behind the frames.
+
+        With `meanwhile` the load lasts as long as this call, at most as long as the arguments say.
+        """
         with tempfile.NamedTemporaryFile(suffix=".frames") as file:
             file.write(b"".join(requests))
             file.flush()
             command = [*generator(), mode, self.server.host, str(self.server.port), file.name]
-            return self.run([*command, *map(str, arguments)])
+            return self.run([*command, *map(str, arguments)], meanwhile)
 
     def confluent(self, mode: str, topic: str, *arguments: object) -> Outcome:
         """Run a load of `bench.confluent_load`."""
         command = [sys.executable, "-m", "bench.confluent_load", mode, self.server.bootstrap, topic]
         return self.run([*command, *map(str, arguments)])
 
-    def run(self, command: list[str]) -> Outcome:
+    def run(self, command: list[str], meanwhile: Callable[[], None] | None = None) -> Outcome:
         """Run a load generator; the CPU time is taken at its `start` and `end` lines."""
         cpu: dict[str, float] = {}
         found: dict[str, str] = {}
@@ -125,6 +169,7 @@ class Target:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
             assert process.stdout is not None
             watchdog = threading.Timer(LOAD_TIMEOUT_S, process.kill)
+            watchdog.daemon = True
             watchdog.start()
             with process, process.stdout:
                 for line in process.stdout:
@@ -133,6 +178,8 @@ class Target:
                         cpu[word] = self.server.cpu_s()
                     elif word == "result":
                         found = dict(pair.split("=", 1) for pair in rest)
+                    if word == "start" and meanwhile is not None:
+                        _call_and_end(meanwhile, process)
             watchdog.cancel()
             errors.seek(0)
             if process.returncode or not found:
@@ -146,3 +193,21 @@ class Target:
             p99_us=figures["p99_us"],
             cpu_s=cpu["end"] - cpu["start"],
         )
+
+
+def _call_and_end(meanwhile: Callable[[], None], load: subprocess.Popen[str]) -> None:
+    try:
+        meanwhile()
+    finally:
+        load.terminate()
+
+
+def _check_answer(answers: BufferedIOBase) -> None:
+    size = answers.read(4)
+    answer = answers.read(int.from_bytes(size, "big"))
+    if len(answer) < 12:
+        raise RuntimeError("the broker closed the connection")
+    place = 10 + struct.unpack_from(">h", answer, 8)[0] + 8
+    code = struct.unpack_from(">h", answer, place)[0]
+    if code:
+        raise RuntimeError(f"the broker answered error code {code}")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from bench import frames, target
-from bench.report import number
 from bench.servers import Server
 
 GENERATORS = [
@@ -44,12 +43,45 @@ def test_fetched_bytes_go_round_the_topic(loaded: target.Target) -> None:
     loaded.delete(topic)
 
 
+def test_a_walk_sends_each_frame_in_turn_whichever_connection_is_free(loaded: target.Target) -> None:
+    topic = loaded.create(4)
+    batch, count = frames.batch(5000, 100)
+    requests = [frames.produce(topic, partition, batch) for partition in range(4)]
+    loaded.raw("walk", requests, 3, 2, 0, 20, 1)
+    stored = [offset // count for offset in loaded.end_offsets(topic, 4)]
+    assert sum(stored) >= (1 << 20) // 5000
+    assert max(stored) - min(stored) <= 3 * 2
+    loaded.delete(topic)
+
+
+def test_a_walk_takes_list_offsets_too(loaded: target.Target) -> None:
+    topic = loaded.create(2)
+    asked = 0
+
+    def meanwhile() -> None:
+        nonlocal asked
+        asked += 1
+
+    requests = [frames.list_offsets({topic: [n]}, -1) for n in range(2)]
+    outcome = loaded.raw("walk", requests, 2, 1, 0, target.LOAD_TIMEOUT_S, meanwhile=meanwhile)
+    assert asked == 1
+    assert outcome.seconds < target.LOAD_TIMEOUT_S, "the load did not end with what it was beside"
+    with pytest.raises(RuntimeError, match="error code 3"):
+        loaded.raw("walk", [frames.list_offsets({"no-such-topic-here": [0]}, -1)], 1, 1, 0, 5)
+
+
+def test_sent_frames_are_stored_once_each(broker: Server) -> None:
+    one = target.Target(broker)
+    topic = one.create(1)
+    batch, count = frames.batch(1000, 100)
+    one.send(frames.produce(topic, 0, batch) for _ in range(3 * target.SENT_AHEAD + 1))
+    assert one.end_offsets(topic, 1) == [count * (3 * target.SENT_AHEAD + 1)]
+    with pytest.raises(RuntimeError, match="error code 3"):
+        one.send([frames.produce("no-such-topic-here", 0, batch)])
+    one.delete(topic)
+
+
 def test_an_error_code_ends_the_load(loaded: target.Target) -> None:
     batch, _ = frames.batch(100, 10)
     with pytest.raises(RuntimeError, match="error code 3"):
         loaded.raw("produce", [frames.produce("no-such-topic-here", 0, batch)], 1, 1, 0, 5, 1)
-
-
-@pytest.mark.parametrize(("value", "text"), [(1234567.0, "1,234,567"), (0.12345, "0.123"), (12.345, "12.3")])
-def test_figures_have_three_digits(value: float, text: str) -> None:
-    assert number(value) == text

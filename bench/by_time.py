@@ -1,0 +1,63 @@
+"""Read by timestamp: ListOffsets with a timestamp in a log of many segments, one request after the other."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from bench import frames
+from bench.case import Figures, Scale
+from bench.target import PATIENCE_S, Target
+
+SEGMENT_BYTES = 1 << 20  # the least that Kafka takes
+BATCH_BYTES = 16 << 10
+RECORDS = 16  # of a batch, a millisecond apart
+BATCHES_IN_SEGMENT = SEGMENT_BYTES // BATCH_BYTES
+LOOKED_UP = 1000
+A_DAY_MS = 86_400_000
+
+
+def read_by_time(target: Target, scale: Scale, *, segments: int) -> Figures:
+    """One connection that looks up random timestamps, each of a record that is there."""
+    topic, first_ms, records = _filled(target, segments)
+    wanted = [random.randrange(records) for _ in range(LOOKED_UP)]
+    _check(target, topic, first_ms, wanted[0])
+    requests = [frames.list_offsets({topic: [0]}, first_ms + n) for n in wanted]
+    outcome = target.raw("walk", requests, 1, 1, scale.warmup_s, scale.seconds)
+    return {
+        "req/s": outcome.requests / outcome.seconds,
+        "p50 ms": outcome.p50_us / 1000,
+        "p99 ms": outcome.p99_us / 1000,
+    }
+
+
+def _filled(target: Target, segments: int) -> tuple[str, int, int]:
+    """The topic, its first record's timestamp and the number of its records: offset n is n milliseconds later."""
+    batches = segments * BATCHES_IN_SEGMENT
+    if target.by_time is None:
+        topic = target.create(1, {"segment.bytes": str(SEGMENT_BYTES)})
+        first_ms = int(time.time() * 1000) - A_DAY_MS
+        target.send(_requests(topic, first_ms, batches))
+        closed = len(list((target.server.log_dir / f"{topic}-0").glob("*.log"))) - 1
+        if not segments <= closed <= segments * 1.1:
+            raise RuntimeError(f"{topic} has {closed} closed segments")
+        target.by_time = (topic, first_ms)
+    return *target.by_time, batches * RECORDS
+
+
+def _requests(topic: str, first_ms: int, batches: int) -> Iterator[bytes]:
+    batch = frames.spread_batch(RECORDS, BATCH_BYTES // RECORDS, first_ms)
+    for n in range(batches):
+        yield frames.produce(topic, 0, frames.moved_batch(batch, n * RECORDS))
+
+
+def _check(target: Target, topic: str, first_ms: int, offset: int) -> None:
+    asked = {TopicPartition(topic, 0): OffsetSpec.for_timestamp(first_ms + offset)}
+    (future,) = target.admin.list_offsets(asked).values()
+    found = future.result(PATIENCE_S).offset
+    if found != offset:
+        raise RuntimeError(f"{topic} has offset {found} at a time that belongs to {offset}")

@@ -1,0 +1,129 @@
+"""What a row of the table is: a case of a group, the goals it has, and how much it does.
+
+A group is one pair of settings for both brokers; its cases run on servers of their own. A figure's unit says which
+direction is good (`LOWER_IS_BETTER`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from bench.real_kafka import KafkaServer
+from bench.servers import BarnabasServer, Server, free_port
+from bench.target import Target
+
+KINDS = ("barnabas", "kafka")
+Figures = dict[str, float]
+LOWER_IS_BETTER = frozenset(
+    {
+        "start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB", "sync p50 ms", "sync p99 ms", "p99/sync", "MB",
+        "clean start s", "clean all s", "kill start s", "kill all s", "kill read MB",
+    }
+)  # fmt: skip
+KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
+"""For a Kafka that will be paused: its controller would fence its own broker after 9 s. Not for one that is killed: the
+controller would refuse the next incarnation for as long."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much a case does: `full` for the table, `quick` for a look."""
+
+    seconds: float = 0
+    warmup_s: float = 0
+    records: int = 0  # of 100 bytes; a third of it of 1 KB and more
+    max_mb: int = 0  # written by a raw produce case
+    fill_mb: int = 0
+    synced_records: int = 0  # of 100 bytes, each acknowledged from the disk; a third of 1 KB
+    partitions_mb: int = 0  # in 1,000 partitions, where the disk has room
+    compact_mb: int = 0  # of 1 KB records; a quarter of 100 bytes
+    warmup_rounds: int = 1
+    calm_s: float = 0  # waited in all for other programs to end
+
+
+FULL = Scale(
+    seconds=3.0, warmup_s=1.0, records=1_000_000, max_mb=1200, fill_mb=150,
+    synced_records=300_000, partitions_mb=10_000, compact_mb=400, warmup_rounds=3, calm_s=180,
+)  # fmt: skip
+QUICK = Scale(
+    seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
+    synced_records=60_000, partitions_mb=1000, compact_mb=128, calm_s=20,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`ratio`: at most (or at least) this many times Kafka's figure; `limit`: and below (or at least) this value."""
+
+    ratio: float | None = None
+    limit: float | None = None
+
+    def judged(self, figure: str, ours: float, theirs: float) -> tuple[str, bool]:
+        """The goal as text, and whether it is met."""
+        lower = figure in LOWER_IS_BETTER
+        parts, met = [], True
+        if self.ratio is not None:
+            parts.append(f"{'≤' if lower else '≥'} {self.ratio:g}x")
+            met = ours <= self.ratio * theirs if lower else ours >= self.ratio * theirs
+        if self.limit is not None:
+            parts.append(f"{'<' if lower else '≥'} {self.limit:g}")
+            met = met and (ours < self.limit if lower else ours >= self.limit)
+        return ", ".join(parts), met
+
+
+class On(Enum):
+    """What `measure` is given."""
+
+    RUNNING = auto()
+    """(target, scale): one of the group's two brokers, which run and are warm; the other one is paused."""
+    OWN = auto()
+    """(group, kind, scale): it starts a server of the group itself."""
+    SERIES = auto()
+    """(group, kind, scale, runs), giving the figures of every run: what is too dear to prepare for each run."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement of one broker that gives one or more figures, each of which may have a goal."""
+
+    name: str
+    measure: Callable[..., Any]
+    goals: Mapping[str, Goal] = field(default_factory=dict)
+    on: On = On.RUNNING
+    quick: bool = True  # part of --quick, too
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that are measured with the same settings; `text` says what both brokers do with them."""
+
+    title: str
+    text: str
+    cases: tuple[Case, ...]
+    barnabas: Mapping[str, str]
+    kafka: Mapping[str, str]
+    warm_up: Callable[[Target, Scale], None] | None = None
+
+    def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
+        """A server of the group that is ready to be spawned: Kafka's data directory is formatted beforehand."""
+        server: Server
+        if kind == "barnabas":
+            server = BarnabasServer(folder / kind, config=dict(self.barnabas), port=free_port())
+        else:
+            config = {**self.kafka, **(KAFKA_PAUSE if will_pause else {})}
+            server = KafkaServer(folder / kind, config=config, port=free_port())
+        server.prepare()
+        return server
+
+    def settings(self) -> str:
+        """Both brokers' settings that are not defaults, for the reader of the table."""
+        paused = KAFKA_PAUSE if any(case.on is On.RUNNING for case in self.cases) else {}
+        ours, theirs = (
+            ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "defaults"
+            for settings in (self.barnabas, {**self.kafka, **paused})
+        )
+        return f"Barnabas: {ours}. Kafka: {theirs}."

@@ -1,0 +1,136 @@
+"""Compaction: how fast a log is compacted, alone and beside traffic, and what the traffic feels of it.
+
+The topic is filled with its policy on `delete`, every key ten times on the average, and then set to `compact`. It is
+done when the broker's `cleaner-offset-checkpoint` says that all closed segments are clean; how many bytes are left says
+whether that is true. MB/s are of input: what the closed segments had before.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+
+from bench import frames
+from bench.case import Case, Figures, Goal, Scale
+from bench.target import LOAD_TIMEOUT_S, Outcome, Target
+
+CHECKPOINT = "cleaner-offset-checkpoint"
+CONFIG = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}
+BATCH_BYTES = 16 << 10  # as producers make them
+VERSIONS = 10  # of a key, on the average
+PATIENCE_S = 150.0
+POLL_S = 0.01
+CONNECTIONS = 10
+
+
+@cache
+def _batches(record_bytes: int, megabytes: int) -> list[bytes]:
+    """Batches of so many bytes in all, their keys random: the same for both brokers."""
+    each = BATCH_BYTES // (record_bytes + 20)
+    batches = (megabytes << 20) // BATCH_BYTES
+    keys = max(1, each * batches // VERSIONS)
+    draw = random.Random(record_bytes).randrange
+    values = [os.urandom(record_bytes) for _ in range(64)]
+    return [frames.keyed_batch([b"key-%08d" % draw(keys) for _ in range(each)], values) for _ in range(batches)]
+
+
+class Compaction:
+    """A filled topic that waits to be compacted, once."""
+
+    def __init__(self, target: Target, record_bytes: int, megabytes: int) -> None:
+        self.target = target
+        self.topic = target.create(1, CONFIG)
+        target.send(frames.produce(self.topic, 0, batch) for batch in _batches(record_bytes, megabytes))
+        self.input_bytes = self._closed_bytes()
+        self.seconds = 0.0
+
+    def _segments(self) -> list[Path]:
+        return sorted((self.target.server.log_dir / f"{self.topic}-0").glob("*.log"))
+
+    def _closed_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._segments()[:-1])
+
+    def run(self) -> None:
+        """Compact it, and wait for the end."""
+        end_offset = int(self._segments()[-1].stem)
+        started = time.monotonic()
+        self.target.alter(self.topic, "cleanup.policy", "compact")
+        while _cleaned_to(self.target.server.log_dir, self.topic) < end_offset:
+            if time.monotonic() - started > PATIENCE_S:
+                raise RuntimeError(f"{self.topic} was not compacted in {PATIENCE_S:.0f} s")
+            time.sleep(POLL_S)
+        self.seconds = time.monotonic() - started
+        left = self._closed_bytes() / self.input_bytes
+        if not 0 < left < 2 / VERSIONS:
+            raise RuntimeError(f"{left:.0%} of the bytes are left after compaction")
+
+    @property
+    def mb_per_s(self) -> float:
+        """The speed of `run`."""
+        return self.input_bytes / self.seconds / 1e6
+
+
+def _cleaned_to(log_dir: Path, topic: str) -> int:
+    """The first dirty offset of partition 0, by Kafka's checkpoint file: `topic partition offset` a line."""
+    try:
+        lines = (log_dir / CHECKPOINT).read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    found = [int(line.split()[2]) for line in lines[2:] if line.startswith(f"{topic} 0 ")]
+    return found[0] if found else 0
+
+
+def alone(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
+    """Nothing else goes on."""
+    compaction = Compaction(target, record_bytes, _megabytes(scale, record_bytes))
+    cpu_s = target.server.cpu_s()
+    compaction.run()
+    cpu_s = target.server.cpu_s() - cpu_s
+    target.delete(compaction.topic)
+    return {"MB/s": compaction.mb_per_s, "CPU s/GB": cpu_s / (compaction.input_bytes / 1e9)}
+
+
+def beside_traffic(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
+    """A closed loop of single records to another topic, from before the compaction to its end."""
+    compaction = Compaction(target, record_bytes, _megabytes(scale, record_bytes))
+    outcome = _traffic(target, scale, compaction)
+    target.delete(compaction.topic)
+    return {
+        "MB/s": compaction.mb_per_s,
+        "req/s": outcome.requests / outcome.seconds,
+        "p50 ms": outcome.p50_us / 1000,
+        "p99 ms": outcome.p99_us / 1000,
+    }
+
+
+def _traffic(target: Target, scale: Scale, compaction: Compaction) -> Outcome:
+    topic = target.create(1)
+    batch, _ = frames.batch(1, 100)
+    request = frames.produce(topic, 0, batch)
+    arguments = (CONNECTIONS, 1, scale.warmup_s, LOAD_TIMEOUT_S)
+    outcome = target.raw("produce", [request], *arguments, meanwhile=compaction.run)
+    target.delete(topic)
+    return outcome
+
+
+def _megabytes(scale: Scale, record_bytes: int) -> int:
+    return scale.compact_mb if record_bytes >= 1000 else scale.compact_mb // 4
+
+
+def cases() -> Iterator[Case]:
+    """Every row of the group, in its order."""
+    yield Case("compaction, 100 B records", partial(alone, record_bytes=100))
+    yield Case("compaction, 1 KB records", partial(alone, record_bytes=1000), {"MB/s": Goal(limit=50)})
+    name = f"compaction, 1 KB records, beside {CONNECTIONS} conn."
+    goals = {"MB/s": Goal(limit=50), "p99 ms": Goal(limit=10)}
+    yield Case(name, partial(beside_traffic, record_bytes=1000), goals)
+
+
+def warm_up(target: Target, scale: Scale) -> None:
+    """Let a JIT compile the paths."""
+    for _ in range(scale.warmup_rounds):
+        beside_traffic(target, Scale(warmup_s=0.5, compact_mb=100), record_bytes=1000)

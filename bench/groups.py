@@ -1,0 +1,51 @@
+"""All groups of the table, in its order: who runs with which settings, and what both do with records then."""
+
+from __future__ import annotations
+
+from bench import cases, compaction, synced, thousand
+from bench.case import Group, Scale
+
+PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does, unless it is told otherwise
+CLEANER = {"log.cleaner.backoff.ms": "100"}
+
+
+def all_groups(scale: Scale) -> list[Group]:
+    """Every group with its cases."""
+    return [
+        Group(
+            "Page cache",
+            "Both hand records to the page cache and acknowledge them; nothing waits for the disk.",
+            tuple(cases.cases()),
+            barnabas=PAGE_CACHE,
+            kafka={},
+            warm_up=cases.warm_up,
+        ),
+        Group(
+            "Synced",
+            "Every acknowledgement is on the disk. p99/sync is the 99th percentile of the requests in units of the "
+            "disk's own, measured by itself right before.",
+            tuple(synced.cases()),
+            barnabas={"barnabas.log.sync": "always"},
+            kafka={"log.flush.interval.messages": "1"},
+            warm_up=synced.warm_up,
+        ),
+        Group(
+            "Compaction",
+            "Both hand records to the page cache, and their cleaners look for work ten times a second. Topics have "
+            + ", ".join(f"`{key}={value}`" for key, value in compaction.CONFIG.items())
+            + ". MB/s are of input; req/s, p50 and p99 are of the traffic beside.",
+            tuple(compaction.cases()),
+            barnabas=PAGE_CACHE | CLEANER,
+            kafka=CLEANER,
+            warm_up=compaction.warm_up,
+        ),
+        Group(
+            "1,000 partitions",
+            "Both hand records to the page cache. All runs of one broker come before those of the other. `start s` is "
+            "until the first Metadata answer, `all s` until every partition serves ListOffsets, `kill read MB` what "
+            "the process has read until then (by system calls, its program included). The log is in the page cache.",
+            tuple(thousand.cases(scale)),
+            barnabas=PAGE_CACHE,
+            kafka={},
+        ),
+    ]

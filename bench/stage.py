@@ -1,0 +1,64 @@
+"""The two brokers of a group, of which only the one that is measured runs: the other one is stopped by SIGSTOP.
+
+They are started when a case asks for them, each warmed up while the other one is not there or paused.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from bench.case import KINDS, Group, Scale
+from bench.servers import Server
+from bench.target import Target
+
+AFTER_PAUSE_S = 0.2
+
+
+class Stage:
+    """A context: on leaving it the group's brokers are stopped."""
+
+    def __init__(self, group: Group, scale: Scale, folder: Path, serve: Callable[[str, Path], Server] | None = None):
+        self._group = group
+        self._scale = scale
+        self._folder = folder
+        self._serve = serve or partial(group.server, will_pause=True)
+        self._targets: dict[str, Target] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def turn(self, kind: str) -> Target:
+        """The broker of that kind, running; the other one is paused."""
+        if not self._targets:
+            for one in KINDS:
+                self._start(one)
+        self.clear()
+        target = self._targets[kind]
+        target.server.resume()
+        time.sleep(AFTER_PAUSE_S)
+        return target
+
+    def clear(self) -> None:
+        """Pause what runs."""
+        for target in self._targets.values():
+            target.server.pause()
+
+    def _start(self, kind: str) -> None:
+        self.clear()
+        server = self._stack.enter_context(self._serve(kind, self._folder))
+        self._targets[kind] = Target(server)
+        if self._group.warm_up is not None:
+            print(f"warming up {kind}: {self._group.title}", file=sys.stderr)
+            self._group.warm_up(self._targets[kind], self._scale)
