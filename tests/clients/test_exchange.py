@@ -42,6 +42,7 @@ CONFIG = {
     "transaction.state.log.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "1",
     "log.cleaner.backoff.ms": "200",
+    "metadata.log.max.record.bytes.between.snapshots": "3000",
 }
 GROUPS = ["readers", "modern", "movers"]
 MIB = 1 << 20
@@ -263,8 +264,8 @@ def go_on_with_barnabas(bootstrap: str, live: NumberedRecords) -> None:
 
 @pytest.fixture
 def kafkas_directory(tmp_path: Path) -> Iterator[Directory]:
-    """A directory that Kafka formats."""
-    directory = Directory(tmp_path / "node", config=CONFIG)
+    """A directory of `kafka-storage format --standalone`: the voter is a record (KIP-853)."""
+    directory = Directory(tmp_path / "node", config=CONFIG, dynamic_quorum=True)
     yield directory
     directory.stop()
 
@@ -310,13 +311,17 @@ def test_from_kafka_to_barnabas_and_back(kafkas_directory: Directory) -> None:
 
     directory.run(directory.barnabas)
     same(last, observe(address, GROUPS))
+    directory.stop()
+    newest = files_of(directory.metadata_dir, ".checkpoint")[-1:]
+    dump = kafkas_dump(newest, "--cluster-metadata-decoder")
+    assert '"kRaftVersion":1' in dump.text
+    assert '"voters":[{"voterId":1,' in dump.text
 
 
 @pytest.fixture
 def our_directory(tmp_path: Path) -> Iterator[Directory]:
-    """A directory that Barnabas makes, with the configuration that Kafka would have."""
-    config = CONFIG | {"metadata.log.max.record.bytes.between.snapshots": "3000"}
-    directory = Directory(tmp_path / "node", config=config)
+    """A directory that Barnabas makes, with the configuration that Kafka would have; the voters are configured."""
+    directory = Directory(tmp_path / "node", config=CONFIG)
     yield directory
     directory.stop()
 
@@ -362,25 +367,16 @@ def test_from_barnabas_to_kafka_and_back(our_directory: Directory) -> None:
     every_file_reads_in_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
 
 
-@pytest.mark.parametrize("maker", ["kafka", "barnabas"])
-def test_a_quorum_whose_voters_are_records_keeps_them(tmp_path: Path, maker: str) -> None:
-    """KIP-853: what `kafka-storage format --standalone` makes; the snapshots of both brokers carry the voters."""
-    config = CONFIG | {"metadata.log.max.record.bytes.between.snapshots": "1000"}
-    directory = Directory(tmp_path / "node", config=config, dynamic_quorum=True)
-    first, second = directory.kafka, directory.barnabas
-    if maker == "barnabas":
-        first, second = second, first
+def test_a_quorum_that_barnabas_began_with_its_voter_as_a_record(tmp_path: Path) -> None:
+    """KIP-853: Kafka finds itself as the voter."""
+    directory = Directory(tmp_path / "node", config=CONFIG, dynamic_quorum=True)
     try:
-        directory.run(first)
+        directory.run(directory.barnabas)
         create(directory.bootstrap, NewTopic("orders", 2, 1))
-        for server in (second, first):
+        for server in (directory.kafka, directory.barnabas):
             directory.run(server)
             produce(directory.bootstrap, "orders", [(b"k", server.name.encode())])
         records = read_all(directory.bootstrap, {"orders": 2})["orders"]
         assert sorted(value for *_, value in records) == [b"barnabas", b"kafka"]
     finally:
         directory.stop()
-    newest = files_of(directory.metadata_dir, ".checkpoint")[-1:]
-    dump = kafkas_dump(newest, "--cluster-metadata-decoder")
-    assert '"kRaftVersion":1' in dump.text
-    assert '"voters":[{"voterId":1,' in dump.text
