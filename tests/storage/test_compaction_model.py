@@ -120,6 +120,7 @@ class World:
 
     def clean(self, keys: int, wait_ms: int, again: bool) -> None:
         self.now_ms += wait_ms
+        self.log.flush()
         part = cleanable(self.log, None if again else self.clean_to, self.now_ms)
         if not part.dirty_bytes:
             return
