@@ -49,11 +49,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         broker.log_dirs.write_high_watermarks()
 
     async def deletions() -> None:
-        for path in broker.log_dirs.due_deletions(broker.now()):
-            try:
-                await trio.to_thread.run_sync(broker.log_dirs.remove, path)
-            except OSError as error:
-                logger.error("Cannot remove %s, which is deleted: %s. The next start will", path, error)
+        await _remove_deleted(broker)
 
     async def disks() -> None:
         broker.log_dir_failures.check()
@@ -71,6 +67,15 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)
+
+
+async def _remove_deleted(broker: Broker) -> None:
+    """Remove the files whose time has come; what cannot be removed is left to the next start."""
+    for path in broker.log_dirs.due_deletions(broker.now()):
+        try:
+            await trio.to_thread.run_sync(broker.log_dirs.remove, path)
+        except OSError as error:
+            logger.error("Cannot remove %s, which was deleted: %s. The next start tries it again", path, error)
 
 
 async def _flush_rolled(broker: Broker, log: Log) -> None:

@@ -7,6 +7,7 @@ most about a megabyte a turn, so that one large answer does not hold up the othe
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from broker.poller import READ
 
 if TYPE_CHECKING:
     from broker.connection import Connection
+
+logger = logging.getLogger("kafka.network.Processor")
 
 TURN_BYTES = 1024 * 1024
 """What one connection may read or send before the others have their turn."""
@@ -92,9 +95,15 @@ class Channel:
         piece = out[0]
         offset = piece.offset + self._slice_sent  # type: ignore[union-attr]
         wanted = len(piece) - self._slice_sent
-        sent = os.sendfile(self.fd, piece.file.fd, offset, min(wanted, TURN_BYTES))  # type: ignore[union-attr]
-        if not sent:
-            raise OSError(errno.EIO, "the log file ended before the slice that was promised")
+        file = piece.file  # type: ignore[union-attr]
+        try:
+            sent = os.sendfile(self.fd, file.fd, offset, min(wanted, TURN_BYTES))
+            if not sent:
+                raise OSError(errno.EIO, "the file ended before what it must hold")
+        except OSError as error:
+            if error.errno == errno.EIO:  # no error of the socket; the answer has begun, so closing must do
+                logger.error("Cannot read %s: %s. The connection that was to get it is closed", file.path, error)
+            raise
         if sent == wanted:
             out.popleft()
             self._slice_sent = 0

@@ -14,7 +14,6 @@ A sync that has failed is never tried again (rule section 3): the kernel may hav
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import deque
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from broker.timers import Timer
     from storage.flush_job import FlushJob
     from storage.log_dir import LogDir
-
-logger = logging.getLogger("kafka.log.LogManager")
 
 PAUSE_S = 0.1
 """Time until a sync is begun again for which no file could be opened."""
@@ -196,7 +193,7 @@ class Committer:
         self._requested[limit] = None
         if not self._is_due:
             self._is_due = True
-            logger.error("Cannot sync %r yet: %s; its producers wait", limit.partition, error.strerror)
+            self._broker.log_dir_failures.note(self._log_dir, f"sync of {limit.partition!r}", error)
             self._broker.timers.at(self._broker.now() + PAUSE_S, self._start)
 
     def _finish(self, commits: list[tuple[SyncLimit, FlushJob]], failure: Exception | None) -> None:

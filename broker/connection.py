@@ -335,10 +335,7 @@ class Connection:
             if isinstance(outcome, Pending):
                 self._park(outcome, route, context.correlation_id, request)
                 return
-            try:
-                self._answer(route, context.correlation_id, outcome)
-            except Exception:
-                self._answer_bug(route, context.correlation_id, request)
+            self._answer_or_say_why(route, context.correlation_id, request, outcome)
 
     def _park(self, pending: Pending, route: Route, correlation_id: int, request: Message) -> None:
         self._pending = (pending, route, correlation_id, request)
@@ -351,14 +348,23 @@ class Connection:
         _, route, correlation_id, request = self._pending
         self._pending = None
         self.last_active = self.now
-        try:
-            if isinstance(outcome, KafkaError):
+        if isinstance(outcome, KafkaError):
+            try:
                 self._answer_error(route, correlation_id, request, outcome)
-            else:
-                self._answer(route, correlation_id, outcome)
+            except Exception:
+                self._answer_bug(route, correlation_id, request)
+        else:
+            self._answer_or_say_why(route, correlation_id, request, outcome)
+        self.on_output(self)
+
+    def _answer_or_say_why(self, route: Route, correlation_id: int, request: Message, response: Message) -> None:
+        try:
+            self._answer(route, correlation_id, response)
+        except OSError as error:  # of the log's files, parts of which are read only now
+            logger.error("Cannot read what %s:%d has asked for: %s", self.peer_host, self.peer_port, error)
+            self._answer_error(route, correlation_id, request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         except Exception:
             self._answer_bug(route, correlation_id, request)
-        self.on_output(self)
 
     def _answer(self, route: Route, correlation_id: int, response: Message) -> None:
         """Put one answer into `out`: nothing of it if building fails."""

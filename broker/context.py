@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from broker.config_keys.general import BROKER_RACK
-from broker.log_dir_failure import take_offline
+from broker.log_dir_failure import LogDirFailures
 from broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -65,6 +65,7 @@ class Broker:
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.timers = Timers(after_firing=self.after_turn)
+        self.log_dir_failures = LogDirFailures(self)
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot go on; `halt_reason` says why."""
@@ -87,8 +88,8 @@ class Broker:
         return [(self.node_id, host, port, self.config[BROKER_RACK])]
 
     def log_dir_failed(self, log_dir: LogDir, deed: str, error: Exception) -> None:
-        """The disk has failed under `log_dir`, at a sync, a write or another `deed`: stop serving what is in it."""
-        take_offline(self, log_dir, deed, error)
+        """A `deed` (sync, compaction ...) has failed under `log_dir`: stop serving what is in it, for good."""
+        self.log_dir_failures.take_offline(log_dir, deed, error)
 
     def halt(self, reason: str) -> None:
         """Stop: what is left to do has no place to be written to."""

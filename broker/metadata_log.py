@@ -232,22 +232,35 @@ class MetadataLog:
         if self._is_dead:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log could not be synced and is closed.")
         broker = self._broker
-        self._log.append_as_leader(
-            memoryview(bytearray(batch)),
-            leader_epoch=self.image.epoch,
-            now_ms=broker.now_ms(),
-            now=broker.now(),
-            origin="coordinator",
-        )
+        try:
+            self._log.append_as_leader(
+                memoryview(bytearray(batch)),
+                leader_epoch=self.image.epoch,
+                now_ms=broker.now_ms(),
+                now=broker.now(),
+                origin="coordinator",
+            )
+        except KafkaError as error:
+            if isinstance(error.__cause__, OSError):
+                broker.log_dir_failures.note(self._dir(), "write to the metadata log", error.__cause__)
+            raise
         self._log.high_watermark = self._log.log_end_offset
 
     def sync(self) -> None:
         """Make everything written durable."""
         try:
             self._log.flush(data_only=True)
-        except KafkaError:
+        except KafkaError as error:
             self._is_dead = True
+            cause = error.__cause__
+            failure = cause if isinstance(cause, OSError) else error
+            self._broker.log_dir_failed(self._dir(), "sync of the metadata log", failure)
             raise
+
+    def _dir(self) -> LogDir:
+        log_dir = self._broker.log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0)
+        assert log_dir is not None
+        return log_dir
 
     def _load_snapshot(self) -> None:
         files, directory = self._log.files, self._log.directory

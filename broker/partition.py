@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from broker.log_dir_failure import is_passing
 from coord.cluster.topic_names import INTERNAL_TOPICS
 from wire.errors import ErrorCode, KafkaError
 
@@ -78,8 +77,11 @@ class Partition:
                 records, leader_epoch=self.leader_epoch, now_ms=self.broker.now_ms(), now=now, origin=origin
             )
         except KafkaError as error:
-            self._note_failure(error)
+            self.note_failure("write", error.__cause__)
             raise
+        except OSError as error:
+            self.note_failure("write", error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if self.sync_limit is not None:
             if not info.duplicate:
                 self.sync_limit.appended(len(records))
@@ -91,17 +93,18 @@ class Partition:
             self.broker.call_after_turn(self.wake)
         return info
 
-    def _note_failure(self, error: KafkaError) -> None:
+    def note_failure(self, deed: str, error: BaseException | None) -> None:
         """A disk that refuses is reported; one that has failed is given up."""
-        cause = error.__cause__
-        if not isinstance(cause, OSError):
-            return
-        if is_passing(cause):
-            logger.error("%s", error)
-        else:
-            log_dir = self.broker.log_dirs.dir_of(self.topic, self.index)
+        if isinstance(error, OSError):
+            broker = self.broker
+            log_dir = broker.log_dirs.dir_of(self.topic, self.index)
             if log_dir is not None:
-                self.broker.log_dir_failed(log_dir, "write", cause)
+                broker.log_dir_failures.note(log_dir, f"{deed} of {self.topic}-{self.index}", error)
+
+    def note_unreadable(self, error: BaseException | None) -> None:
+        """Something could not be read; the operator is told, as who has asked is."""
+        if isinstance(error, OSError):
+            self.broker.log_dir_failures.note_unreadable(self, error)
 
     # -- commitment
 

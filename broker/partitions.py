@@ -9,13 +9,13 @@ KAFKA_STORAGE_ERROR, metadata shows it without a leader, its files are left as t
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from broker.committer import MANY_FILES, set_limit
 from broker.config_keys.own import LOG_SYNC
+from broker.log_dir_failure import NO_DESCRIPTORS, is_passing
 from broker.partition import Partition
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from storage.checkpoints import CorruptCheckpoint
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from storage.recovery import TornTail
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
-
-_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
-"""What is the matter with the process or the machine, not with one partition."""
 
 TOPIC = 2
 """Kafka's resource type of topics."""
@@ -57,6 +54,8 @@ class Partitions:
         self._broker = broker
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
+        self._waiting: dict[tuple[bytes, int], None] = {}  # partitions to be opened when there is room
+        self._is_loading = True
         self.offline: dict[tuple[str, int], str] = {}
         """Topic and index of the partitions that cannot be served, and why; they are in no list of partitions."""
 
@@ -99,16 +98,14 @@ class Partitions:
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
         self._sync_loaded()
+        self._is_loading = False
         broker = self._broker
         for name, index in broker.log_dirs.found():
             logger.warning("Setting %s-%d aside: the metadata knows no such partition", name, index)
             broker.log_dirs.delete_stray(name, index, now=broker.now())
 
     def _sync_loaded(self) -> None:
-        """Before anybody reads: put on the disk what a crash had left to the page cache, where the policy asks for it.
-
-        OSError when the disk fails.
-        """
+        """Before anybody reads: put on the disk what a crash has left to the page cache, where the policy asks."""
         broker = self._broker
         for log_dir in broker.log_dirs.dirs:
             logs = [
@@ -118,7 +115,11 @@ class Partitions:
             ]
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
-                log_dir.sync([job for _, job in jobs], is_whole=len(jobs) >= MANY_FILES)
+                try:
+                    log_dir.sync([job for _, job in jobs], is_whole=len(jobs) >= MANY_FILES)
+                except OSError as error:
+                    broker.log_dir_failed(log_dir, "sync", error)
+                    continue
                 for log, job in jobs:
                     log.finish_flush(job)
 
@@ -166,9 +167,10 @@ class Partitions:
                 topic.name, index, config, topic_id=topic.topic_id, now_ms=broker.now_ms(), now=broker.now()
             )
         except (DamagedLog, CorruptCheckpoint, OSError) as error:
-            if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-                raise
-            self._note_offline(topic.name, index, str(error))
+            if isinstance(error, OSError) and is_passing(error):
+                self._wait_for_room(topic, index, error)
+            else:
+                self._note_offline(topic.name, index, str(error))
             return None
         if log.torn is not None:
             _tell_of_torn_tail(topic.name, index, log.torn)
@@ -189,6 +191,30 @@ class Partitions:
         """Serve a partition no longer; whoever waits for it is told."""
         self._stop_serving(partition)
         self._note_offline(partition.topic, partition.index, reason)
+
+    def _wait_for_room(self, topic: TopicImage, index: int, error: OSError) -> None:
+        """A partition cannot be opened or made since something has run out: it is offline until there is some."""
+        if self._is_loading and error.errno in NO_DESCRIPTORS:
+            raise error  # it will not pass before the start is over
+        self.offline[topic.name, index] = str(error)
+        self._broker.log_dirs.take_offline(topic.name, index)
+        if (topic.topic_id, index) not in self._waiting:
+            logger.error("Partition %s-%d is offline until it can be opened: %s", topic.name, index, error)
+        self._waiting[topic.topic_id, index] = None
+
+    def reopen(self) -> None:
+        """Try the partitions again that wait for room."""
+        for topic_id, index in list(self._waiting):
+            topic = self._broker.image.topics_by_id.get(topic_id)
+            if topic is None:
+                del self._waiting[topic_id, index]
+                continue
+            self.offline.pop((topic.name, index), None)
+            self._broker.log_dirs.bring_back(topic.name, index)
+            self._open_topic(self._broker.image, topic, [index])
+            if (topic.name, index) not in self.offline:
+                del self._waiting[topic_id, index]
+                logger.info("Partition %s-%d is served", topic.name, index)
 
     def take_dir_offline(self, log_dir: LogDir, reason: str) -> None:
         """Serve nothing of a log directory any longer."""
@@ -234,8 +260,12 @@ class Partitions:
             partition.leave(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _remove_offline(self, topic: str, index: int) -> None:
+        log_dirs = self._broker.log_dirs
+        log_dir = log_dirs.dir_of(topic, index)
+        if log_dir is not None and log_dir.failure is not None:
+            return  # the next start sets it aside
         try:
-            self._broker.log_dirs.delete_stray(topic, index, now=self._broker.now())
+            log_dirs.delete_stray(topic, index, now=self._broker.now())
         except OSError as error:
             logger.error("Cannot remove the files of the offline partition %s-%d: %s", topic, index, error)
 
@@ -253,15 +283,24 @@ class Partitions:
 
     # -- what is deleted
 
-    def persist_log_starts(self) -> None:
-        """Log starts have moved: write them down, then let go of the segments below them (L5)."""
+    def persist_log_starts(self) -> bool:
+        """Log starts have moved: write them down, then let go of the segments below them (L5).
+
+        False when a disk had no room for it. Whole segments go nevertheless, oldest first, since that makes room:
+        were the new start lost, the log would begin with the first segment that is left.
+        """
         broker = self._broker
-        broker.log_dirs.write_log_starts()
-        for partition in self:
+        is_written = broker.log_dirs.write_log_starts()
+        for partition in list(self):
             log = partition.log
-            doomed = log.delete_segments_below(log.log_start_offset)
+            try:
+                doomed = log.delete_segments_below(log.log_start_offset)
+            except OSError as error:
+                partition.note_failure("deletion of segments", error)
+                continue
             if doomed:
                 broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
+        return is_written
 
 
 def _tell_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:

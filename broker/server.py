@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -46,6 +47,7 @@ from storage.damage import DamagedLog
 from storage.files import Files
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from wire.configdef import ConfigError
+from wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -71,6 +73,7 @@ def run(options: ServeOptions) -> int:
         config = load(options.sets, options.environment, options.config_file, options.profile)
         for warning in config.warnings:
             logger.warning(warning)
+        _raise_descriptor_limit()
         return trio.run(_serve, config, options.ready_file)
     except (ConfigError, StartError) as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
@@ -78,6 +81,16 @@ def run(options: ServeOptions) -> int:
     except Exception:
         logger.exception("The broker failed")
         return EXIT_FAILED
+
+
+def _raise_descriptor_limit() -> None:
+    """Take as many file descriptors as we may have, as a JVM does: connections and segments need one each."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            logger.warning("At most %d files and connections can be open: the limit cannot be raised", soft)
 
 
 async def _serve(config: ServerConfig, ready_file: str | None) -> int:
@@ -96,7 +109,7 @@ async def _serve(config: ServerConfig, ready_file: str | None) -> int:
         finally:
             server.close()
     logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
-    return EXIT_OK if server.broker.halt_reason is None else EXIT_FAILED
+    return EXIT_OK if server.is_clean and server.broker.halt_reason is None else EXIT_FAILED
 
 
 class Server:
@@ -110,6 +123,8 @@ class Server:
         self._listeners: list[Listener] = []
         self._syncs = SyncThreads()
         self._is_closed = False
+        self.is_clean = True
+        """Whether the stop has left all logs as a start may trust them."""
 
     def start(self) -> None:
         """Everything up to listening. Raises StartError for what the user can mend."""
@@ -159,8 +174,13 @@ class Server:
             self.broker = open_broker(config, paths, syncs=self._syncs)
         except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
-        except OSError as error:
-            raise StartError(f"Cannot use the data directory {','.join(paths)}: {error.strerror or error}") from error
+        except (OSError, KafkaError) as error:
+            cause = error.__cause__ if isinstance(error, KafkaError) else error
+            if not isinstance(cause, OSError):
+                raise
+            raise StartError(f"Cannot use the data directory {','.join(paths)}: {cause.strerror or cause}") from error
+        if self.broker.halt_reason is not None:
+            raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
     def _make_temporary_dir(self) -> str:
         path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
@@ -197,7 +217,11 @@ class Server:
         self._is_closed = True
         log_dirs = self.broker.log_dirs
         if self._temporary_dir is None:
-            log_dirs.close(self.broker.controller.close())
+            try:
+                log_dirs.close(self.broker.controller.close())
+            except (OSError, KafkaError) as error:
+                self.is_clean = False
+                logger.error("Not all logs could be closed: %s. The next start checks them", error)
         else:
             import shutil
 
@@ -225,6 +249,7 @@ def open_broker(
     try:
         broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms)
         broker.log_dirs = log_dirs
+        log_dirs.on_error = broker.log_dir_failures.note
         broker.committers = {log_dir: Committer(broker, log_dir, syncs) for log_dir in log_dirs.dirs}
         broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
         broker.controller = Controller(broker)

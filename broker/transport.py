@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import resource
 import socket
 import sys
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
@@ -35,6 +37,10 @@ logger = logging.getLogger("kafka.network.SocketServer")
 SCRATCH_BYTES = 256 * 1024
 ACCEPT_BATCH = 64
 NO_DESCRIPTORS_PAUSE_S = 0.1
+COMPLAINT_S = 10.0
+"""A lack of descriptors is not told more often."""
+RESERVED_FROM = 0.9
+"""The part of the file descriptors that connections may have; numbers are given out from below."""
 LINGER_S = 0.001
 """How long the reactor waits for the next event by itself before it leaves the thread to the other tasks."""
 TURNS_A_CHECKPOINT = 32
@@ -89,6 +95,7 @@ class Reactor:
         self._in_turn = False
         self._accepting = True
         self._is_pausing = False
+        self._next_complaint = -inf
         self._closed: trio.Event | None = None
 
     @property
@@ -167,12 +174,18 @@ class Reactor:
                 continue  # the peer has gone before we took it
             try:
                 self._admit(listener, accepted, peer)
-            except OSError:
+            except OSError as error:
                 accepted.close()
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    self._pause_accepting(error)
+                    return
 
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
         limits = self.limits
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if descriptors != resource.RLIM_INFINITY and accepted.fileno() >= RESERVED_FROM * descriptors:
+            raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
         in_use = self._per_ip.get(host, 0)
         if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
             name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
@@ -200,11 +213,17 @@ class Reactor:
 
     def _pause_accepting(self, error: OSError) -> None:
         """Out of file descriptors: leave the queue to the kernel for a moment, so as not to spin."""
-        logger.warning("Cannot accept connections for now: %s", error.strerror)
+        now = self._broker.now()
+        if now >= self._next_complaint:
+            self._next_complaint = now + COMPLAINT_S
+            logger.warning(
+                "Cannot accept connections for now, with %d open: %s. Raise the limit of open files (ulimit -n)",
+                *(len(self._channels), error.strerror),
+            )
         self._is_pausing = True
         for listener in self._listeners:
             self._poller.unregister(listener.socket.fileno())
-        self._broker.timers.at(self._broker.now() + NO_DESCRIPTORS_PAUSE_S, self._resume_accepting)
+        self._broker.timers.at(now + NO_DESCRIPTORS_PAUSE_S, self._resume_accepting)
 
     def _resume_accepting(self) -> None:
         self._is_pausing = False

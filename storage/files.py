@@ -54,8 +54,11 @@ class FileSlice:
         return self.length
 
     def read(self) -> bytes:
-        """The bytes, copied into memory."""
-        return _pread_all(self.file.fd, self.length, self.offset)
+        """The bytes, copied into memory. OSError when the disk fails or the file has become shorter."""
+        data = _pread_all(self.file.fd, self.length, self.offset)
+        if len(data) != self.length:
+            raise OSError(errno.EIO, "the file ended before what it must hold", self.file.path)
+        return data
 
 
 class Files:
@@ -168,6 +171,19 @@ class Files:
     def size(self, file: File) -> int:
         """The size of an open file in bytes."""
         return os.fstat(file.fd).st_size
+
+    def is_named(self, file: File) -> bool:
+        """Whether an open file is still what its path names: not when it was removed or something is mounted above."""
+        try:
+            named = os.stat(file.path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(named, os.fstat(file.fd))
+
+    def volume(self, path: str) -> tuple[int, int]:
+        """(size, free) in bytes of the volume that holds a directory."""
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def modified_ms(self, path: str) -> int:
         """When a file was last written, in milliseconds of the wall clock."""

@@ -6,6 +6,7 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 from storage import layout
@@ -157,7 +158,7 @@ class LogDir:
         """Run the flush jobs of several logs in this directory together; made for a thread.
 
         With `is_whole` the file system is synced instead of each file. An OSError means that the directory must be
-        given up; a log's directory that is missing is noted in its job.
+        given up, FileNotFoundError that it has gone; a log's directory that is missing is noted in its job.
         """
         assert self._lock is not None
         if not is_whole or not self._files.sync_file_system(self._lock):
@@ -165,6 +166,16 @@ class LogDir:
                 job.sync_files()
         for job in jobs:
             job.sync_directories()
+        self.check_there()
+
+    def check_there(self) -> None:
+        """FileNotFoundError when the directory was removed, renamed or unmounted: what is written goes nowhere then."""
+        if self._lock is not None and not self._files.is_named(self._lock):
+            raise FileNotFoundError(errno.ENOENT, "the directory has gone", self.path)
+
+    def volume(self) -> tuple[int, int]:
+        """(size, free) of the directory's volume in bytes."""
+        return self._files.volume(self.path)
 
     def release(self) -> None:
         """Unlock the directory."""

@@ -31,7 +31,7 @@ class LogDirs:
     are, and its directory gets no marker of a clean stop, so that the next start looks at it again.
     """
 
-    __slots__ = ("_deletions", "_files", "_found", "_offline", "dirs", "logs", "new_id")
+    __slots__ = ("_deletions", "_files", "_found", "_offline", "dirs", "logs", "new_id", "on_error")
 
     def __init__(self, files: Files, paths: Iterable[str], new_id: Callable[[], bytes]) -> None:
         self._files = files
@@ -41,6 +41,8 @@ class LogDirs:
         self._found: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
         self._deletions: list[tuple[float, str]] = []
+        self.on_error: Callable[[LogDir, str, OSError], None] | None = None
+        """Told of what cannot be written beside the logs (directory, deed, error); without it OSError is raised."""
 
     # --- start
 
@@ -83,6 +85,10 @@ class LogDirs:
         log = self.logs.pop(key, None)
         if log is not None:
             self._keep_checkpoints(self._found[key], key, log)
+
+    def bring_back(self, topic: str, partition: int) -> None:
+        """Try a partition again that was taken offline: `open_log` is called next."""
+        self._offline.discard((topic, partition))
 
     def _keep_checkpoints(self, log_dir: LogDir, key: TopicPartition, log: Log) -> None:
         log_dir.recovery_points[key] = log.recovery_point
@@ -234,21 +240,29 @@ class LogDirs:
 
     # --- checkpoints and the end
 
-    def write_recovery_points(self) -> None:
-        """Write `recovery-point-offset-checkpoint` where it has changed."""
-        self._write(layout.RECOVERY_POINT_CHECKPOINT)
+    def write_recovery_points(self) -> bool:
+        """Write `recovery-point-offset-checkpoint` where it has changed. False when a disk refused it."""
+        return self._write(layout.RECOVERY_POINT_CHECKPOINT)
 
-    def write_log_starts(self) -> None:
-        """Write `log-start-offset-checkpoint` where it has changed."""
-        self._write(layout.LOG_START_CHECKPOINT)
+    def write_log_starts(self) -> bool:
+        """Write `log-start-offset-checkpoint` where it has changed. False when a disk refused it."""
+        return self._write(layout.LOG_START_CHECKPOINT)
 
-    def write_high_watermarks(self) -> None:
-        """Write `replication-offset-checkpoint` where it has changed."""
-        self._write(layout.REPLICATION_CHECKPOINT)
+    def write_high_watermarks(self) -> bool:
+        """Write `replication-offset-checkpoint` where it has changed. False when a disk refused it."""
+        return self._write(layout.REPLICATION_CHECKPOINT)
 
-    def _write(self, name: str) -> None:
+    def _write(self, name: str) -> bool:
+        is_written = True
         for log_dir in self.working:
-            self._write_in(log_dir, name)
+            try:
+                self._write_in(log_dir, name)
+            except OSError as error:
+                is_written = False
+                if self.on_error is None:
+                    raise
+                self.on_error(log_dir, f"checkpoint {name}", error)
+        return is_written
 
     def _write_in(self, log_dir: LogDir, name: str) -> None:
         offsets = {key: offset for key, offset in log_dir.known(name).items() if key not in self.logs}

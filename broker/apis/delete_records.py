@@ -6,7 +6,6 @@ has nothing to limit.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from broker.api import api
@@ -21,8 +20,7 @@ from wire.messages.topics import (
 
 if TYPE_CHECKING:
     from broker.context import RequestContext
-
-logger = logging.getLogger("kafka.server.ReplicaManager")
+    from broker.partition import Partition
 
 TO_HIGH_WATERMARK = -1
 
@@ -38,24 +36,33 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delete
             for topic in request.topics
         ]
     )
-    ctx.broker.partitions.persist_log_starts()
+    if not ctx.broker.partitions.persist_log_starts():
+        _not_persisted(response)
     return response
+
+
+def _not_persisted(response: DeleteRecordsResponse) -> None:
+    """The new starts hold, but the disk had no room to write them down: a restart may not know them."""
+    for topic in response.topics:
+        for answer in topic.partitions:
+            if not answer.error_code:
+                answer.error_code, answer.low_watermark = int(ErrorCode.KAFKA_STORAGE_ERROR), -1
 
 
 def _delete(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     answer = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
     try:
-        answer.low_watermark = _advance(ctx, topic, asked)
+        partition = ctx.broker.partitions.get(topic, asked.partition_index)
+        answer.low_watermark = _advance(partition, asked)
     except KafkaError as error:
         answer.error_code = int(error.code)
-    except OSError:
-        logger.exception("Deleting records of %s-%d failed", topic, asked.partition_index)
+    except OSError as error:
+        partition.note_failure("new log start", error)
         answer.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
     return answer
 
 
-def _advance(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> int:
-    partition = ctx.broker.partitions.get(topic, asked.partition_index)
+def _advance(partition: Partition, asked: DeleteRecordsPartition) -> int:
     if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log

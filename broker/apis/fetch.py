@@ -155,6 +155,8 @@ class FetchPlan:
                 answer = self._read_one(wanted, left, min_one_batch=not attempt.size)
             except KafkaError as error:
                 answer = _failed(wanted.index, error.code)
+                if error.__cause__ is not None:
+                    self.find(wanted).note_unreadable(error.__cause__)
             size = len(answer.records)  # type: ignore[arg-type]
             attempt.size += size
             left -= size

@@ -7,7 +7,6 @@ no remote tier, so -4 is -2, and -5 and -6 are unknown: offset -1 (R23).
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from broker.api import api
@@ -28,8 +27,6 @@ from wire.messages.list_offsets import (
 if TYPE_CHECKING:
     from broker.context import RequestContext
     from broker.partition import Partition
-
-logger = logging.getLogger("kafka.server.ReplicaManager")
 
 LATEST = -1
 EARLIEST = -2
@@ -82,8 +79,8 @@ def _look_up(
         timestamp, offset, epoch = _offset_of(partition, asked.timestamp, request.isolation_level == READ_COMMITTED)
     except KafkaError as error:
         return _failed(asked.partition_index, error.code)
-    except OSError:
-        logger.exception("Looking up an offset of %s-%d failed", topic, asked.partition_index)
+    except OSError as error:
+        partition.note_unreadable(error)
         return _failed(asked.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,

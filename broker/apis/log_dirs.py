@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from broker.api import api
@@ -18,6 +17,7 @@ from wire.messages.log_dirs import (
 if TYPE_CHECKING:
     from broker.context import RequestContext
     from broker.partition import Partition
+    from storage.log_dir import LogDir
 
 
 @api(DescribeLogDirsRequest)
@@ -26,22 +26,26 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> D
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    by_directory: dict[str, dict[str, list[Partition]]] = {log_dir.path: {} for log_dir in ctx.broker.log_dirs.dirs}
+    by_directory: dict[LogDir, dict[str, list[Partition]]] = {log_dir: {} for log_dir in ctx.broker.log_dirs.dirs}
     for partition in ctx.broker.partitions:
         if wanted is None or (partition.topic, partition.index) in wanted:
-            by_directory.setdefault(partition.log.directory.rpartition("/")[0], {}).setdefault(
-                partition.topic, []
-            ).append(partition)
-    return DescribeLogDirsResponse(results=[_describe(directory, topics) for directory, topics in by_directory.items()])
+            log_dir = ctx.broker.log_dirs.dir_of(partition.topic, partition.index)
+            if log_dir is not None:
+                by_directory[log_dir].setdefault(partition.topic, []).append(partition)
+    return DescribeLogDirsResponse(results=[_describe(log_dir, topics) for log_dir, topics in by_directory.items()])
 
 
-def _describe(directory: str, topics: dict[str, list[Partition]]) -> DescribeLogDirsResult:
+def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> DescribeLogDirsResult:
+    """What is in a directory; one that has failed or gone has an error and nothing else, as in Kafka."""
+    failed = DescribeLogDirsResult(error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=log_dir.path)
+    if log_dir.failure is not None:
+        return failed
     try:
-        volume = os.statvfs(directory)
+        size, free = log_dir.volume()
     except OSError:
-        return DescribeLogDirsResult(error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=directory)
+        return failed
     return DescribeLogDirsResult(
-        log_dir=directory,
+        log_dir=log_dir.path,
         topics=[
             DescribeLogDirsTopic(
                 name=topic,
@@ -56,6 +60,6 @@ def _describe(directory: str, topics: dict[str, list[Partition]]) -> DescribeLog
             )
             for topic, partitions in topics.items()
         ],
-        total_bytes=volume.f_blocks * volume.f_frsize,
-        usable_bytes=volume.f_bavail * volume.f_frsize,
+        total_bytes=size,
+        usable_bytes=free,
     )

@@ -126,9 +126,6 @@ def _append(
         info = partition.append(data.records, ctx.now)  # type: ignore[arg-type]
     except KafkaError as error:
         return _failed(data.index, error)
-    except OSError as error:
-        logger.exception("Appending to %s-%d failed", topic.name, data.index)
-        return _failed(data.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.strerror))
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,

@@ -15,6 +15,7 @@ from broker.listeners import Endpoint
 from broker.server_config import load
 from coord.cluster.image import ClusterDelta, ClusterImage
 from storage.files import Files
+from storage.log_dir import LogDir
 from storage.log_dirs import LogDirs
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.configs import (
@@ -57,7 +58,7 @@ class FollowedPartitions:
 
 
 class FollowingCoordinators:
-    """Takes the place of the group coordinators."""
+    """Takes the place of the coordinators."""
 
     def apply(self, delta: ClusterDelta) -> None:
         """Nothing to do: no group is here."""
@@ -68,6 +69,7 @@ class Node:
 
     def __init__(self, path: Path, **sets: str) -> None:
         self.files = SyncFails()
+        self.failed_dirs: list[str] = []
         self.config = load({key.replace("_", "."): value for key, value in sets.items()}, {}, None)
         self.node_id = self.config.node_id
         self.log_dirs = LogDirs(self.files, [str(path)], lambda: next(ids).to_bytes(16, "big"))
@@ -77,6 +79,9 @@ class Node:
         self.controller = Controller(self)  # type: ignore[arg-type]
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
+
+    def log_dir_failed(self, log_dir: LogDir, _deed: str, _error: Exception) -> None:
+        self.failed_dirs.append(log_dir.path)
 
     def now(self) -> float:
         return 0.0
@@ -256,6 +261,7 @@ def test_after_a_failed_sync_nothing_is_changed_any_more(tmp_path: Path) -> None
     with pytest.raises(KafkaError) as raised:
         node.controller.auto_create_topic("orders")
     assert raised.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.failed_dirs == [str(tmp_path)]
     node.files.is_failing = False
     with pytest.raises(KafkaError, match="could not be synced"):
         node.controller.auto_create_topic("orders")

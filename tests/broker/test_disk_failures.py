@@ -1,0 +1,466 @@
+"""Failing disks: EIO on sync, write and read, no space, no descriptors, a directory that has gone (rules section 3)."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.files import Buffer, File, Files
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_groups_runtime import commit, find
+from tests.broker.test_groups_runtime import fetch as fetch_committed
+from tests.broker.test_produce import answers, produce, to
+from wire.errors import ErrorCode as E
+from wire.messages.fetch import FetchResponse
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from wire.messages.produce import ProduceResponse
+from wire.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
+
+
+class FaultyFiles(Files):
+    """A disk on which `errors[operation]` says what is raised for the paths that contain `errors_in`."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, int] = {}
+        self.errors_in = ""
+        self.syncs: list[str] = []
+
+    def _may_fail(self, operation: str, path: str) -> None:
+        code = self.errors.get(operation)
+        if code is not None and self.errors_in in path:
+            raise OSError(code, os.strerror(code), path)
+
+    def open(self, path: str) -> File:
+        self._may_fail("open", path)
+        return super().open(path)
+
+    def mkdirs(self, path: str) -> None:
+        self._may_fail("mkdirs", path)
+        super().mkdirs(path)
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:
+        if "write" in self.errors and self.errors_in in file.path:
+            os.pwrite(file.fd, memoryview(data)[: len(data) // 2], position)
+            self._may_fail("write", file.path)
+        super().write_at(file, data, position)
+
+    def read_at(self, file: File, length: int, position: int) -> bytes:
+        self._may_fail("read", file.path)
+        return super().read_at(file, length, position)
+
+    def sync(self, file: File) -> None:
+        self.syncs.append(file.path)
+        self._may_fail("sync", file.path)
+        super().sync(file)
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+def memory(tmp_path: Path, files: FaultyFiles) -> Iterator[MemoryBroker]:
+    """Two log directories: the metadata and topic `here` are in `a`, topic `there` is in `b`."""
+    memory = MemoryBroker(tmp_path / "a", ALWAYS, files=files, more_dirs=[tmp_path / "b"])
+    memory.create_topic("there")
+    memory.create_topic("here")
+    assert memory.broker.log_dirs.dir_of("there", 0) is memory.broker.log_dirs.dirs[1]
+    assert memory.broker.log_dirs.dir_of("here", 0) is memory.broker.log_dirs.dirs[0]
+    files.errors_in = str(tmp_path / "b")
+    assert send(memory, "there") == send(memory, "here") == 0
+    yield memory
+    memory.close()
+
+
+def send(memory: MemoryBroker, topic: str, value: bytes = b"x") -> int:
+    """The error code of a produce request."""
+    return answers(memory.client().ask(produce(to(0, batch(value)), topic=topic), 9, ProduceResponse))[0].error_code
+
+
+def read(memory: MemoryBroker, topic: str) -> tuple[int, list[bytes | None]]:
+    """Error code and values of a fetch from the start."""
+    answer = memory.client().ask(fetch(at(0), topic=topic), 12, FetchResponse).responses[0].partitions[0]
+    return answer.error_code, [value for _, value in values(answer)]
+
+
+def latest(memory: MemoryBroker, topic: str, timestamp: int = -1) -> int:
+    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+    answer = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
+    return answer.topics[0].partitions[0].error_code
+
+
+def create(memory: MemoryBroker, topic: str) -> int:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)])
+    return memory.client().ask(request, 7, CreateTopicsResponse).topics[0].error_code
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    assert not [record for record in caplog.records if record.exc_info]
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+class TestFailedSync:
+    def test_ends_its_directory_and_no_other(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+        files.errors["sync"] = errno.EIO
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        assert (send(memory, "there"), read(memory, "there")[0], latest(memory, "there")) == (56, 56, 56)
+        assert (send(memory, "here"), read(memory, "here"), latest(memory, "here")) == (0, (0, [b"x", b"x"]), 0)
+        assert memory.broker.halt_reason is None
+        first, second = errors(caplog)
+        assert "sync has failed in the log directory" in first
+        assert "Input/output error" in first
+        assert "1 partitions are offline" in second
+        assert "there-0" in second
+
+    def test_is_never_tried_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        files.errors["sync"] = errno.EIO
+        send(memory, "there")
+        files.errors.clear()
+        files.syncs.clear()
+        for _ in range(3):
+            assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        memory.broker.log_dirs.write_recovery_points()
+        memory.broker.log_dirs.write_high_watermarks()
+        memory.advance(3600)
+        assert not [path for path in files.syncs if files.errors_in in path]
+
+    def test_answers_all_who_wait_for_it(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        memory.syncs.is_holding = True
+        clients = [memory.client() for _ in range(3)]
+        reader = memory.client()
+        reader.send(fetch(at(1), topic="there", max_wait_ms=10_000), 12)
+        for one in clients:
+            one.send(produce(to(0, batch(b"y")), topic="there"), 9)
+        files.errors["sync"] = errno.EIO
+        memory.run_sync()
+        found = [answers(one.answers()[0])[0] for one in clients]
+        assert [(one.error_code, one.base_offset) for one in found] == [(E.KAFKA_STORAGE_ERROR, -1)] * 3
+        assert reader.answers()[0].responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
+        assert memory.syncs.held == []
+
+    def test_leaves_no_marker_of_a_clean_stop_and_a_new_start_checks(
+        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+    ) -> None:
+        files.errors["sync"] = errno.EIO
+        send(memory, "there", b"in doubt")
+        files.errors.clear()
+        memory.broker.log_dirs.close()
+        assert (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+        assert not (tmp_path / "b" / ".kafka_cleanshutdown").exists()
+        again = MemoryBroker(tmp_path / "a", ALWAYS, more_dirs=[tmp_path / "b"])
+        assert read(again, "there")[1][0] == b"x"
+        assert send(again, "there") == 0
+        again.close()
+
+    def test_is_shown_by_describe_log_dirs(self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path) -> None:
+        files.errors["sync"] = errno.EIO
+        send(memory, "there")
+        answer = memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
+        found = {one.log_dir: (one.error_code, [topic.name for topic in one.topics]) for one in answer.results}
+        assert found[str(tmp_path / "b")] == (E.KAFKA_STORAGE_ERROR, [])
+        assert found[str(tmp_path / "a")][0] == 0
+        assert "here" in found[str(tmp_path / "a")][1]
+
+    def test_new_partitions_go_where_the_disk_works(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        files.errors["sync"] = errno.EIO
+        send(memory, "there")
+        for name in ("one", "two", "three"):
+            assert create(memory, name) == 0
+            assert send(memory, name) == 0
+
+    def test_a_topic_of_a_failed_directory_can_be_deleted(
+        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+    ) -> None:
+        files.errors["sync"] = errno.EIO
+        send(memory, "there")
+        request = DeleteTopicsRequest(topic_names=["there"], timeout_ms=1000)
+        assert memory.client().ask(request, 5, DeleteTopicsResponse).responses[0].error_code == 0
+        assert send(memory, "there") == E.UNKNOWN_TOPIC_OR_PARTITION
+        assert (tmp_path / "b" / "there-0").exists()
+
+    @pytest.mark.parametrize("where", ["a/here-0", "a/__cluster_metadata-0"])
+    def test_of_the_metadatas_directory_stops_the_broker(
+        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path, where: str, caplog
+    ) -> None:
+        halted = []
+        memory.broker.on_halt = lambda: halted.append(True)
+        files.errors_in = str(tmp_path / where)
+        files.errors["sync"] = errno.EIO
+        code = send(memory, "here") if "here" in where else create(memory, "more")
+        assert code == E.KAFKA_STORAGE_ERROR
+        assert halted == [True]
+        assert "metadata" in (memory.broker.halt_reason or "")
+        assert any("stopping, since" in line for line in errors(caplog))
+
+    def test_of_the_last_directory_stops_the_broker(self, tmp_path: Path, files: FaultyFiles) -> None:
+        memory = MemoryBroker(tmp_path, ALWAYS, files=files)
+        memory.create_topic("t")
+        files.errors["sync"] = errno.EIO
+        assert send(memory, "t") == E.KAFKA_STORAGE_ERROR
+        assert memory.broker.halt_reason == "no log directory is left"
+        memory.close()
+
+    def test_takes_the_groups_that_are_kept_there(self, tmp_path: Path, files: FaultyFiles) -> None:
+        """G2: a commit that may be lost is not acknowledged, and the group has no coordinator any more."""
+        memory = MemoryBroker(tmp_path / "a", ALWAYS, files=files, more_dirs=[tmp_path / "b"])
+        client = memory.client()
+        find(client)
+        memory.create_topic("t")
+        log_dir = memory.broker.log_dirs.dir_of("__consumer_offsets", 0)
+        assert log_dir is memory.broker.log_dirs.dirs[1]
+        assert commit(client, "t", 5) == {0}
+        files.errors_in = log_dir.path
+        files.errors["sync"] = errno.EIO
+        assert commit(client, "t", 6) == {E.NOT_COORDINATOR}
+        assert fetch_committed(client, "t") == E.NOT_COORDINATOR
+        assert find(client).error_code == E.COORDINATOR_NOT_AVAILABLE
+        memory.close()
+
+
+class TestRefusedWrite:
+    def test_on_a_full_disk_takes_the_append_back_and_all_goes_on_when_there_is_room(
+        self, memory: MemoryBroker, files: FaultyFiles, caplog
+    ) -> None:
+        log = memory.broker.partitions.get("there", 0).log
+        files.errors["write"] = errno.ENOSPC
+        for _ in range(5):
+            assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        assert Path(log.segments.active.stem + ".log").stat().st_size == log.size_bytes
+        assert (read(memory, "there"), latest(memory, "there")) == ((0, [b"x"]), 0)
+        (line,) = errors(caplog)
+        assert line.startswith("No space left on device in the log directory")
+        assert "Free space" in line
+        memory.advance(31)
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        assert len(errors(caplog)) == 2
+        files.errors.clear()
+        assert send(memory, "there") == 0
+        assert read(memory, "there") == (0, [b"x", b"x"])
+        with caplog.at_level(logging.INFO):
+            memory.broker.log_dir_failures.check()
+        assert "There is room again in the log directory" in caplog.text
+        caplog.clear()
+        memory.broker.log_dir_failures.check()
+        assert caplog.text == ""
+
+    def test_an_offset_commit_on_a_full_disk_is_refused_and_taken_later(
+        self, tmp_path: Path, files: FaultyFiles
+    ) -> None:
+        memory = MemoryBroker(tmp_path, ALWAYS, files=files)
+        client = memory.client()
+        find(client)
+        memory.create_topic("t")
+        assert commit(client, "t", 5) == {0}
+        files.errors_in, files.errors["write"] = "__consumer_offsets", errno.ENOSPC
+        assert commit(client, "t", 6) == {E.NOT_COORDINATOR}
+        assert fetch_committed(client, "t") == 5
+        files.errors.clear()
+        assert commit(client, "t", 7) == {0}
+        assert fetch_committed(client, "t") == 7
+        memory.close()
+
+    def test_out_of_descriptors_a_roll_is_put_off(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+        log = memory.broker.partitions.get("there", 0).log
+        log.config.segment_bytes = 200
+        files.errors["open"] = errno.EMFILE
+        assert [send(memory, "there", bytes(100)) for _ in range(2)] == [E.KAFKA_STORAGE_ERROR] * 2
+        assert memory.broker.log_dirs.dirs[1].failure is None
+        assert read(memory, "there") == (0, [b"x"])
+        assert "ulimit -n" in errors(caplog)[0]
+        files.errors.clear()
+        assert send(memory, "there", bytes(100)) == 0
+        assert len(log.segments) == 2
+
+    def test_a_sync_that_finds_no_descriptor_is_begun_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        client = memory.client()
+        memory.create_topic("third")
+        home = memory.broker.log_dirs.dir_of("third", 0)
+        assert home is not None
+        files.errors_in, files.errors["open"] = f"{home.path}/third-0/partition.metadata", errno.EMFILE
+        client.send(produce(to(0, batch(b"y")), topic="third"), 9)
+        assert client.answers() == []
+        memory.advance(1)
+        assert client.answers() == []
+        files.errors.clear()
+        memory.advance(0.2)
+        assert answers(client.answers()[0])[0].error_code == 0
+
+    def test_a_broken_write_ends_the_directory(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        files.errors["write"] = errno.EIO
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        files.errors.clear()
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        assert memory.broker.log_dirs.dirs[1].failure is not None
+        assert send(memory, "here") == 0
+
+    def test_a_full_disk_refuses_a_topic_and_leaves_nothing_of_it(
+        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+    ) -> None:
+        files.errors_in, files.errors["write"] = str(tmp_path / "a"), errno.ENOSPC
+        assert create(memory, "new") == E.KAFKA_STORAGE_ERROR
+        assert "new" not in memory.broker.image.topics
+        files.errors.clear()
+        assert create(memory, "new") == 0
+        assert send(memory, "new") == 0
+
+    @pytest.mark.parametrize("operation", ["mkdirs", "write", "open"])
+    def test_a_partition_that_cannot_be_made_yet_is_made_when_there_is_room(
+        self, memory: MemoryBroker, files: FaultyFiles, operation: str, caplog
+    ) -> None:
+        files.errors_in, files.errors[operation] = "new-0", errno.EMFILE if operation == "open" else errno.ENOSPC
+        assert create(memory, "new") == 0
+        assert send(memory, "new") == E.KAFKA_STORAGE_ERROR
+        for _ in range(3):
+            memory.broker.log_dir_failures.check()
+        assert send(memory, "new") == E.KAFKA_STORAGE_ERROR
+        assert len(errors(caplog)) == 1
+        files.errors.clear()
+        memory.broker.log_dir_failures.check()
+        assert send(memory, "new") == 0
+        assert memory.broker.partitions.offline == {}
+
+    def test_checkpoints_that_find_no_room_are_told_once_and_written_later(
+        self, memory: MemoryBroker, files: FaultyFiles, caplog
+    ) -> None:
+        files.errors["write"] = errno.ENOSPC
+        for _ in range(10):
+            assert not memory.broker.log_dirs.write_high_watermarks()
+        assert len(errors(caplog)) == 1
+        files.errors.clear()
+        assert memory.broker.log_dirs.write_high_watermarks()
+
+    def test_records_are_deleted_on_a_full_disk_though_nobody_is_promised_it(
+        self, memory: MemoryBroker, files: FaultyFiles
+    ) -> None:
+        """L5: whole segments go, oldest first, since that makes room; the answer says that the start was not kept."""
+        log = memory.broker.partitions.get("there", 0).log
+        log.config.segment_bytes = 200
+        for _ in range(3):
+            assert send(memory, "there", bytes(100)) == 0
+        files.errors["write"] = errno.ENOSPC
+        asked = DeleteRecordsTopic(name="there", partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
+        answer = memory.client().ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
+        assert (len(log.segments), log.log_start_offset) == (1, 3)
+        files.errors.clear()
+        answer = memory.client().ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
+        assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].low_watermark) == (0, 3)
+
+
+class TestUnreadable:
+    def test_is_told_to_who_asks_and_harms_nobody_else(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+        log = memory.broker.partitions.get("there", 0).log
+        log.segments.active.release()
+        files.errors["read"] = errno.EIO
+        for _ in range(3):
+            assert read(memory, "there") == (E.KAFKA_STORAGE_ERROR, [])
+        assert latest(memory, "there", timestamp=1) == E.KAFKA_STORAGE_ERROR
+        assert (send(memory, "there"), send(memory, "here"), read(memory, "here")[0]) == (0, 0, 0)
+        (line,) = errors(caplog)
+        assert line.startswith("Cannot read there-0: [Errno 5] Input/output error")
+        files.errors.clear()
+        assert read(memory, "there") == (0, [b"x", b"x"])
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    def test_a_file_that_has_become_shorter_never_spoils_the_stream(
+        self, memory: MemoryBroker, size: int, caplog
+    ) -> None:
+        """What was promised in the frame's length comes, or an error, or the connection closes."""
+        assert send(memory, "there", bytes(size)) == 0
+        log = memory.broker.partitions.get("there", 0).log
+        client = memory.client()
+        client.feed(client.frame(fetch(at(1), topic="there"), 12))
+        end = Path(log.segments.active.stem + ".log").stat().st_size
+        os.truncate(log.segments.active.stem + ".log", end - 5)
+        second = memory.client()
+        second.send(fetch(at(1), topic="there"), 12)
+        if size < 16_000:
+            (answer,) = second.answers()
+            assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
+            assert "Cannot read" in errors(caplog)[0]
+        else:
+            with pytest.raises(OSError, match="ended before"):
+                second.answers()
+
+
+class TestVanishedDirectory:
+    def test_acknowledges_nothing_that_went_nowhere(self, memory: MemoryBroker, tmp_path: Path, caplog) -> None:
+        shutil.rmtree(tmp_path / "b")
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        assert send(memory, "here") == 0
+        assert "the directory has gone" in errors(caplog)[0]
+
+    def test_is_noticed_by_looking(self, memory: MemoryBroker, tmp_path: Path) -> None:
+        (tmp_path / "b").rename(tmp_path / "c")
+        memory.broker.log_dir_failures.check()
+        assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
+        (tmp_path / "a").rename(tmp_path / "d")
+        memory.broker.log_dir_failures.check()
+        assert memory.broker.halt_reason == "no log directory is left"
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    return memory.client()
+
+
+class TestClockJumps:
+    """L12: deadlines go by the monotonic clock, and nothing on the disk by the wall clock."""
+
+    @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, 3_600_000, -3_600_000, -(10**12)])
+    def test_records_are_taken_read_and_never_rolled_or_deleted_by_a_jump(
+        self, memory: MemoryBroker, jump_ms: int
+    ) -> None:
+        memory.clock.now_ms += jump_ms
+        now_ms = memory.clock.now_ms
+        log = memory.broker.partitions.get("here", 0).log
+        for number in range(3):
+            request = produce(to(0, batch(b"%d" % number, timestamp=now_ms)), topic="here")
+            assert answers(memory.client().ask(request, 9, ProduceResponse))[0].error_code == 0
+        assert read(memory, "here") == (0, [b"x", b"0", b"1", b"2"])
+        memory.clock.now_ms -= jump_ms
+        request = produce(to(0, batch(b"back")), topic="here")
+        code = answers(memory.client().ask(request, 9, ProduceResponse))[0].error_code
+        assert code == 0
+        assert len(log.segments) <= 2
+
+    @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000])
+    def test_a_parked_fetch_and_a_flush_keep_their_time(self, tmp_path: Path, jump_ms: int) -> None:
+        memory = MemoryBroker(tmp_path, {"barnabas.log.sync": "interval", "log.flush.interval.ms": "500"})
+        memory.create_topic("t")
+        reader = memory.client()
+        reader.send(fetch(at(0), max_wait_ms=1000, min_bytes=1000), 12)
+        send(memory, "t")
+        memory.clock.now_ms += jump_ms
+        memory.advance(0.6)
+        assert memory.broker.partitions.get("t", 0).log.synced_offset == 1
+        assert reader.answers() == []
+        memory.advance(0.5)
+        assert len(reader.answers()) == 1
+        memory.close()

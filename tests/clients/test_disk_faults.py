@@ -1,0 +1,311 @@
+"""A real broker on a real small file system: full, read-only, taken away; out of file descriptors; the clock moved.
+
+The file systems are tmpfs mounts of this test; where mounting is refused these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.servers import BarnabasServer
+from tests.broker.memory_broker import batch
+from tests.broker.raw_client import RawClient
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_produce import produce, to
+from wire.errors import ErrorCode as E
+from wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+WAIT_S = 30.0
+Mount = Callable[..., Path]
+Start = Callable[..., BarnabasServer]
+Dial = Callable[[BarnabasServer], RawClient]
+BATCH_BYTES = 60_000
+SMALL = {"log.segment.bytes": str(1 << 20), "offsets.topic.num.partitions": "1", "log.segment.delete.delay.ms": "0"}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; it has to come about."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    """A factory of tmpfs mounts of a size, taken down at the end."""
+    mounted: list[Path] = []
+
+    def make(options: str) -> Path:
+        path = tmp_path / f"disk{len(mounted)}"
+        path.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"mounting is refused here: {done.stderr.strip()}")
+        mounted.append(path)
+        return path
+
+    yield make
+    for path in mounted:
+        subprocess.run(["umount", "-l", str(path)], check=False, capture_output=True)
+
+
+@pytest.fixture
+def dial() -> Iterator[Dial]:
+    """A factory of clients, closed at the end."""
+    clients: list[RawClient] = []
+
+    def run(server: BarnabasServer) -> RawClient:
+        clients.append(RawClient(server.bootstrap))
+        return clients[-1]
+
+    yield run
+    for client in clients:
+        client.close()
+
+
+class SeveralDirs(BarnabasServer):
+    """A broker whose directories are `log.dirs`."""
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super()._command()
+        if "log.dirs" in self.config:
+            at = command.index("--data-dir")
+            del command[at : at + 2]
+        return command, environment
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """A factory of brokers, ended at the end."""
+    servers: list[BarnabasServer] = []
+
+    def run(data_dir: Path, config: dict[str, str] | None = None) -> BarnabasServer:
+        server = SeveralDirs(data_dir, config={**SMALL, **(config or {})})
+        servers.append(server)
+        server.start()
+        return server
+
+    yield run
+    for server in servers:
+        server.stop()
+
+
+def send(client: RawClient, topic: str, number: int, size: int = BATCH_BYTES) -> int:
+    """Send a record that holds its number; the error code."""
+    records = batch(b"%08d" % number + bytes(size), timestamp=now_ms())
+    return client(produce(to(0, records), topic=topic), 9).responses[0].partition_responses[0].error_code
+
+
+def fill(client: RawClient, topic: str, numbers: Iterator[int]) -> list[int]:
+    """Send until the disk is full; the numbers that were acknowledged."""
+    acknowledged = []
+    for number in numbers:
+        code = send(client, topic, number)
+        if code:
+            assert code == E.KAFKA_STORAGE_ERROR
+            return acknowledged
+        acknowledged.append(number)
+    raise AssertionError("the disk was never full")
+
+
+def read_all(client: RawClient, topic: str) -> list[int]:
+    """The numbers of all records of a topic, in order."""
+    found: list[int] = []
+    offset = 0
+    while True:
+        answer = client(fetch(at(offset, max_bytes=4 << 20), topic=topic), 11).responses[0].partitions[0]
+        assert answer.error_code == 0
+        records = values(answer)
+        if not records:
+            return found
+        found += [int((value or b"")[:8]) for _, value in records]
+        offset = records[-1][0] + 1
+
+
+def counting() -> Iterator[int]:
+    yield from range(10_000)
+
+
+@pytest.mark.parametrize("policy", ["always", "os"])
+def test_a_full_disk_refuses_appends_serves_reads_and_goes_on_when_there_is_room(
+    mount: Mount, start: Start, dial: Dial, policy: str
+) -> None:
+    disk = mount("size=6m")
+    (disk / "ballast").write_bytes(bytes(2 << 20))
+    server = start(disk, {"barnabas.log.sync": policy})
+    client, other = dial(server), dial(server)
+    client.create_topic("t")
+    numbers = counting()
+    acknowledged = fill(client, "t", numbers)
+    assert len(acknowledged) > 30
+    assert [send(client, "t", number) for number in (9000, 9001)] == [E.KAFKA_STORAGE_ERROR] * 2
+    assert read_all(other, "t") == acknowledged
+    sizes = sum(path.stat().st_size for path in (disk / "t-0").glob("*.log"))
+    assert sizes == sum(len(batch(b"%08d" % 0 + bytes(BATCH_BYTES))) for _ in acknowledged)  # nothing half written
+    (disk / "ballast").unlink()
+    acknowledged += fill(client, "t", numbers)
+    assert read_all(other, "t") == acknowledged
+    lines = [line for line in server.log().splitlines() if "No space left on device in the log directory" in line]
+    assert lines
+    assert f"{disk}" in lines[0]
+    assert "Traceback" not in server.log()
+
+
+def test_what_a_full_disk_acknowledged_survives_kill9_and_a_start_when_there_is_room(
+    mount: Mount, start: Start, dial: Dial
+) -> None:
+    disk = mount("size=5m")
+    (disk / "ballast").write_bytes(bytes(1 << 20))
+    server = start(disk)
+    client = dial(server)
+    client.create_topic("t")
+    acknowledged = fill(client, "t", counting())
+    server.kill9()
+    (disk / "ballast").unlink()
+    server.restart()
+    client = dial(server)
+    assert read_all(client, "t") == acknowledged
+    assert send(client, "t", 9000) == 0
+
+
+def test_a_first_start_on_a_full_disk_ends_in_one_sentence(mount: Mount, start: Start) -> None:
+    disk = mount("size=1m")
+    with pytest.raises(OSError, match="No space left"):
+        (disk / "ballast").write_bytes(bytes(2 << 20))
+    with pytest.raises(RuntimeError, match="ended with 2"):
+        start(disk)
+    log = disk.with_name(disk.name + ".log").read_text()
+    assert log.strip() == f"barnabas serve: Cannot use the data directory {disk}: No space left on device"
+
+
+def test_a_stop_on_a_full_disk_says_so_and_the_next_start_has_all_that_was_acknowledged(
+    mount: Mount, start: Start, dial: Dial
+) -> None:
+    disk = mount("size=5m")
+    (disk / "ballast").write_bytes(bytes(1 << 20))
+    server = start(disk)
+    client = dial(server)
+    client.create_topic("t")
+    acknowledged = fill(client, "t", counting())
+    code = server.stop()
+    assert "Traceback" not in server.log()
+    assert (code == 0) == ("Not all logs could be closed" not in server.log())
+    (disk / "ballast").unlink()
+    server.restart()
+    assert read_all(dial(server), "t") == acknowledged
+
+
+def test_retention_goes_on_and_makes_room_on_a_full_disk(mount: Mount, start: Start, dial: Dial) -> None:
+    disk = mount("size=6m")
+    server = start(disk, {"log.retention.check.interval.ms": "100"})
+    client = dial(server)
+    client.create_topic("t")
+    numbers = counting()
+    acknowledged = fill(client, "t", numbers)
+    resource_ = IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=2,
+        resource_name="t",
+        configs=[
+            IncrementalAlterConfigsRequestAlterableConfig(
+                name="retention.bytes", config_operation=0, value=str(2 << 20)
+            )
+        ],
+    )
+    (disk / "t-0" / "00000000000000000000.index").unlink(missing_ok=True)  # a block for the metadata's record
+    changed = client(IncrementalAlterConfigsRequest(resources=[resource_]), 1)
+    assert changed.responses[0].error_code == 0
+    until(lambda: send(client, "t", next(numbers)) == 0)
+    asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-2)])
+    earliest = client(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7).topics[0].partitions[0].offset
+    assert 0 < earliest < len(acknowledged)
+    answer = client(fetch(at(earliest), topic="t"), 11).responses[0].partitions[0]
+    assert int((values(answer)[0][1] or b"")[:8]) == acknowledged[earliest]
+
+
+def test_a_read_only_file_system_is_one_sentence_and_exit_code_2(mount: Mount, start: Start) -> None:
+    disk = mount("size=8m")
+    server = start(disk)
+    assert server.stop() == 0
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    server.log_path.unlink()
+    server.spawn()
+    assert server.process is not None
+    assert server.process.wait(WAIT_S) == 2
+    assert server.log().strip() == f"barnabas serve: Cannot use the data directory {disk}: Read-only file system"
+
+
+@pytest.mark.parametrize("policy", ["always", "os"])
+def test_a_data_directory_that_is_removed_stops_the_broker(
+    tmp_path: Path, start: Start, dial: Dial, policy: str
+) -> None:
+    server = start(tmp_path / "data", {"barnabas.log.sync": policy})
+    client = dial(server)
+    client.create_topic("t")
+    assert send(client, "t", 1) == 0
+    shutil.rmtree(tmp_path / "data", ignore_errors=True)
+    assert server.process is not None
+    assert server.process.wait(WAIT_S) == 1
+    assert "the directory has gone" in server.log()
+    assert "stopping, since no log directory is left" in server.log()
+    assert "Traceback" not in server.log()
+
+
+def test_a_file_system_unmounted_under_one_of_two_directories_leaves_the_other_served(
+    mount: Mount, tmp_path: Path, start: Start, dial: Dial
+) -> None:
+    disk = mount("size=8m")
+    first = tmp_path / "first"
+    server = start(first, {"log.dirs": f"{first},{disk}"})
+    client = dial(server)
+    topics = ["a", "b", "c"]
+    for topic in topics:
+        client.create_topic(topic)
+        assert send(client, topic, 1) == 0
+    lost = [topic for topic in topics if (disk / f"{topic}-0").exists()]
+    assert 0 < len(lost) < len(topics)
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+    until(lambda: all(send(client, topic, 2) == E.KAFKA_STORAGE_ERROR for topic in lost))
+    for topic in set(topics) - set(lost):
+        assert send(client, topic, 2) == 0
+        assert read_all(client, topic) == [1, 2]
+    assert f"has failed in the log directory {disk}" in server.log()
+    assert server.stop() == 0
+
+
+def test_out_of_file_descriptors_the_logs_keep_theirs_and_connections_wait(
+    tmp_path: Path, start: Start, dial: Dial
+) -> None:
+    server = start(tmp_path / "data")
+    client = dial(server)
+    client.create_topic("t")
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (60, 60))
+    crowd = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(80)]
+    for number in range(40):  # rolls twice, which opens files
+        assert send(client, "t", number) == 0
+    assert len(list((tmp_path / "data" / "t-0").glob("*.log"))) > 1
+    until(lambda: "Cannot accept connections for now" in server.log())
+    for one in crowd:
+        one.close()
+    late = dial(server)
+    assert read_all(late, "t") == list(range(40))
+    assert "Traceback" not in server.log()
