@@ -133,6 +133,7 @@ class Log:
         log._changed = loader.load(log, plan, now)
         log._dir_version += log._changed
         log.synced_offset = log.recovery_point
+        log.producers.on_synced(log.synced_offset)
         log.producers.remove_expired(now_ms, producer_expiration_ms)
         log.high_watermark = high_watermark
         return log
@@ -157,6 +158,13 @@ class Log:
         if unstable is None:
             return self._high_watermark
         return min(max(unstable, self.log_start_offset), self._high_watermark)
+
+    @property
+    def stable_on_disk(self) -> int:
+        """All below it is decided, and stays so after a power failure: what compaction may rely on (L7)."""
+        undecided = self.producers.first_undecided_on_disk
+        known = min(self.last_stable_offset, self.synced_offset)
+        return known if undecided is None else min(known, undecided)
 
     @property
     def size_bytes(self) -> int:
@@ -491,6 +499,7 @@ class Log:
         if job.truncations != self._truncations:
             return
         self.synced_offset = max(self.synced_offset, job.offset)
+        self.producers.on_synced(self.synced_offset)
         point = job.offset
         if job.data_only:  # the indexes of closed segments are not on the disk: a recovery must come by there
             end = self.segments.next_base(max(0, self.segments.floor_index(self.recovery_point)))

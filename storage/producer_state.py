@@ -47,13 +47,14 @@ class EndMarker(NamedTuple):
 class ProducerState:
     """The producers of one partition up to `end_offset`."""
 
-    __slots__ = ("_files", "_ongoing", "_unreplicated", "end_offset", "producers", "snapshot_offset")
+    __slots__ = ("_files", "_ongoing", "_unreplicated", "_unsynced", "end_offset", "producers", "snapshot_offset")
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
+        self._unsynced: dict[int, int] = {}  # first offset and marker of transactions whose marker may yet be lost
         self.end_offset = 0
         self.snapshot_offset = -1
 
@@ -132,6 +133,7 @@ class ProducerState:
         self._ongoing.pop(header.producer_id, None)
         if first_offset == NO_OFFSET:
             return None
+        self._unsynced[first_offset] = header.base_offset
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, not marker.is_commit)
 
     def replay(self, header: BatchHeader, batch: memoryview) -> CompletedTransaction | None:
@@ -154,6 +156,16 @@ class ProducerState:
         """Let go of completed transactions whose marker the high watermark has passed."""
         if self._unreplicated:
             self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
+
+    def on_synced(self, synced_offset: int) -> None:
+        """Let go of completed transactions whose marker is on the disk."""
+        if self._unsynced:
+            self._unsynced = {first: last for first, last in self._unsynced.items() if last >= synced_offset}
+
+    @property
+    def first_undecided_on_disk(self) -> int | None:
+        """The first offset of the earliest transaction that would be open after a power failure."""
+        return min([*self._ongoing.values(), *self._unsynced], default=None)
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -183,6 +195,7 @@ class ProducerState:
         self.producers.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+        self._unsynced.clear()
         self.end_offset = offset
         self.snapshot_offset = -1
 

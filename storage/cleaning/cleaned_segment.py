@@ -118,7 +118,10 @@ class CleanedSegment:
         self.segment.append_aborted(entry)
 
     def finish(self, modified_ms: int) -> None:
-        """Write the rest and the indexes, and sync all; `modified_ms` is the time that the log file will show."""
+        """Write the rest and the indexes, and sync all, their names as well.
+
+        `modified_ms` is the time that the log file will show.
+        """
         self._take_run()
         if self._buffer:
             self._write_out()
@@ -129,6 +132,7 @@ class CleanedSegment:
         self._files.set_modified_ms(segment.path(layout.LOG_SUFFIX), modified_ms)
         for file in segment.files_to_sync():
             self._files.sync(file)
+        self._files.sync_dir(segment.stem.rpartition("/")[0])
         segment.release()
 
 

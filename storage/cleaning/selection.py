@@ -1,10 +1,10 @@
 """Which part of a compacted log may be cleaned, and whether it is worth it. Rule L7, KIP-58, KIP-354.
 
 Clean is what lies below the first dirty offset (kept in `cleaner-offset-checkpoint`); dirty what follows, up to the
-first segment that may not be cleaned: the active one, one that reaches past the last stable offset or past what is
-synced (a record that a crash may take must not supersede one that it spares), or one with records younger than
-`min.compaction.lag.ms`. A log is cleaned when more than `min.cleanable.dirty.ratio` of its bytes
-is dirty, or when a dirty record is older than `max.compaction.lag.ms`.
+first segment that may not be cleaned: the active one, one that reaches past the last stable offset, or one with
+records younger than `min.compaction.lag.ms`. Only what is on the disk counts, markers of transactions as well: what a
+power failure may take must not supersede what it spares. A log is cleaned when more than `min.cleanable.dirty.ratio`
+of its bytes is dirty, or when a dirty record is older than `max.compaction.lag.ms`.
 Source: Kafka's `LogCleanerManager` and `LogToClean`.
 """
 
@@ -79,7 +79,7 @@ def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
 
 def _first_uncleanable(log: Log, closed: list[Segment], dirty_from: int, now_ms: int) -> int:
     """The base offset of the first segment that may not be cleaned."""
-    stable = min(log.last_stable_offset, log.synced_offset)
+    stable = log.stable_on_disk
     lag_ms = log.config.min_compaction_lag_ms
     for at in range(dirty_from, len(closed)):
         segment = closed[at]

@@ -149,6 +149,18 @@ def test_nothing_that_is_not_synced_is_cleaned(log: Log) -> None:
     assert cleanable(log, None, NOW_MS).end_offset == 2
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced(log: Log, commit: bool) -> None:
+    """L7, L9: a power failure that takes the marker leaves an open transaction, and it must be whole."""
+    put(log, (b"k", b"1"), producer=(7, 0, 0), transactional=True)
+    close_segment(log)
+    append_marker(log, commit=commit, producer_id=7)
+    log.high_watermark = log.log_end_offset
+    assert cleanable(log, None, NOW_MS).end_offset == 0
+    log.flush()
+    assert cleanable(log, None, NOW_MS).end_offset == 1
+
+
 def test_records_younger_than_min_compaction_lag_are_left(log: Log) -> None:
     """L7: the first segment with a young record ends the part that may be cleaned."""
     log.config.min_compaction_lag_ms = 1_000
