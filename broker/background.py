@@ -53,6 +53,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
 
     async def disks() -> None:
         broker.log_dir_failures.check()
+        broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
 
     async def idle_connections() -> None:
         reactor.close_idle(broker.now())
@@ -94,6 +95,7 @@ async def _flush_rolled(broker: Broker, log: Log) -> None:
     except OSError as error:
         if log_dir is not None and broker.log_dirs.logs.get((log.topic, log.partition)) is log:  # not deleted since
             broker.log_dir_failed(log_dir, "sync of closed segments", error)
+            broker.after_turn()
         return
     log.finish_flush(job)
 
