@@ -235,6 +235,44 @@ def _syncfs() -> Callable[[int], int] | None:
     return cast("Callable[[int], int] | None", function)
 
 
+class ReadOnlyFiles(Files):
+    """A disk that is only looked at: opening makes nothing, and everything that would change something raises."""
+
+    __slots__ = ()
+
+    def open(self, path: str) -> File:
+        """Open an existing file for reading."""
+        return self.open_read(path)
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:  # noqa: ARG002
+        """Refused."""
+        raise self._refusal(file.path)
+
+    def truncate(self, file: File, size: int) -> None:  # noqa: ARG002
+        """Refused."""
+        raise self._refusal(file.path)
+
+    def rename(self, old: str, new: str) -> None:  # noqa: ARG002
+        """Refused."""
+        raise self._refusal(old)
+
+    def unlink(self, path: str) -> None:
+        """Refused."""
+        raise self._refusal(path)
+
+    def mkdirs(self, path: str) -> None:
+        """Refused."""
+        raise self._refusal(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Refused."""
+        raise self._refusal(path)
+
+    @staticmethod
+    def _refusal(path: str) -> OSError:
+        return OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+
 class UnsyncedFiles(Files):
     """A disk for data that need not outlive the machine: nothing is ever synced, all else is the same."""
 

@@ -31,6 +31,8 @@ class LoadPlan(NamedTuple):
     clean_shutdown: bool
     recovery_point: int
     log_start_offset: int
+    may_have_holes: bool = False
+    """Whether offsets may be missing anywhere, also above the recovery point: in a log under repair."""
 
     def promises(self, offset: int) -> bool:
         """Whether the record at `offset` was synced and is not deleted, or one behind it."""

@@ -121,6 +121,7 @@ class Log:
         log_start_offset: int = 0,
         high_watermark: int = 0,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        may_have_holes: bool = False,
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
@@ -129,7 +130,7 @@ class Log:
         CorruptCheckpoint, and OSError when the disk fails.
         """
         log = cls(files, directory, topic, partition, config, topic_id)
-        plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset)
+        plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset, may_have_holes)
         log._changed = loader.load(log, plan, now)
         log._dir_version += log._changed
         log.synced_offset = log.recovery_point

@@ -14,18 +14,13 @@ Source: Kafka's `LogLoader.recoverLog`, which has neither of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage import layout, producer_replay
-from storage.batch_header import BatchHeader
 from storage.damage import DamagedLog
-from storage.offset_index import MAX_RELATIVE_OFFSET
 from storage.producer_state import ProducerState
+from storage.salvage import has_intact_batch, is_good, offset_limit, set_aside_name
 from storage.txn_index import AbortedTransaction
-from wire.crc import crc32c
-from wire.records import CRC_START, HEADER_SIZE, MAGIC
 
 if TYPE_CHECKING:
     from storage.loader import LoadPlan
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
     from storage.segment import Segment
 
 _COPY_CHUNK = 4 << 20
-_MAGIC_AT = 16
 
 
 class TornTail(NamedTuple):
@@ -59,16 +53,16 @@ def recover(log: Log, snapshots: list[int], plan: LoadPlan) -> None:
     epochs_before = log.leader_epochs.entries()
     for at, segment in enumerate(suspects):
         # A hole before a segment: up to here compaction and deletion have made some, beyond it an end was lost.
-        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset):
+        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset) and not plan.may_have_holes:
             what = f"begins at offset {segment.base_offset}, but what is before it ends at {end}"
             _check_synced(segment, end, plan, what)
             _cut(log, suspects[at:], 0, end)
             break
         behind = suspects[at + 1 :]
-        limit = behind[0].base_offset if behind else segment.base_offset + MAX_RELATIVE_OFFSET + 1
+        limit = offset_limit(segment, behind[0].base_offset if behind else None)
         segment.reset_indexes()
-        is_compacted = bool(behind) and "compact" in log.config.cleanup_policy
-        position, end = _recover_segment(log, segment, state, limit, None if is_compacted else plan.recovery_point)
+        has_holes = plan.may_have_holes or (bool(behind) and "compact" in log.config.cleanup_policy)
+        position, end = _recover_segment(log, segment, state, limit, None if has_holes else plan.recovery_point)
         if position < segment.size:
             _check_synced(segment, end, plan, f"is damaged at byte {position}, offset {end}")
             _cut(log, [segment, *behind], position, end)
@@ -84,11 +78,10 @@ def index_anew(log: Log, unindexed: list[Segment], snapshots: list[int], plan: L
     No later start will come by there either, so they are on the disk before they have their names.
     """
     for segment in unindexed:
-        limit = log.segments.next_base(log.segments.floor_index(segment.base_offset))
-        if limit is None or limit > plan.recovery_point:
-            if not plan.clean_shutdown:
-                return
-            limit = limit or segment.base_offset + MAX_RELATIVE_OFFSET + 1
+        following = log.segments.next_base(log.segments.floor_index(segment.base_offset))
+        if not plan.clean_shutdown and (following is None or following > plan.recovery_point):
+            return
+        limit = offset_limit(segment, following)
         state = ProducerState(log.files)
         producer_replay.replay(log, state, snapshots, segment.base_offset)
         segment.reset_indexes(aside=True)
@@ -133,15 +126,6 @@ def _recover_segment(
     return position, end
 
 
-def is_good(header: BatchHeader, batch: memoryview, expected: int, limit: int) -> bool:
-    """Whether a whole batch is as it was written, with offsets from `expected` up to below `limit`."""
-    return (
-        header.magic == MAGIC
-        and expected <= header.base_offset <= header.last_offset < limit
-        and header.crc == crc32c(batch[CRC_START:])
-    )
-
-
 # --- cutting
 
 
@@ -150,7 +134,7 @@ def _cut(log: Log, segments: list[Segment], position: int, end: int) -> None:
     first, *behind = segments
     size = first.size - position + sum(segment.size for segment in behind)
     kept: list[str] = []
-    if any(segment.size for segment in behind) or next(intact_batches(first, position, end), None) is not None:
+    if any(segment.size for segment in behind) or has_intact_batch(first, position, end):
         kept = _keep(log, segments, position)
     if position or first.base_offset == end:
         first.cut_file(position)
@@ -168,7 +152,7 @@ def _keep(log: Log, segments: list[Segment], position: int) -> list[str]:
     """Copy what is to be cut off to `.damaged` files, durably."""
     kept = []
     for segment in segments:
-        target = segment.path(layout.LOG_SUFFIX) + layout.DAMAGED_SUFFIX
+        target = set_aside_name(log.files, segment.path(layout.LOG_SUFFIX))
         file = log.files.open(target)
         log.files.truncate(file, 0)
         for at in range(position, segment.size, _COPY_CHUNK):
@@ -179,44 +163,3 @@ def _keep(log: Log, segments: list[Segment], position: int) -> list[str]:
         position = 0
     log.files.sync_dir(log.directory)
     return kept
-
-
-def intact_batches(segment: Segment, position: int, expected: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The good batches of a segment behind a bad one at `position`, with offsets from `expected` on.
-
-    They are looked for where the bad batch's length leads to, else wherever bytes look like a batch.
-    """
-    limit = segment.base_offset + MAX_RELATIVE_OFFSET + 1
-    while position < segment.size:
-        position = _next_intact(segment, position, expected, limit)
-        for header, batch in segment.batches(position):
-            if not is_good(header, batch, expected, limit):
-                break
-            yield header, batch
-            position, expected = header.position + header.size, header.last_offset + 1
-
-
-def _next_intact(segment: Segment, position: int, expected: int, limit: int) -> int:
-    """Where the next good batch begins behind a bad one; the segment's size when there is none."""
-    bad = next(segment.batches(position), None)
-    guess = segment.batches(position + bad[0].size) if bad is not None else iter(())
-    for header in chain((header for header, _ in islice(guess, 1)), _candidates(segment, position + 1)):
-        if expected <= header.base_offset <= header.last_offset < limit:
-            batch = memoryview(segment.read(header))
-            if is_good(header, batch, expected, limit):
-                return header.position
-    return segment.size
-
-
-def _candidates(segment: Segment, position: int) -> Iterator[BatchHeader]:
-    """The bytes that look like the header of a batch that ends inside the segment."""
-    while position + HEADER_SIZE <= segment.size:
-        piece = segment.read_bytes(position, min(_COPY_CHUNK, segment.size - position))
-        last = len(piece) - HEADER_SIZE
-        at = piece.find(MAGIC, _MAGIC_AT) - _MAGIC_AT
-        while 0 <= at <= last:
-            header = BatchHeader(piece, at, position + at)
-            if HEADER_SIZE <= header.size <= segment.size - header.position:
-                yield header
-            at = piece.find(MAGIC, at + _MAGIC_AT + 1) - _MAGIC_AT
-        position += last + 1

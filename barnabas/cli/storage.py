@@ -1,0 +1,220 @@
+"""`barnabas storage`: look over data directories, and repair damaged partitions, while no broker uses them. Rule L2."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.output import Row, show_json, show_rows
+from barnabas.cli.parameters import output_option
+from storage import layout
+from storage.files import File, Files, ReadOnlyFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.checking.findings import DirectoryReport, Finding, PartitionReport
+    from storage.checking.repair import Loss
+    from storage.log_dir import TopicPartition
+
+DAMAGED = 1
+WITHOUT = {
+    layout.RECOVERY_POINT_CHECKPOINT: "the next start reads every log from its first record on",
+    layout.LOG_START_CHECKPOINT: "records that were deleted, but not yet with their segment, come back",
+    layout.REPLICATION_CHECKPOINT: "nothing is lost with it",
+}
+"""What it means that a checkpoint is not there."""
+COLUMNS = ("topic", "partition", "segments", "batches", "bytes", "start_offset", "end_offset", "state")
+
+data_dirs = click.argument(
+    "data_dirs", nargs=-1, required=True, metavar="DATA_DIR...", type=click.Path(exists=True, file_okay=False)
+)
+
+
+@click.group()
+def storage() -> None:
+    """Check and repair data directories that no broker is using."""
+
+
+# --- check
+
+
+@storage.command()
+@data_dirs
+@output_option
+def check(data_dirs: tuple[str, ...], output: str) -> int:
+    """Read every record batch in DATA_DIR, compare indexes, snapshots and checkpoints with them; change nothing.
+
+    Damage is what would keep a partition offline or mislead a reader; the exit code is 1 then. What the next start of a
+    broker settles by itself, like a torn tail after a power failure, is told as a notice. Beside a running broker the
+    check works too, but what is being written may look torn.
+    """
+    from storage.checking.check import check_directory
+
+    reports = []
+    for path in map(_log_dir, data_dirs):
+        lock = _lock(path)
+        if lock is None:
+            click.echo(f"barnabas storage check: a broker is using {path}; what it writes may look torn", err=True)
+        reports.append(check_directory(ReadOnlyFiles(), path))
+    if output == "json":
+        show_json([_directory_fields(report) for report in reports])
+    else:
+        for report in reports:
+            _show(report)
+    return DAMAGED if any(report.is_damaged for report in reports) else 0
+
+
+def _log_dir(path: str) -> str:
+    """The directory without a trailing slash; a usage error when nothing in it is of a broker."""
+    path = path.rstrip("/") or "/"
+    files = ReadOnlyFiles()
+    if not files.exists(f"{path}/{layout.META_PROPERTIES}") and not any(
+        layout.parse_partition_dir(name) for name in files.list_dirs(path)
+    ):
+        raise click.UsageError(
+            f"{path} is no data directory: there is no {layout.META_PROPERTIES} and no partition in it"
+        )
+    return path
+
+
+def _lock(path: str) -> File | None:
+    """The directory's lock, or any file where there is none; None when a broker holds it."""
+    name = f"{path}/{layout.LOCK}"
+    try:
+        return Files().lock(name) if Files().exists(name) else Files().open_read(path)
+    except PermissionError:
+        return Files().open_read(path)
+
+
+def _show(report: DirectoryReport) -> None:
+    stop = "after a clean stop" if report.is_clean else "after an unclean stop"
+    rows = [_partition_fields(partition) for partition in report.partitions]
+    show_rows(rows, "table", columns=COLUMNS, title=f"{report.path} ({stop})")
+    for finding in _findings(report):
+        print(f"{finding.kind}: {finding.path}: {finding.text}")
+
+
+def _findings(report: DirectoryReport) -> Iterator[Finding]:
+    yield from report.findings
+    for partition in report.partitions:
+        yield from partition.findings
+
+
+def _partition_fields(partition: PartitionReport) -> dict[str, object]:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "segments": partition.segments,
+        "batches": partition.batches,
+        "bytes": partition.size,
+        "start_offset": partition.start,
+        "end_offset": partition.end_offset,
+        "state": "damaged" if partition.is_damaged else "ok",
+    }
+
+
+def _directory_fields(report: DirectoryReport) -> Row:
+    return {
+        "path": report.path,
+        "clean_stop": report.is_clean,
+        "damaged": report.is_damaged,
+        "findings": [finding._asdict() for finding in report.findings],
+        "partitions": [
+            _partition_fields(partition) | {"findings": [finding._asdict() for finding in partition.findings]}
+            for partition in report.partitions
+        ],
+    }
+
+
+# --- recover
+
+
+@storage.command()
+@data_dirs
+@click.option("--topic", help="Only this topic; damaged or not.")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition of it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be lost.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before the repair.")
+def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None, dry_run: bool, yes: bool) -> int:
+    """Repair the damaged partitions in DATA_DIR, after saying what is lost with it.
+
+    Every whole record batch stays, at its offset; what is none is put aside in a file `.damaged`, and an empty batch
+    takes the place of what is lost. Indexes, producer state and leader epochs are made anew.
+    """
+    if partition is not None and topic is None:
+        raise click.UsageError("--partition needs --topic")
+    code = 0
+    for path in map(_log_dir, data_dirs):
+        lock = _lock(path)
+        if lock is None:
+            raise click.UsageError(f"a broker is using {path}: stop it first")
+        if not _recover(path, topic, partition, is_dry=dry_run, is_agreed=yes):
+            code = DAMAGED
+    return code
+
+
+def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: bool, is_agreed: bool) -> bool:
+    """Repair a directory; whether it is whole then."""
+    from storage.checking.check import check_directory
+    from storage.checking.repair import Repair, put_checkpoint_aside
+
+    report = check_directory(ReadOnlyFiles(), path)
+    unreadable = [finding.path for finding in report.findings if finding.path.endswith("-checkpoint")]
+    if unreadable:
+        for name in unreadable:
+            print(f"{name} cannot be read and is put aside: {WITHOUT[name.rpartition('/')[2]]}")
+        if is_dry or not _is_agreed(is_agreed):
+            return False
+        for name in unreadable:
+            print(f"put aside as {put_checkpoint_aside(Files(), name)}")
+        return _recover(path, topic, partition, is_dry=is_dry, is_agreed=True)
+    chosen = _chosen(report, topic, partition)
+    if not chosen:
+        print(f"{path}: nothing is damaged")
+        return True
+    for key in chosen:
+        _say(key, Repair(ReadOnlyFiles(), path, key).plan())
+    if is_dry or not _is_agreed(is_agreed):
+        return False
+    for key in chosen:
+        Repair(Files(), path, key).run(now_ms=time.time_ns() // 1_000_000)
+        print(f"{key[0]}-{key[1]}: repaired")
+    return not check_directory(ReadOnlyFiles(), path).is_damaged
+
+
+def _is_agreed(is_agreed: bool) -> bool:
+    """Whether to go on; only a person at a terminal is asked."""
+    return is_agreed or not sys.stdin.isatty() or click.confirm("Go on?")
+
+
+def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -> list[TopicPartition]:
+    """The partitions to repair: those that are named, else those that are damaged or missing."""
+    present = {(one.topic, one.partition) for one in report.partitions}
+    missing = {
+        key
+        for finding in report.findings
+        if (key := layout.parse_partition_dir(finding.path.rpartition("/")[2])) is not None
+    }
+    if topic is not None:
+        named = sorted(key for key in present | missing if key[0] == topic and partition in (None, key[1]))
+        if not named:
+            what = topic if partition is None else f"{topic}-{partition}"
+            raise click.UsageError(f"there is no partition of {what} in {report.path}")
+        return named
+    return sorted({(one.topic, one.partition) for one in report.partitions if one.is_damaged} | missing)
+
+
+def _say(key: TopicPartition, losses: list[Loss]) -> None:
+    name = f"{key[0]}-{key[1]}"
+    if not losses:
+        print(f"{name}: no record is lost; indexes, producer state and leader epochs are made anew")
+    for loss in losses:
+        lost = f"the records from offset {loss.first} to {loss.last} are lost"
+        if loss.last < loss.first:
+            lost = "no record is lost"
+        bad = f": {loss.size} bytes of it are no record batch and are put aside" if loss.size else ""
+        print(f"{name}: {lost} ({loss.path}{bad})")

@@ -1,0 +1,1 @@
+"""Looking over a log directory that no broker is using, and repairing what is damaged in it. Rule L2."""

@@ -1,0 +1,236 @@
+"""A log directory looked over without changing anything: `barnabas storage check`.
+
+Of every partition all batches are read (length, magic, CRC, offsets), and with them the indexes, producer snapshots,
+leader epochs and checkpoints are compared. What the next start will settle by itself, such as a torn tail above the
+recovery point, is a notice; what it would not get over, or what would mislead a reader, is damage (L2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from storage import layout
+from storage.checking.check_indexes import SegmentBatches, check_indexes
+from storage.checking.findings import DirectoryReport, PartitionReport
+from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
+from storage.files import Files
+from storage.leader_epochs import LeaderEpochCache
+from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+from storage.producer_state import ProducerState
+from storage.salvage import BadBytes, offset_limit, walk
+from storage.segment import Segment
+from storage.txn_index import AbortedTransaction
+
+_LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
+_CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
+
+TopicPartition = tuple[str, int]
+
+
+class Promises(NamedTuple):
+    """What the log directory says of a partition."""
+
+    is_clean: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+def check_directory(files: Files, path: str) -> DirectoryReport:
+    """Check a log directory with every partition in it. OSError when it cannot be read."""
+    report = DirectoryReport(path)
+    report.is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
+    offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
+    recovery_points, log_starts = offsets[layout.RECOVERY_POINT_CHECKPOINT], offsets[layout.LOG_START_CHECKPOINT]
+    found = sorted(key for name in files.list_dirs(path) if (key := layout.parse_partition_dir(name)) is not None)
+    for key in found:
+        is_clean = report.is_clean and key in recovery_points  # Kafka does not close its metadata log
+        promises = Promises(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))
+        report.partitions.append(check_partition(files, path, key, promises))
+    for topic, partition in sorted(recovery_points.keys() - set(found)):
+        offset = recovery_points[topic, partition]
+        if offset > log_starts.get((topic, partition), 0):
+            name = layout.partition_dir_name(topic, partition)
+            report.damage(name, f"the directory is missing, though all up to offset {offset} was synced in it")
+    return report
+
+
+def _read_checkpoint(files: Files, report: DirectoryReport, name: str) -> dict[TopicPartition, int]:
+    try:
+        return OffsetCheckpoint(files, f"{report.path}/{name}").read()
+    except CorruptCheckpoint as error:
+        report.damage(name, f"it cannot be read: {error}")
+        return {}
+
+
+def check_partition(files: Files, path: str, key: TopicPartition, promises: Promises) -> PartitionReport:
+    """Check one partition's directory."""
+    directory = f"{path}/{layout.partition_dir_name(*key)}"
+    report = PartitionReport(directory, *key)
+    names = dict(files.list_files(directory))
+    _check_small_files(files, report, names)
+    segments = _segments(files, report, names, promises)
+    report.segments, report.size = len(segments), sum(segment.size for segment in segments)
+    report.start = max(promises.log_start_offset, segments[0].base_offset if segments else 0)
+    if any(name.endswith(layout.SWAP_SUFFIX) for name in names):
+        report.notice("", "a compaction was interrupted; check again after the next start, which finishes it")
+        return report
+    _LogCheck(files, report, names, segments, promises).run()
+    return report
+
+
+def _check_small_files(files: Files, report: PartitionReport, names: dict[str, int]) -> None:
+    for name in sorted(names):
+        if name.endswith(_LEFTOVERS):
+            report.notice(name, "left by interrupted work; the next start settles it")
+        elif name.endswith(layout.DAMAGED_SUFFIX):
+            report.notice(name, "kept from an earlier recovery; remove it when nobody needs it")
+    if read_partition_metadata(files, f"{report.directory}/{layout.PARTITION_METADATA}") is None:
+        report.notice(layout.PARTITION_METADATA, "it names no topic id; the next start writes it anew")
+    try:
+        LeaderEpochCache.load(files, f"{report.directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
+    except CorruptCheckpoint as error:
+        report.damage(layout.LEADER_EPOCH_CHECKPOINT, f"it cannot be read: {error}")
+
+
+def _segments(files: Files, report: PartitionReport, names: dict[str, int], promises: Promises) -> list[Segment]:
+    segments = []
+    for name in sorted(names):
+        offset = layout.offset_of(name)
+        if offset is None or not name.endswith(layout.SEGMENT_SUFFIXES):
+            continue
+        log_name = layout.segment_name(offset, layout.LOG_SUFFIX)
+        if name == log_name:
+            segment = Segment(files, report.directory, offset, size=names[name])
+            segment.has_txn_index = layout.segment_name(offset, layout.TXN_INDEX_SUFFIX) in names
+            segments.append(segment)
+        elif log_name not in names and log_name + layout.DELETED_SUFFIX not in names:
+            if promises.log_start_offset <= offset < promises.recovery_point:
+                report.damage(log_name, f"the file is missing, though {name} is there")
+            else:
+                report.notice(name, "there is no segment of this name; the next start removes it")
+    return segments
+
+
+class _LogCheck:
+    """One pass over the batches of a partition."""
+
+    def __init__(
+        self,
+        files: Files,
+        report: PartitionReport,
+        names: dict[str, int],
+        segments: list[Segment],
+        promises: Promises,
+    ) -> None:
+        self._files = files
+        self._report = report
+        self._names = names
+        self._segments = segments
+        self._promises = promises
+        self._state = ProducerState(files)
+        self._end = segments[0].base_offset if segments else 0
+        self._is_dense = True  # no hole so far, so that the next one must be a loss
+
+    def run(self) -> None:
+        """Check it all."""
+        snapshot = max((at for at in self._snapshots() if at <= self._end), default=None)
+        if snapshot is not None:
+            self._load(snapshot)
+        for at, segment in enumerate(self._segments):
+            following = self._segments[at + 1].base_offset if at + 1 < len(self._segments) else None
+            self._check_hole(segment)
+            self._check_snapshot(segment.base_offset)
+            self._check_segment(segment, following)
+        self._check_snapshot(self._end)
+        report, promises = self._report, self._promises
+        report.end_offset = self._end
+        if self._end < promises.recovery_point and promises.log_start_offset < promises.recovery_point:
+            report.damage(
+                "", f"the log ends at offset {self._end}, though all up to {promises.recovery_point} was synced"
+            )
+
+    def _snapshots(self) -> Iterator[int]:
+        for name in self._names:
+            offset = layout.offset_of(name)
+            if offset is not None and name.endswith(layout.SNAPSHOT_SUFFIX):
+                yield offset
+
+    def _load(self, offset: int) -> None:
+        name = layout.snapshot_name(offset)
+        try:
+            self._state.load_snapshot(self._files.read_file(f"{self._report.directory}/{name}"), offset)
+        except CorruptSnapshot as error:
+            self._report.notice(name, f"{error}; the next start passes it over")
+
+    def _check_hole(self, segment: Segment) -> None:
+        """Where nothing else is missing, a hole between two segments is not compaction's."""
+        if segment.base_offset > max(self._end, self._promises.log_start_offset):
+            text = f"offsets {self._end} to {segment.base_offset - 1} before it are missing"
+            name = layout.segment_name(segment.base_offset, layout.LOG_SUFFIX)
+            if self._is_dense:
+                self._report.damage(name, text)
+            else:
+                self._report.notice(name, text)
+
+    def _check_segment(self, segment: Segment, following: int | None) -> None:
+        batches = SegmentBatches()
+        self._end = segment.base_offset
+        for item in walk(segment, offset_limit(segment, following)):
+            if isinstance(item, BadBytes):
+                self._note_bad(segment, item, is_last=following is None)
+                continue
+            header, batch = item
+            self._is_dense &= header.base_offset == self._end
+            self._report.batches += 1
+            batches.add(header)
+            completed = self._state.replay(header, batch)
+            if completed is not None and completed.is_aborted:
+                batches.aborted.append(AbortedTransaction(*completed[:3], -1))
+            self._end = header.last_offset + 1
+        if self._promises.is_clean or (following is not None and following <= self._promises.recovery_point):
+            self._check_indexes(segment, batches, is_closed=following is not None)
+        segment.forget()
+
+    def _note_bad(self, segment: Segment, bad: BadBytes, *, is_last: bool) -> None:
+        name = layout.segment_name(segment.base_offset, layout.LOG_SUFFIX)
+        text = f"{bad.size} bytes from byte {bad.position} on, at offset {bad.offset}, are no good record batch"
+        if self._promises.is_clean or bad.offset < self._promises.recovery_point:
+            self._report.damage(name, text)
+        elif is_last and bad.position + bad.size == segment.size:
+            self._report.notice(name, f"{text}: a torn write, which the next start cuts off")
+        else:
+            self._report.notice(
+                name, f"{text}; they were not synced: the next start ends the log there and keeps the rest"
+            )
+
+    def _check_indexes(self, segment: Segment, batches: SegmentBatches, *, is_closed: bool) -> None:
+        for kind in (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
+            name = layout.segment_name(segment.base_offset, kind)
+            if segment.size and name not in self._names:
+                self._report.notice(name, "the index is missing; the next start makes it anew")
+                return
+        check_indexes(self._report, segment, batches, is_closed=is_closed)
+
+    def _check_snapshot(self, offset: int) -> None:
+        """A snapshot must say what the batches before it say, of the producers that both know."""
+        name = layout.snapshot_name(offset)
+        if name not in self._names:
+            return
+        try:
+            entries = decode_snapshot(self._files.read_file(f"{self._report.directory}/{name}"))
+        except CorruptSnapshot as error:
+            self._report.notice(name, f"{error}; the next start passes it over")
+            return
+        for entry in entries:
+            known = self._state.producers.get(entry.producer_id)
+            if known is None or not known.batches or not entry.batches:
+                continue
+            if (known.producer_epoch, known.last_sequence, known.last_offset, known.current_txn_first_offset) != (
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.last_offset,
+                entry.current_txn_first_offset,
+            ):
+                self._report.damage(name, f"it does not say of producer {entry.producer_id} what the log says")
+                return

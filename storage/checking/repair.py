@@ -1,0 +1,226 @@
+"""Repairing a damaged partition in a log directory that no broker is using: `barnabas storage recover`.
+
+A repair keeps every record batch that is whole, on both sides of a damaged place, under the offset that it had. What
+is no batch is moved to `.log.damaged` beside the segment, and an empty batch stands for the offsets that are lost, as
+compaction leaves them too: no offset is given out a second time, and a later check is content. Indexes, producer state
+and leader epochs are made anew from the batches. `plan` says first what must be lost; `run` can be broken off at any
+time and begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from storage import layout, swap
+from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from storage.files import Files
+from storage.leader_epochs import LeaderEpochCache
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_dir import TopicPartition
+from storage.offset_index import MAX_RELATIVE_OFFSET
+from storage.salvage import BadBytes, offset_limit, set_aside_name, walk
+from storage.segment import Segment
+from wire.crc import crc32c
+from wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+
+_CHUNK = 4 << 20
+_ZERO_UUID = bytes(16)
+
+
+class Loss(NamedTuple):
+    """What cannot be had back: the records from offset `first` to `last` (none if that is less), and bad bytes."""
+
+    path: str
+    first: int
+    last: int
+    size: int
+
+
+class _SegmentRepair:
+    """What a segment is to become: its good batches, and an empty one wherever offsets are lost."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.pieces: list[tuple[int, int] | bytes] = []  # (position, size) in the old file, or new bytes
+        self.bad: list[tuple[int, int]] = []
+        self.losses: list[Loss] = []
+        self.end = segment.base_offset
+        self._leader_epoch = 0
+        self._bad_size = 0
+
+    def read(self, following: int | None) -> bool:
+        """Go through the segment; whether no offsets are missing where nothing is bad."""
+        is_dense = True
+        for item in walk(self.segment, offset_limit(self.segment, following)):
+            if isinstance(item, BadBytes):
+                self.bad.append((item.position, item.size))
+                self._bad_size += item.size
+                continue
+            header, _ = item
+            if self._bad_size:
+                self.fill_to(header.base_offset)
+            is_dense &= header.base_offset == self.end
+            self.pieces.append((header.position, header.size))
+            self._leader_epoch = header.leader_epoch
+            self.end = header.last_offset + 1
+        self.segment.forget()
+        return is_dense
+
+    def fill_to(self, offset: int) -> None:
+        """Everything between the last batch and `offset` is lost."""
+        first, last = self.end, offset - 1
+        self.losses.append(Loss(self.segment.path(layout.LOG_SUFFIX), first, last, self._bad_size))
+        if first <= last <= self.segment.base_offset + MAX_RELATIVE_OFFSET:
+            self.pieces.append(_empty_batch(first, last, self._leader_epoch))
+            self.end = offset
+        self._bad_size = 0
+
+    @property
+    def ends_badly(self) -> bool:
+        """Whether what is behind the last good batch is bad."""
+        return self._bad_size > 0
+
+
+def _empty_batch(first: int, last: int, leader_epoch: int) -> bytes:
+    """A batch without records that stands for offsets."""
+    content = (0, last - first, -1, -1, -1, -1, -1, 0)
+    length = HEADER_SIZE - LOG_OVERHEAD
+    unchecked = HEADER.pack(first, length, leader_epoch, MAGIC, 0, *content)
+    return HEADER.pack(first, length, leader_epoch, MAGIC, crc32c(unchecked[CRC_START:]), *content)
+
+
+class Repair:
+    """The repair of one partition of a log directory."""
+
+    def __init__(self, files: Files, path: str, key: TopicPartition) -> None:
+        self._files = files
+        self._path = path
+        self._key = key
+        self._directory = f"{path}/{layout.partition_dir_name(*key)}"
+        self._recovery_points = OffsetCheckpoint(files, f"{path}/{layout.RECOVERY_POINT_CHECKPOINT}")
+        self._log_start = OffsetCheckpoint(files, f"{path}/{layout.LOG_START_CHECKPOINT}").read().get(key, 0)
+
+    @property
+    def _recovery_point(self) -> int:
+        return self._recovery_points.read().get(self._key, 0)
+
+    def plan(self) -> list[Loss]:
+        """What will be lost; nothing is changed. CorruptCheckpoint when a checkpoint of the directory is unreadable."""
+        repairs = self._survey()
+        losses = [loss for repair in repairs for loss in repair.losses]
+        if not repairs and self._log_start < self._recovery_point:
+            losses.append(Loss(self._directory, self._log_start, self._recovery_point - 1, 0))
+        return losses
+
+    def _survey(self) -> list[_SegmentRepair]:
+        repairs = []
+        segments = self._segments()
+        is_dense = True
+        for at, segment in enumerate(segments):
+            repair = _SegmentRepair(segment)
+            following = segments[at + 1].base_offset if at + 1 < len(segments) else None
+            is_dense &= repair.read(following)
+            behind = self._recovery_point if following is None else following
+            is_lost = following is None or is_dense or repair.ends_badly
+            if repair.ends_badly or (is_lost and repair.end < behind):
+                repair.fill_to(max(behind, repair.end))
+            repairs.append(repair)
+        return repairs
+
+    def _segments(self) -> list[Segment]:
+        if not self._files.exists(self._directory):
+            return []
+        return [
+            Segment(self._files, self._directory, offset, size=size)
+            for name, size in sorted(self._files.list_files(self._directory))
+            if name.endswith(layout.LOG_SUFFIX) and (offset := layout.offset_of(name)) is not None
+        ]
+
+    def run(self, *, now_ms: int) -> None:
+        """Repair the partition; durable on return. `now_ms` is the wall clock, for producers that have expired."""
+        files, directory = self._files, self._directory
+        files.mkdirs(directory)
+        swap.complete(files, directory, dict(files.list_files(directory)))
+        self._put_unreadable_aside()
+        self._forget_derived()
+        repairs = self._survey()
+        for repair in repairs:
+            if repair.losses:
+                self._rewrite(repair)
+        if not repairs or repairs[-1].end < self._recovery_point:
+            Segment.create(files, directory, max(self._recovery_point, self._log_start), 0.0)
+        files.sync_dir(directory)
+        files.sync_dir(self._path)
+        self._load(now_ms)
+
+    def _put_unreadable_aside(self) -> None:
+        """Leader epochs that cannot be read are made anew, since every batch carries its own."""
+        path = f"{self._directory}/{layout.LEADER_EPOCH_CHECKPOINT}"
+        try:
+            LeaderEpochCache.load(self._files, path)
+        except CorruptCheckpoint:
+            self._files.rename(path, set_aside_name(self._files, path))
+
+    def _forget_derived(self) -> None:
+        """Remove what is made anew from the batches, but for the snapshot that tells of the deleted ones before."""
+        names = sorted(name for name, _ in self._files.list_files(self._directory))
+        first = next((layout.offset_of(name) for name in names if name.endswith(layout.LOG_SUFFIX)), None)
+        for name in names:
+            is_index = name.endswith(layout.SEGMENT_SUFFIXES) and not name.endswith(layout.LOG_SUFFIX)
+            if is_index or (name.endswith(layout.SNAPSHOT_SUFFIX) and layout.offset_of(name) != first):
+                self._files.unlink(f"{self._directory}/{name}")
+        self._files.sync_dir(self._directory)
+
+    def _rewrite(self, repair: _SegmentRepair) -> None:
+        """Put the bad bytes aside, and a file of the good ones in the place of the old, durably and at once."""
+        segment, files = repair.segment, self._files
+        path = segment.path(layout.LOG_SUFFIX)
+        if repair.bad:
+            self._copy(segment, repair.bad, set_aside_name(files, path))
+        self._copy(segment, repair.pieces, path + layout.TEMPORARY_SUFFIX)
+        files.sync_dir(self._directory)
+        files.rename(path + layout.TEMPORARY_SUFFIX, path)
+        segment.forget()
+
+    def _copy(self, segment: Segment, pieces: Iterable[tuple[int, int] | bytes], path: str) -> None:
+        file = self._files.open(path)
+        self._files.truncate(file, 0)
+        end = 0
+        for piece in pieces:
+            for data in [piece] if isinstance(piece, bytes) else _read_in_chunks(segment, *piece):
+                self._files.write_at(file, data, end)
+                end += len(data)
+        self._files.sync(file)
+
+    def _load(self, now_ms: int) -> None:
+        """Let the log recover itself from its first batch on, close it, and note that all of it is synced."""
+        log = Log.open(
+            self._files,
+            self._directory,
+            *self._key,
+            LogConfig(),
+            topic_id=_ZERO_UUID,
+            now_ms=now_ms,
+            clean_shutdown=False,
+            log_start_offset=self._log_start,
+            may_have_holes=True,
+        )
+        log.close()
+        points = self._recovery_points.read()
+        points[self._key] = log.recovery_point
+        self._recovery_points.write(points)
+
+
+def _read_in_chunks(segment: Segment, position: int, size: int) -> Iterator[bytes]:
+    for at in range(position, position + size, _CHUNK):
+        yield segment.read_bytes(at, min(_CHUNK, position + size - at))
+
+
+def put_checkpoint_aside(files: Files, path: str) -> str:
+    """Rename a checkpoint file of a log directory that cannot be read; its new name. Without it logs are read whole."""
+    renamed = set_aside_name(files, path)
+    files.rename(path, renamed)
+    files.sync_dir(path.rpartition("/")[0])
+    return renamed
