@@ -10,6 +10,7 @@ come in groups, each with its settings and its servers on fresh data directories
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ Samples = dict[str, dict[str, list[float]]]
 def main() -> int:
     """Run the cases asked for; the exit code is 1 when one could not be measured."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers end with us
     tempfile.tempdir = str(options.dir) if options.dir else None
     scale = QUICK if options.quick else FULL
     groups = _chosen(all_groups(scale), options)

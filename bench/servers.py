@@ -105,7 +105,7 @@ class Server(ABC):
                 raise RuntimeError(f"{self.name} was not ready in {START_TIMEOUT_S} s:\n{self.log()[-4000:]}")
             time.sleep(0.003)
 
-    def stop(self) -> int | None:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int | None:
         """SIGTERM, wait, and SIGKILL when it takes too long. Returns the exit code."""
         if self.process is None:
             return None
@@ -113,7 +113,7 @@ class Server(ABC):
             self.process.send_signal(signal.SIGTERM)
             self.resume()  # a paused process acts on no signal before
             try:
-                self.process.wait(STOP_TIMEOUT_S)
+                self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 self.kill9()
         return self.process.returncode

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from bench.target import LOAD_TIMEOUT_S, Target
 
 TOPICS = 10
 SETTLE_S = 3.0
+STOP_TIMEOUT_S = 120.0  # on a busy disk a thousand syncs take their time
 BATCH_BYTES = 100 << 10
 RECORD_BYTES = 1000
 SPARE_MB = 5000  # of the disk, left free
@@ -75,7 +77,7 @@ def _write(server: Server, topics: Topics, megabytes: int) -> None:
 
 def _start_after_clean_stop(server: Server, topics: Topics) -> Figures:
     before = end_offsets(server, topics)
-    if server.stop() == -9:
+    if server.stop(STOP_TIMEOUT_S) == -signal.SIGKILL:
         raise RuntimeError(f"{server.name} did not stop in time")
     start_s, all_s = _timed_start(server, topics, before)
     return {"clean start s": start_s, "clean all s": all_s}
