@@ -231,6 +231,8 @@ class MetadataLog:
     def _append(self, batch: bytes) -> None:
         if self._is_dead:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log could not be synced and is closed.")
+        if self._dir().failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log is in a log directory that has failed.")
         broker = self._broker
         try:
             self._log.append_as_leader(

@@ -214,6 +214,10 @@ class TestFailedSync:
         files.errors["sync"] = errno.EIO
         code = send(memory, "here") if "here" in where else create(memory, "more")
         assert code == E.KAFKA_STORAGE_ERROR
+        files.errors.clear()
+        files.syncs.clear()
+        assert create(memory, "another") == E.KAFKA_STORAGE_ERROR
+        assert files.syncs == []
         assert halted == [True]
         assert "metadata" in (memory.broker.halt_reason or "")
         assert any("stopping, since" in line for line in errors(caplog))
