@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.partitions import Partitions
     from broker.producer_ids import ProducerIds
     from broker.server_config import ServerConfig
+    from broker.transactions import TransactionCoordinators
     from coord.cluster.image import ClusterImage
     from storage.log_dir import LogDir
     from storage.log_dirs import LogDirs
@@ -49,6 +50,7 @@ class Broker:
     partitions: Partitions
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    transactions: TransactionCoordinators
 
     def __init__(
         self,

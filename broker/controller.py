@@ -19,6 +19,12 @@ from broker.config_keys.groups import (
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
+from broker.config_keys.transactions import (
+    TRANSACTION_STATE_LOG_MIN_ISR,
+    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+)
 from broker.listeners import Endpoint
 from broker.metadata_log import MetadataLog
 from broker.server_config import UNUSED
@@ -30,7 +36,7 @@ from coord.cluster.node_records import (
     leader_records,
     registration_records,
 )
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from storage.log_config import SYNONYMS, TOPIC_KEYS
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import BrokerEndpoint
@@ -137,6 +143,7 @@ class Controller:
     def _follow(self, delta: ClusterDelta) -> None:
         self._broker.partitions.apply(self.image, delta)
         self._broker.coordinators.apply(delta)
+        self._broker.transactions.apply(delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
@@ -207,6 +214,19 @@ class Controller:
                 name=name,
                 num_partitions=config[OFFSETS_TOPIC_NUM_PARTITIONS],
                 replication_factor=config[OFFSETS_TOPIC_REPLICATION_FACTOR],
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            )
+        if name == TRANSACTION_STATE_TOPIC:
+            configs = {
+                "cleanup.policy": "compact",
+                "min.insync.replicas": str(config[TRANSACTION_STATE_LOG_MIN_ISR]),
+                "segment.bytes": str(config[TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
+                "unclean.leader.election.enable": "false",
+            }
+            return CreatableTopic(
+                name=name,
+                num_partitions=config[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
+                replication_factor=config[TRANSACTION_STATE_LOG_REPLICATION_FACTOR],
                 configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
             )
         if name in INTERNAL_TOPICS:

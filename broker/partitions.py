@@ -17,7 +17,7 @@ from broker.committer import MANY_FILES, set_limit
 from broker.config_keys.own import LOG_SYNC
 from broker.log_dir_failure import NO_DESCRIPTORS, is_passing
 from broker.partition import Partition
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from storage.checkpoints import CorruptCheckpoint
 from storage.damage import DamagedLog
 from storage.log_config import LogConfig
@@ -232,9 +232,11 @@ class Partitions:
 
     def _stop_serving(self, partition: Partition) -> None:
         self._by_id[partition.topic_id].partitions.pop(partition.index, None)
+        broker = self._broker
         if partition.topic == GROUP_METADATA_TOPIC:
-            coordinators = self._broker.coordinators
-            self._broker.call_after_turn(lambda: coordinators.partition_failed(partition.index))
+            broker.call_after_turn(lambda: broker.coordinators.partition_failed(partition.index))
+        elif partition.topic == TRANSACTION_STATE_TOPIC:
+            broker.call_after_turn(lambda: broker.transactions.partition_failed(partition.index))
         partition.leave(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _note_offline(self, topic: str, index: int, reason: str) -> None:

@@ -52,7 +52,6 @@ FIRST_SYNC_WITH_PROTOCOL = 5
 GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
 """Bit n stands for AclOperation n: read, delete, describe, describe and alter configs."""
 
-NO_TRANSACTIONS = "This broker does not coordinate transactions yet."
 NO_SHARE_GROUPS = "This broker does not coordinate share groups yet."
 
 
@@ -66,7 +65,7 @@ def client_of(ctx: RequestContext) -> ClientContext:
 
 @api(FindCoordinatorRequest)
 def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """On one node every coordinator is this broker; the first question creates `__consumer_offsets`."""
+    """On one node every coordinator is this broker; the first question creates the coordinators' internal topic."""
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         keys = request.coordinator_keys
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in keys])
@@ -85,13 +84,13 @@ def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Fi
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     try:
         if key_type == TRANSACTION_KEY:
-            # The one error that no client library tries again until its time is up.
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
-        if key_type == SHARE_KEY:
+            ctx.broker.transactions.find(key)
+        elif key_type == GROUP_KEY:
+            ctx.broker.coordinators.find(key)
+        elif key_type == SHARE_KEY:
             raise KafkaError(ErrorCode.INVALID_REQUEST, NO_SHARE_GROUPS)
-        if key_type != GROUP_KEY:
+        else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type}.")
-        ctx.broker.coordinators.find(key)
     except KafkaError as error:
         return Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message

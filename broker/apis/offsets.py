@@ -1,13 +1,14 @@
 """Offsets of groups: OffsetCommit (8), OffsetFetch (9), OffsetDelete (47).
 
 OffsetCommit: v6 leader epochs, v7 static members, v10 topic ids (KIP-848). OffsetFetch: v2 all topics and an error of
-the whole group, v7 require_stable (KIP-447; every offset is stable until there are transactions), v8 several groups
+the whole group, v7 require_stable (KIP-447), v8 several groups
 (KIP-709), v10 topic ids. Here topics are checked against the image, and names and ids are put together; what the
 requests mean is in `coord.groups`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.api import api
@@ -52,26 +53,42 @@ FIRST_FETCH_WITH_GROUP_ERROR = 2
 @api(OffsetCommitRequest, on_error=lambda request, error: commit_error(request, error.code))
 def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> Pending | OffsetCommitResponse:
     """Commits the offsets of partitions that exist; the others are answered beside them."""
+    pending = Pending(is_owed=True)
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    response, complete = settle_topics(ctx, request, pending.resolve, by_id=by_id)
+    if not request.topics:
+        return response
+    client = client_of(ctx)
+    ctx.broker.coordinators.handle(
+        request.group_id, lambda groups, at: groups.commit_offsets(request, complete, client, at)
+    )
+    return pending
+
+
+def settle_topics(
+    ctx: RequestContext,
+    request: OffsetCommitRequest,
+    answer: Callable[[OffsetCommitResponse], None],
+    *,
+    by_id: bool,
+) -> tuple[OffsetCommitResponse, Callable[[OffsetCommitResponse], None]]:
+    """Leave only topics and partitions that exist in the request, by name and id.
+
+    Gives the response to the others, and who takes the coordinator's answer: it puts both together for `answer`.
+    """
     response = OffsetCommitResponse()
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answers)
-        _check_topic(ctx, topic, answers, accepted)
-    if not accepted:
-        return response
+        _check_topic(ctx, topic, answers, accepted, by_id=by_id)
     request.topics = accepted
-    pending = Pending(is_owed=True)
 
-    def answer(decided: OffsetCommitResponse) -> None:
+    def complete(decided: OffsetCommitResponse) -> None:
         _fill_in(response, decided)
-        pending.resolve(response)
+        answer(response)
 
-    client = client_of(ctx)
-    ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, at: groups.commit_offsets(request, answer, client, at)
-    )
-    return pending
+    return response, complete
 
 
 def _check_topic(
@@ -79,9 +96,10 @@ def _check_topic(
     topic: OffsetCommitRequestTopic,
     answers: OffsetCommitResponseTopic,
     accepted: list[OffsetCommitRequestTopic],
+    *,
+    by_id: bool,
 ) -> None:
     """Answer for the partitions that do not exist, and put the others, with name and id, among the accepted."""
-    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     image = ctx.broker.image
     found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -149,7 +167,9 @@ def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetc
 
 def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if ctx.api_version >= FIRST_FETCH_WITH_GROUPS:
-        return OffsetFetchResponse(groups=[_fetch_group(ctx, group) for group in request.groups])
+        return OffsetFetchResponse(
+            groups=[_fetch_group(ctx, group, request.require_stable) for group in request.groups]
+        )
     topics = request.topics
     asked = OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -157,7 +177,7 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
         if topics is None
         else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
     )
-    found = _fetch_group(ctx, asked)
+    found = _fetch_group(ctx, asked, request.require_stable)
     if found.error_code and ctx.api_version < FIRST_FETCH_WITH_GROUP_ERROR:
         found.topics = [
             _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in asked.topics or ()
@@ -183,7 +203,7 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
     )
 
 
-def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
         coordinator = ctx.broker.coordinators.of_group(asked.group_id)
     except KafkaError as error:
@@ -191,7 +211,7 @@ def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetF
     image = ctx.broker.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if asked.topics is None:
-        response = coordinator.fetch_offsets(asked)
+        response = coordinator.fetch_offsets(asked, require_stable=require_stable)
         if by_id:
             response.topics = [topic for topic in response.topics if _give_id(image, topic)]
         return response
@@ -204,7 +224,9 @@ def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetF
             unknown[place] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
         else:
             known.append(_with_name_and_id(topic, found))
-    response = coordinator.fetch_offsets(OffsetFetchRequestGroup(group_id=asked.group_id, topics=known))
+    response = coordinator.fetch_offsets(
+        OffsetFetchRequestGroup(group_id=asked.group_id, topics=known), require_stable=require_stable
+    )
     for place, answer in unknown.items():
         response.topics.insert(place, answer)
     return response

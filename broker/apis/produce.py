@@ -1,15 +1,16 @@
-"""Produce (0) and InitProducerId (22): records in, and the identity that makes producers idempotent.
+"""Produce (0): records in.
 
 v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). A failure stays with its
 partition. acks 0 has no response, so a failure closes the connection (R13); acks -1 asks for enough in-sync replicas
 first (R12). Both others are answered when the records are committed: at once, or after the sync that the policy asks
 for (Kafka with flush.messages=1 syncs before both answers). A repeated batch waits like the one that it repeats.
-Transactions are refused: they come later.
+What writes in transactions ask before is in `transactional_writes`.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,8 +18,6 @@ from broker.api import api
 from broker.pending import Pending
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.produce import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -31,18 +30,20 @@ from wire.messages.produce import (
 if TYPE_CHECKING:
     from broker.context import RequestContext
     from broker.partition import Partition
+    from coord.transactions.transaction import TopicPartition
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
-NO_TRANSACTIONS = "This broker does not serve transactions."
+NO_TRANSACTIONAL_ID = "The records belong to a transaction, and the request names none."
 NOT_COMMITTED = "The records were written, and could not be made durable."
 
 _Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
 _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _TRANSACTIONAL_BIT = 0x10
+_NOTHING: Mapping[TopicPartition, KafkaError] = {}
 _NO_LEADER = ProduceResponseLeaderIdAndEpoch()  # shared by all answers: nobody changes it
 
 
@@ -67,14 +68,23 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | P
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+        from broker.apis.transactional_writes import produce_in_transaction
+
+        return produce_in_transaction(ctx, request, _find, _append_all)
+    return _append_all(ctx, request, _NOTHING)
+
+
+def _append_all(
+    ctx: RequestContext, request: ProduceRequest, refused: Mapping[TopicPartition, KafkaError]
+) -> ProduceResponse | Pending | None:
+    """Append each partition's batch, but for those that its transaction refuses."""
     responses = []
     uncommitted: list[_Uncommitted] = []
     failure: PartitionProduceResponse | None = None
     for topic in request.topic_data:
         answers = []
         for data in topic.partition_data:
-            answer = _append(ctx, topic, data, request.acks, uncommitted)
+            answer = _append(ctx, request, topic, data, refused, uncommitted)
             if answer.error_code:
                 failure = answer
             answers.append(answer)
@@ -109,20 +119,23 @@ class _CommitWait:
 
 def _append(
     ctx: RequestContext,
+    request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
-    acks: int,
+    refused: Mapping[TopicPartition, KafkaError],
     uncommitted: list[_Uncommitted],
 ) -> PartitionProduceResponse:
     """Append one partition's batch; what must be waited for is put into `uncommitted`."""
     try:
         partition = _find(ctx, topic, data.index)
-        if acks == -1:
+        if request.acks == -1:
             partition.check_in_sync_replicas()
         if data.records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "The request holds no records for this partition.")
-        if _is_transactional(data.records):  # type: ignore[arg-type]
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+        if request.transactional_id is None and _is_transactional(data.records):  # type: ignore[arg-type]
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONAL_ID)
+        if refused and (error := refused.get((partition.topic, partition.index))) is not None:
+            raise error
         info = partition.append(data.records, ctx.now)  # type: ignore[arg-type]
     except KafkaError as error:
         return _failed(data.index, error)
@@ -139,7 +152,7 @@ def _append(
 
 
 def _is_transactional(records: memoryview) -> bool:
-    """Whether the batch (a request holds one a partition) belongs to a transaction: nobody would ever end it here."""
+    """Whether the batch (a request holds one a partition) belongs to a transaction."""
     return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL_BIT)
 
 
@@ -168,16 +181,3 @@ def _close_unacknowledged(ctx: RequestContext, failure: PartitionProduceResponse
         ErrorCode(failure.error_code).name,
     )
     ctx.connection.is_closing = True
-
-
-@api(InitProducerIdRequest)
-def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new producer id with epoch 0."""
-    if request.transactional_id is not None:
-        if not request.transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        logger.warning(
-            "Refused transactional id %r of %s: %s", request.transactional_id, ctx.client_id, NO_TRANSACTIONS
-        )
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
-    return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)

@@ -29,13 +29,19 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 PRODUCER_ID_BLOCK: Final = 1000
 """Producer ids handed out at a time."""
 
-SUPPORTED_FEATURES: Final = {METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION)}
+TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
+LATEST_TRANSACTION_VERSION: Final = 2
+
+SUPPORTED_FEATURES: Final = {
+    METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION),
+    TRANSACTION_VERSION_FEATURE: (0, LATEST_TRANSACTION_VERSION),
+}
 """Feature levels this broker can work with. A feature is added once its behaviour exists."""
 
 
 def bootstrap_records() -> list[Message]:
     """What a new metadata log begins with: the level of every feature, as a formatted Kafka has it."""
-    return [FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=LATEST_METADATA_VERSION)]
+    return [FeatureLevelRecord(name=name, feature_level=level) for name, (_, level) in SUPPORTED_FEATURES.items()]
 
 
 def registration_records(

@@ -61,7 +61,7 @@ class FollowingCoordinators:
     """Takes the place of the coordinators."""
 
     def apply(self, delta: ClusterDelta) -> None:
-        """Nothing to do: no group is here."""
+        """Nothing to do: no group and no transaction is here."""
 
 
 class Node:
@@ -76,6 +76,7 @@ class Node:
         self.log_dirs.open(self.node_id)
         self.partitions = FollowedPartitions()
         self.coordinators = FollowingCoordinators()
+        self.transactions = FollowingCoordinators()
         self.controller = Controller(self)  # type: ignore[arg-type]
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
@@ -182,7 +183,7 @@ def test_each_start_registers_the_broker_with_a_later_epoch(tmp_path: Path) -> N
 def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -> None:
     node = Node(tmp_path)
     assert node.log_dirs.logs["__cluster_metadata", 0].topic_id == ONE_UUID
-    assert node.image.features == {"metadata.version": 33}
+    assert node.image.features == {"metadata.version": 33, "transaction.version": 2}
 
 
 def test_the_broker_follows_before_anyone_is_answered(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_offsets_are_kept_in_a_compacted_topic_of_their_own_shape(tmp_path: Path
     }
 
 
-@pytest.mark.parametrize(("name", "code"), [("a b", 17), ("__transaction_state", 3)])
+@pytest.mark.parametrize(("name", "code"), [("a b", 17), ("__share_group_state", 3)])
 def test_topics_that_are_not_created_automatically(tmp_path: Path, name: str, code: int) -> None:
     node = Node(tmp_path)
     with pytest.raises(KafkaError) as raised:

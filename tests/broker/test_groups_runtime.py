@@ -343,14 +343,6 @@ class TestTheLog:
         assert fetch(client, "t") == 7
 
 
-def test_transactions_have_no_coordinator_and_say_so_at_once(memory):
-    """An error that clients do not retry: 53."""
-    request = g.FindCoordinatorRequest(coordinator_keys=["x"], key_type=1)
-    (found,) = memory.client().ask(request, 6, g.FindCoordinatorResponse).coordinators
-    assert found.error_code == E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "transactions" in found.error_message
-
-
 def test_the_coordinator_is_where_the_client_dialled(memory):
     found = find(memory.client(local=("192.0.2.7", 19092)))
     assert (found.host, found.port, found.node_id) == ("192.0.2.7", 19092, 1)

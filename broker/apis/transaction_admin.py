@@ -1,0 +1,150 @@
+"""Looking at transactions and ending them by hand: WriteTxnMarkers (27), DescribeTransactions (65),
+ListTransactions (66). KIP-98, KIP-664.
+
+WriteTxnMarkers: v2 transaction version (KIP-1228). ListTransactions: v1 duration (KIP-994), v2 pattern (KIP-1152),
+which RE2 matches in linear time, as Kafka's re2j does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from broker.pending import Pending
+from broker.transaction_markers import Marker, write_marker
+from coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.context import Broker, RequestContext
+
+logger = logging.getLogger("kafka.server.KafkaApis")
+
+# ---- WriteTxnMarkers
+
+
+@api(WriteTxnMarkersRequest)
+def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Pending:
+    """Writes markers as a coordinator of another broker or `kafka-transactions abort` asks for; answered once safe."""
+    wait = _MarkersWait()
+    for asked in request.markers:
+        marker = Marker(
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.transaction_result,
+            asked.coordinator_epoch,
+            asked.transaction_version,
+        )
+        result = WritableTxnMarkerResult(producer_id=asked.producer_id)
+        wait.response.markers.append(result)
+        for topic in asked.topics:
+            answers = WritableTxnMarkerTopicResult(name=topic.name)
+            result.topics.append(answers)
+            for index in topic.partition_indexes:
+                answer = WritableTxnMarkerPartitionResult(partition_index=index)
+                answers.partitions.append(answer)
+                wait.write(ctx.broker, topic.name, answer, marker)
+    wait.one_less()
+    return wait.pending
+
+
+class _MarkersWait:
+    """An answer that is given once every marker is committed, or will never be."""
+
+    __slots__ = ("_left", "pending", "response")
+
+    def __init__(self) -> None:
+        self.pending = Pending(is_owed=True)
+        self.response = WriteTxnMarkersResponse()
+        self._left = 1  # for the request itself, until all of it is under way
+
+    def write(self, broker: Broker, topic: str, answer: WritableTxnMarkerPartitionResult, marker: Marker) -> None:
+        """Write one marker and wait for it."""
+        try:
+            partition = broker.partitions.get(topic, answer.partition_index)
+            offset = write_marker(partition, marker)
+        except KafkaError as error:
+            answer.error_code = int(error.code)
+            return
+        self._left += 1
+
+        def decided(error: ErrorCode) -> None:
+            answer.error_code = int(error)
+            self.one_less()
+
+        partition.when_committed(offset, decided)
+
+    def one_less(self) -> None:
+        """One of those that are waited for is settled."""
+        self._left -= 1
+        if not self._left:
+            self.pending.resolve(self.response)
+
+
+# ---- looking
+
+
+@api(DescribeTransactionsRequest)
+def describe_transactions(ctx: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    """Tells how each transactional id stands."""
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(ctx, transactional_id) for transactional_id in request.transactional_ids]
+    )
+
+
+def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+    try:
+        coordinator = ctx.broker.transactions.of(transactional_id)
+    except KafkaError as error:
+        return DescribeTransactionsResponseTransactionState(
+            transactional_id=transactional_id, error_code=int(error.code)
+        )
+    return describe_transaction(coordinator.transactions.get(transactional_id), transactional_id)
+
+
+@api(ListTransactionsRequest)
+def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """Lists the transactional ids that pass the filters; names of no state are told back."""
+    response = ListTransactionsResponse()
+    response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
+    matches = _matcher(request.transactional_id_pattern)
+    now_ms = ctx.broker.now_ms()
+    for coordinator in ctx.broker.transactions:
+        response.transaction_states += list_transactions(
+            coordinator.transactions,
+            frozenset(request.state_filters),
+            frozenset(request.producer_id_filters),
+            request.duration_filter,
+            matches,
+            now_ms,
+        )
+    return response
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    """Whether the whole of a transactional id matches; INVALID_REGULAR_EXPRESSION for what RE2 does not take."""
+    if not pattern:
+        return lambda _: True
+    import re2  # only who filters by a pattern pays for it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options=options)
+    except re2.error as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"Invalid pattern {pattern!r}: {error}") from error
+    return lambda text: compiled.fullmatch(text) is not None
