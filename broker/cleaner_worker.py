@@ -1,7 +1,7 @@
 """The process that compacts: tasks come in on stdin, what has become of them goes out on stdout, a JSON line each.
 
 Compaction is a loop over every record, which in the broker's own process would take the interpreter from its
-connections. So it runs beside it, only while there is something to clean, at a lower priority; it reads segments and
+connections. So it runs beside it, only while there is something to clean, and gives way to it; it reads segments and
 writes `.cleaned` files, and the broker puts these in place. For each task it answers any number of `group` lines and
 then `done` or `failed`. It ends with its stdin, and dies with its broker: nobody may write into a data directory that
 may have another owner already.
@@ -24,8 +24,8 @@ from storage.cleaning.task import CleaningTask
 from storage.files import Files
 from wire.errors import KafkaError
 
-NICENESS = 10
-"""Less of a processor than the broker's when both want one, yet enough to get on with the work."""
+NICENESS = 5
+"""Where there is no SCHED_BATCH."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -53,7 +53,7 @@ class Throttle:
 def main() -> None:
     """Clean until stdin ends."""
     _die_with(int(sys.argv[1]))
-    os.nice(NICENESS)
+    _give_way()
     gc.disable()  # millions of keys, and no cycles
     for line in sys.stdin:
         for answer, value in _answers(CleaningTask.from_json(line)):
@@ -88,6 +88,17 @@ def _exit_if_alone() -> None:
     """The broker writes nothing while a task is under way: what can be read from it is its end."""
     if select.select([sys.stdin], [], [], 0)[0]:
         sys.exit(1)
+
+
+def _give_way() -> None:
+    """Never run instead of a broker that has just been woken, yet get a fair share of the processors.
+
+    Measured with both processors busy: of the policies tried it left the broker the lowest p99 at the highest speed.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except (AttributeError, OSError):  # another system, or a container that forbids it
+        os.nice(NICENESS)
 
 
 def _die_with(parent: int) -> None:
