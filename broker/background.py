@@ -1,7 +1,7 @@
 """What a broker does on its own from time to time: retention, compaction, checkpoints, deleted files, idle connections.
 
-Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal and syncs
-run in a thread, so that the loop does not wait for the disk.
+Each job runs at its own interval; a failing one is logged and tried again at its next time. File removal, syncs
+and checkpoints run in a thread, so that the loop does not wait for the disk.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from broker.config_keys.log import (
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
 )
+from broker.config_keys.own import ALWAYS, LOG_SYNC
 from broker.config_keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 from broker.retention import INITIAL_DELAY_S, Retention
+from storage import layout
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from broker.server_config import ServerConfig
     from broker.transport import Reactor
     from storage.log import Log
 
@@ -31,6 +34,9 @@ logger = logging.getLogger("kafka.server.KafkaScheduler")
 IDLE_CHECK_S = 1.0
 DELETION_CHECK_S = 1.0
 DISK_CHECK_S = 1.0
+SYNCED_CHECKPOINT_S = 5.0
+"""With `barnabas.log.sync=always` recovery points are written down at least this often. What lies below them is known
+to have been synced: later damage to it is not taken for a torn write (L2)."""
 
 
 async def run(broker: Broker, reactor: Reactor) -> None:
@@ -40,13 +46,13 @@ async def run(broker: Broker, reactor: Reactor) -> None:
     async def recovery_points() -> None:
         for log in broker.log_dirs.logs_with_rolled_segments():
             await _flush_rolled(broker, log)
-        broker.log_dirs.write_recovery_points()
+        await _checkpoint(broker, layout.RECOVERY_POINT_CHECKPOINT)
 
     async def log_starts() -> None:
-        broker.log_dirs.write_log_starts()
+        await _checkpoint(broker, layout.LOG_START_CHECKPOINT)
 
     async def high_watermarks() -> None:
-        broker.log_dirs.write_high_watermarks()
+        await _checkpoint(broker, layout.REPLICATION_CHECKPOINT)
 
     async def deletions() -> None:
         await _remove_deleted(broker)
@@ -59,7 +65,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         reactor.close_idle(broker.now())
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_repeat, config[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000, recovery_points)
+        nursery.start_soon(_repeat, _recovery_points_interval_s(config), recovery_points)
         nursery.start_soon(_repeat, config[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000, log_starts)
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
@@ -68,6 +74,21 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)
+
+
+def _recovery_points_interval_s(config: ServerConfig) -> float:
+    interval_s: float = config[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000
+    return min(interval_s, SYNCED_CHECKPOINT_S) if config[LOG_SYNC] == ALWAYS else interval_s
+
+
+async def _checkpoint(broker: Broker, name: str) -> None:
+    """Write the checkpoint files of a name, in a thread: with much data unwritten their sync may take a while."""
+    for log_dir, write in broker.log_dirs.plan_checkpoint(name):
+        try:
+            await trio.to_thread.run_sync(write)
+        except OSError as error:
+            broker.log_dir_failures.note(log_dir, f"checkpoint {name}", error)
+            broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
 
 
 async def _remove_deleted(broker: Broker) -> None:

@@ -7,7 +7,8 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from threading import Lock
 
 from storage import layout
 from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_properties, replace_file, write_properties
@@ -30,8 +31,11 @@ class LogDir:
 
     __slots__ = (
         "_checkpoints",
+        "_done",
         "_files",
         "_lock",
+        "_planned",
+        "_writing",
         "_written",
         "cluster_id",
         "directory_id",
@@ -58,6 +62,9 @@ class LogDir:
             for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
         }
         self._written: dict[str, dict[TopicPartition, int]] = {}
+        self._planned: dict[str, int] = {}
+        self._done: dict[str, int] = {}
+        self._writing = Lock()
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -140,14 +147,28 @@ class LogDir:
         }[name]
 
     def has_written(self, name: str, key: TopicPartition) -> bool:
-        """Whether the checkpoint file on the disk names a partition."""
-        return key in self._written.get(name, {})
+        """Whether the checkpoint file on the disk names a partition, or may do so after a failed write."""
+        return name not in self._written or key in self._written[name]
 
-    def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a checkpoint file when its content has changed."""
-        if self._written.get(name) != offsets:
-            self._checkpoints[name].write(offsets)
-            self._written[name] = offsets
+    def plan_write(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
+        """What replaces a checkpoint file when its content has changed, durably; made for a thread.
+
+        Of several that were planned, one that comes late does not undo a later one.
+        """
+        self._planned[name] = version = self._planned.get(name, 0) + 1
+        return lambda: self._write(name, offsets, version)
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int], version: int) -> None:
+        with self._writing:
+            if version < self._done.get(name, 0) or self._written.get(name) == offsets:
+                return
+            self._done[name] = version
+            self._written[name] = offsets  # from here on the file may say so
+            try:
+                self._checkpoints[name].write(offsets)
+            except BaseException:
+                del self._written[name]
+                raise
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Leave the marker of a clean stop; the last thing before `release`. It names the broker's epoch (KIP-966)."""

@@ -264,13 +264,20 @@ class LogDirs:
                 self.on_error(log_dir, f"checkpoint {name}", error)
         return is_written
 
+    def plan_checkpoint(self, name: str) -> list[tuple[LogDir, Callable[[], None]]]:
+        """The writes, one a directory, that bring the checkpoint files of a name up to this moment: for a thread."""
+        return [(log_dir, self._plan(log_dir, name)) for log_dir in self.working]
+
     def _write_in(self, log_dir: LogDir, name: str) -> None:
+        self._plan(log_dir, name)()
+
+    def _plan(self, log_dir: LogDir, name: str) -> Callable[[], None]:
         offsets = {key: offset for key, offset in log_dir.known(name).items() if key not in self.logs}
         for key, log in self._logs_in(log_dir):
             offset = _CHECKPOINTED[name](log)
             if offset is not None:
                 offsets[key] = offset
-        log_dir.write(name, offsets)
+        return log_dir.plan_write(name, offsets)
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]

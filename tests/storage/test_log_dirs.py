@@ -14,6 +14,7 @@ from storage.log import Log
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
+CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 OTHER_ID = bytes(reversed(range(16)))
 
 
@@ -289,3 +290,74 @@ def test_an_identity_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=one\n")
     with pytest.raises(CorruptCheckpoint, match=r"node\.id 'one'"):
         log_dirs(tmp_path).open(1)
+
+
+def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) -> None:
+    """They are written in threads, and what makes a log or cuts one writes at once."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    append(log, batch_of([b"v"] * 5))
+    log.flush()
+    ((_, late),) = dirs.plan_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+    dirs.truncate_log("t", 0, 0)
+    late()
+    assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n1\nt 0 0\n"
+    dirs.release()
+
+
+def test_log_that_takes_a_deleted_ones_name_is_not_missing_its_records(tmp_path: Path) -> None:
+    """L2: the checkpoint forgets the deleted log before the new one is made."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    append(open_log(dirs), batch_of([b"v"] * 5))
+    dirs.logs["t", 0].flush()
+    dirs.write_recovery_points()
+    dirs.delete_log("t", 0, now=0.0)
+    append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
+    dirs.release()
+    again = log_dirs(tmp_path)
+    again.open(1)
+    assert values_from(open_log(again, topic_id=OTHER_ID), 0) == [(0, b"new")]
+    again.release()
+
+
+def test_cut_log_is_not_missing_what_was_cut(tmp_path: Path) -> None:
+    """L2: the checkpoint forgets first what was synced and is cut off."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(5):
+        append(log, batch_of([b"v"]))
+    log.flush()
+    dirs.write_recovery_points()
+    assert dirs.truncate_log("t", 0, 2)
+    assert not dirs.truncate_log("t", 0, 2)
+    dirs.release()
+    again = log_dirs(tmp_path)
+    again.open(1)
+    assert open_log(again).log_end_offset == 2
+    again.release()
+
+
+def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
+    """The metadata log is opened first and may write checkpoints before the others are."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    for topic in ("t", "u"):
+        log = open_log(dirs, topic)
+        append(log, batch_of([b"v"] * 3))
+        append(log, batch_of([b"v"] * 3))
+        log.high_watermark = 6
+        log.advance_log_start_offset(3)
+    dirs.close()
+    before = {name: (tmp_path / name).read_text() for name in CHECKPOINTS}
+    again = log_dirs(tmp_path)
+    again.open(1)
+    open_log(again, "metadata")
+    again.write_recovery_points()
+    again.write_log_starts()
+    again.write_high_watermarks()
+    for name, text in before.items():
+        assert set(text.splitlines()[2:]) <= set((tmp_path / name).read_text().splitlines())
+    again.release()
