@@ -94,7 +94,7 @@ def run_kafka_python(told, diary, is_over):
     consumer.subscribe([told["topic"]], listener=Listener())
     while not is_over():
         try:
-            batches = consumer.poll(200, max_records=100)
+            batches = consumer.poll(1000, max_records=100)  # shorter ones may lose a join under way
             for partition, messages in batches.items():
                 for message in messages:
                     diary.write(

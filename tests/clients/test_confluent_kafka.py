@@ -58,7 +58,14 @@ def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
         name = topic_name()
         futures = admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])
         futures[name].result(30)
+        deadline = time.monotonic() + DEADLINE_S
+        while not is_known(name):  # Kafka answers before the broker knows the topic
+            assert time.monotonic() < deadline, "the new topic did not appear"
         return name
+
+    def is_known(name: str) -> bool:
+        found = admin.list_topics(name, timeout=20).topics[name]
+        return found.error is None and all(partition.leader >= 0 for partition in found.partitions.values())
 
     return create_topic
 

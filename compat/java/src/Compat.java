@@ -188,7 +188,21 @@ public final class Compat {
             settings.put(configs[n], configs[n + 1]);
         }
         admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get(30, TimeUnit.SECONDS);
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (!isKnown(topic)) { // Kafka answers before the broker knows the topic
+            check(System.nanoTime() < deadline, "the new topic did not appear");
+        }
         return topic;
+    }
+
+    private boolean isKnown(String topic) throws Exception {
+        try {
+            return admin.describeTopics(List.of(topic)).allTopicNames().get(30, TimeUnit.SECONDS).get(topic)
+                .partitions().stream().allMatch(partition -> partition.leader() != null);
+        } catch (ExecutionException error) {
+            check(error.getCause() instanceof UnknownTopicOrPartitionException, "describing failed with " + error.getCause());
+            return false;
+        }
     }
 
     private static byte[] bytes(String text) {
