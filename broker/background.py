@@ -34,6 +34,7 @@ logger = logging.getLogger("kafka.server.KafkaScheduler")
 IDLE_CHECK_S = 1.0
 DELETION_CHECK_S = 1.0
 DISK_CHECK_S = 1.0
+PRODUCER_CHECK_S = 600.0  # Kafka's producer.id.expiration.check.interval.ms, which is no public key
 SYNCED_CHECKPOINT_S = 5.0
 """With `barnabas.log.sync=always` recovery points are written down at least this often. What lies below them is known
 to have been synced: later damage to it is not taken for a torn write (L2)."""
@@ -54,6 +55,9 @@ async def run(broker: Broker, reactor: Reactor) -> None:
     async def high_watermarks() -> None:
         await _checkpoint(broker, layout.REPLICATION_CHECKPOINT)
 
+    async def producers() -> None:
+        broker.partitions.forget_expired_producers()
+
     async def deletions() -> None:
         await _remove_deleted(broker)
 
@@ -71,6 +75,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
         nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
         nursery.start_soon(LogCleaner(broker).run)
+        nursery.start_soon(_repeat, PRODUCER_CHECK_S, producers)
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)

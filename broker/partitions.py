@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from broker.committer import MANY_FILES, set_limit
+from broker.config_keys.general import PRODUCER_ID_EXPIRATION_MS
 from broker.config_keys.own import LOG_SYNC
 from broker.log_dir_failure import NO_DESCRIPTORS, is_passing
 from broker.partition import Partition
@@ -164,7 +165,13 @@ class Partitions:
             return None
         try:
             log = broker.log_dirs.open_log(
-                topic.name, index, config, topic_id=topic.topic_id, now_ms=broker.now_ms(), now=broker.now()
+                topic.name,
+                index,
+                config,
+                topic_id=topic.topic_id,
+                now_ms=broker.now_ms(),
+                now=broker.now(),
+                producer_expiration_ms=broker.config[PRODUCER_ID_EXPIRATION_MS],
             )
         except (DamagedLog, CorruptCheckpoint, OSError) as error:
             if isinstance(error, OSError) and is_passing(error):
@@ -184,6 +191,13 @@ class Partitions:
         log_dir = broker.log_dirs.dir_of(partition.topic, partition.index)
         if log_dir is not None:
             set_limit(partition, broker.config[LOG_SYNC], broker.committers[log_dir])
+
+    def forget_expired_producers(self) -> None:
+        """Forget what is known of idempotent producers that have been silent for `producer.id.expiration.ms` (I6)."""
+        broker = self._broker
+        now_ms, expiration_ms = broker.now_ms(), broker.config[PRODUCER_ID_EXPIRATION_MS]
+        for partition in self:
+            partition.log.producers.remove_expired(now_ms, expiration_ms)
 
     # -- offline
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from storage import layout
 from storage.checkpoints import read_partition_metadata, topic_id_text
 from storage.files import Files
-from storage.log import Log
+from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_config import LogConfig
 from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
 from wire.errors import ErrorCode, KafkaError
@@ -105,6 +105,7 @@ class LogDirs:
         now_ms: int,
         now: float,
         home: LogDir | None = None,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     ) -> Log:
         """The log of a partition: loaded when it has a directory, else made in `home` or where the fewest logs are.
 
@@ -137,6 +138,7 @@ class LogDirs:
             recovery_point=log_dir.recovery_points.get(key, 0),
             log_start_offset=log_dir.log_starts.get(key, 0),
             high_watermark=log_dir.high_watermarks.get(key, 0),
+            producer_expiration_ms=producer_expiration_ms,
         )
         self.logs[key] = log
         self._found[key] = log_dir

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -181,7 +180,7 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
     if is_dry or not _is_agreed(is_agreed):
         return False
     for key in chosen:
-        Repair(Files(), path, key).run(now_ms=time.time_ns() // 1_000_000)
+        Repair(Files(), path, key).run()
         print(f"{key[0]}-{key[1]}: repaired")
     return not check_directory(ReadOnlyFiles(), path).is_damaged
 

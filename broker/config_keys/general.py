@@ -274,6 +274,7 @@ PRODUCER_ID_EXPIRATION_MS = integer(
     LOW,
     "Time after which the sequence state of a producer that sends nothing is forgotten.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
     "producer.purgatory.purge.interval.requests",

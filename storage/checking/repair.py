@@ -27,6 +27,7 @@ from wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _CHUNK = 4 << 20
 _ZERO_UUID = bytes(16)
+_NEVER_MS = 2**63 - 1  # a broker decides which producers have expired
 
 
 class Loss(NamedTuple):
@@ -138,8 +139,8 @@ class Repair:
             if name.endswith(layout.LOG_SUFFIX) and (offset := layout.offset_of(name)) is not None
         ]
 
-    def run(self, *, now_ms: int) -> None:
-        """Repair the partition; durable on return. `now_ms` is the wall clock, for producers that have expired."""
+    def run(self) -> None:
+        """Repair the partition; durable on return."""
         files, directory = self._files, self._directory
         files.mkdirs(directory)
         swap.complete(files, directory, dict(files.list_files(directory)))
@@ -153,7 +154,7 @@ class Repair:
             Segment.create(files, directory, max(self._recovery_point, self._log_start), 0.0)
         files.sync_dir(directory)
         files.sync_dir(self._path)
-        self._load(now_ms)
+        self._load()
 
     def _put_unreadable_aside(self) -> None:
         """Leader epochs that cannot be read are made anew, since every batch carries its own."""
@@ -194,7 +195,7 @@ class Repair:
                 end += len(data)
         self._files.sync(file)
 
-    def _load(self, now_ms: int) -> None:
+    def _load(self) -> None:
         """Let the log recover itself from its first batch on, close it, and note that all of it is synced."""
         log = Log.open(
             self._files,
@@ -202,9 +203,10 @@ class Repair:
             *self._key,
             LogConfig(),
             topic_id=_ZERO_UUID,
-            now_ms=now_ms,
+            now_ms=0,
             clean_shutdown=False,
             log_start_offset=self._log_start,
+            producer_expiration_ms=_NEVER_MS,
             may_have_holes=True,
         )
         log.close()

@@ -97,6 +97,7 @@ def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
         "log.cleaner.io.buffer.size",
         "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
+        "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
     }
     topics = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}

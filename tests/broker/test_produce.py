@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from wire.errors import ErrorCode
 from wire.messages.produce import (
     InitProducerIdRequest,
@@ -198,6 +198,30 @@ def test_a_gap_in_the_sequence_and_an_old_epoch_are_refused(client: Client) -> N
     assert send(0, 0) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert send(2, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(2, 0) == 0
+
+
+def test_producer_that_was_silent_for_long_is_forgotten(tmp_path) -> None:
+    """I6, I4: after producer.id.expiration.ms, in a running broker and at a start; then any sequence will do."""
+    memory = MemoryBroker(tmp_path, {"producer.id.expiration.ms": "60000"})
+    memory.create_topic("t")
+    client = memory.client()
+    producer_id = init(client).producer_id
+
+    def send(sequence: int, timestamp: int = START_MS) -> int:
+        records = batch(b"a", timestamp=timestamp, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        return answers(client.ask(produce(to(0, records)), 9, ProduceResponse))[0].error_code
+
+    assert send(0) == 0
+    memory.advance(59)
+    memory.broker.partitions.forget_expired_producers()
+    assert send(7) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    memory.advance(1)
+    memory.broker.partitions.forget_expired_producers()
+    assert send(7, START_MS - 60_000) == 0
+    memory.close()
+    memory = MemoryBroker(tmp_path, {"producer.id.expiration.ms": "60000"})
+    assert not memory.broker.partitions.get("t", 0).log.active_producers()
+    memory.close()
 
 
 def test_records_of_a_transaction_need_a_transactional_id(memory: MemoryBroker, client: Client) -> None:
