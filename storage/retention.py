@@ -48,9 +48,10 @@ def expire(log: Log, now_ms: int, now: float) -> list[Expired]:
 
 def future_timestamp(log: Log, now_ms: int) -> int | None:
     """The timestamp in the future that keeps the oldest segment from growing old, None when there is none."""
-    if log.config.retention_ms < 0 or "delete" not in log.config.cleanup_policy:
+    segments = log.segments.from_offset(log.log_start_offset)
+    if log.config.retention_ms < 0 or "delete" not in log.config.cleanup_policy or not _may_go(log, segments, 0):
         return None
-    timestamp = log.segments.from_offset(log.log_start_offset)[0].max_timestamp
+    timestamp = segments[0].largest_timestamp()
     return timestamp if timestamp > now_ms else None
 
 
@@ -79,7 +80,6 @@ def _over_age(log: Log, now_ms: int) -> list[Segment]:
     for at, segment in enumerate(segments):
         if not _may_go(log, segments, at):
             break
-        log.segments.warm(segment)
         if now_ms - segment.largest_timestamp() <= retention_ms:
             break
         chosen.append(segment)

@@ -221,8 +221,11 @@ class Segment:
     def first_batch_timestamp(self) -> int:
         """The greatest timestamp of the first batch in ms, -1 for none."""
         if self.first_timestamp is None:
+            was_open = self.is_open
             header = next(self.scan(0, 1), None)
             self.first_timestamp = header.max_timestamp if header is not None else NO_TIMESTAMP
+            if not was_open:
+                self.release()
         return self.first_timestamp
 
     def append_aborted(self, entry: AbortedTransaction) -> None:
@@ -315,8 +318,14 @@ class Segment:
         return self._offset_of_max_timestamp
 
     def largest_timestamp(self) -> int:
-        """What retention goes by, in ms: `max_timestamp`, or the file's modification time when no record has one."""
+        """What retention goes by, in ms: `max_timestamp`, or the file's modification time when no record has one.
+
+        A segment that is not in use is not left open: whoever asks, asks all of them.
+        """
+        was_open = self.is_open
         timestamp = self.max_timestamp
+        if not was_open:
+            self.release()
         return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(layout.LOG_SUFFIX))
 
     def _read_max_timestamp(self) -> None:

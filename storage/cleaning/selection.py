@@ -85,10 +85,8 @@ def _first_uncleanable(log: Log, closed: list[Segment], dirty_from: int, now_ms:
         segment = closed[at]
         if log.segments[at + 1].base_offset > stable:
             return segment.base_offset
-        if lag_ms > 0:
-            log.segments.warm(segment)
-            if segment.largest_timestamp() > now_ms - lag_ms:
-                return segment.base_offset
+        if lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms:
+            return segment.base_offset
     return log.segments.active.base_offset
 
 
@@ -97,11 +95,7 @@ def _is_overdue(log: Log, dirty: list[Segment], now_ms: int) -> bool:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms == _FOR_EVER_MS:
         return False
-    for segment in dirty:
-        log.segments.warm(segment)
-        if 0 < segment.first_batch_timestamp() < now_ms - lag_ms:
-            return True
-    return False
+    return any(0 < segment.first_batch_timestamp() < now_ms - lag_ms for segment in dirty)
 
 
 def cleaning_task(log: Log, part: Cleanable, limits: CleanerLimits, now_ms: int) -> CleaningTask:

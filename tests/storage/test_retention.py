@@ -14,7 +14,7 @@ from storage import retention
 from storage.files import UnsyncedFiles
 from storage.log import Log
 from storage.log_dirs import LogDirs
-from tests.storage.log_driver import PROPERTY, TOPIC_ID, append, batch_of, open_log, records_from, small_config
+from tests.storage.log_driver import PROPERTY, TOPIC_ID, append, batch_of, open_log, records_from, restart, small_config
 
 NOW_MS = 1_000_000
 DELETE = frozenset({"delete"})
@@ -118,6 +118,15 @@ def test_minus_one_is_for_ever(tmp_path: Path) -> None:
     log = filled(tmp_path, [1, 2, 3], retention_ms=-1, retention_bytes=-1)
     assert expire(log) == []
     assert retention.future_timestamp(log, 0) is None
+
+
+def test_checks_leave_no_file_open(tmp_path: Path) -> None:
+    """A thousand idle partitions are looked at every few minutes."""
+    log = restart(filled(tmp_path, [NOW_MS - 10, NOW_MS], retention_ms=1000))
+    log.high_watermark = log.log_end_offset
+    assert expire(log) == []
+    assert retention.future_timestamp(log, NOW_MS - 20) == NOW_MS - 10
+    assert not [segment for segment in log.segments if segment.is_open]
 
 
 def test_log_start_is_on_the_disk_before_a_file_is_renamed(tmp_path: Path) -> None:

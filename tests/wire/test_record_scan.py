@@ -1,0 +1,98 @@
+"""Records as byte ranges: the same as reading them whole, and nothing but CorruptRecord for what is none."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wire.batch_format import HEADER_SIZE
+from wire.compression import CorruptRecord
+from wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from wire.records import BatchBuilder, BatchView, iter_records
+
+bodies = st.none() | st.binary(max_size=300)
+headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)
+records = st.lists(st.tuples(st.integers(-1, 2**62), bodies, bodies, headers), min_size=1, max_size=30)
+
+
+def batch_of(items: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]) -> bytes:
+    builder = BatchBuilder(base_offset=5)
+    for item in items:
+        builder.append(*item)
+    return builder.build()
+
+
+@given(records)
+def test_scan_finds_the_keys_the_values_that_are_null_and_the_places(items: list[tuple]) -> None:  # type: ignore[type-arg]
+    batch = batch_of(items)
+    found = list(iter_records(BatchView(batch)))
+    scanned = scan_keys(batch, HEADER_SIZE, len(batch), len(items))
+    assert scanned.keys == [record.key for record in found]
+    assert scanned.null_values == [at for at, record in enumerate(found) if record.value is None]
+    starts = record_starts(batch, HEADER_SIZE, len(batch), len(items))
+    assert (starts[0], starts[-1], len(starts)) == (HEADER_SIZE, len(batch), len(items) + 1)
+    assert [items[0][0] + delta for delta in timestamp_deltas(batch, starts[:-1])] == [item[0] for item in items]
+
+
+@given(records, st.integers(-(2**62), 2**62))
+def test_rebased_records_keep_all_but_the_deltas(items: list[tuple], shift: int) -> None:  # type: ignore[type-arg]
+    """L8: a delete horizon takes the base timestamp's place, whatever the two are."""
+    batch = batch_of(items)
+    starts = record_starts(batch, HEADER_SIZE, len(batch), len(items))
+    moved = rebase_timestamps(batch, pairwise(starts), shift)
+    again = bytearray(batch[:HEADER_SIZE] + moved)
+    again[8:12] = (len(again) - 12).to_bytes(4, "big")
+    before, after = list(iter_records(BatchView(batch))), list(iter_records(BatchView(again)))
+    assert [record.timestamp + shift for record in before] == [record.timestamp for record in after]
+    for record in after:
+        record.timestamp -= shift
+    assert before == after
+    assert rebase_timestamps(batch, pairwise(starts), 0) == batch[HEADER_SIZE:]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_no_record_is_corrupt(seed: int) -> None:
+    """Every truncation, and random damage: an answer or CorruptRecord, and never a key that is not in the bytes."""
+    rng = random.Random(seed)
+    items = [(1, rng.randbytes(rng.randint(0, 90)), rng.randbytes(rng.randint(0, 90)), []) for _ in range(5)]
+    batch = batch_of(items)
+    for end in range(HEADER_SIZE, len(batch)):
+        with pytest.raises(CorruptRecord):
+            scan_keys(batch[:end], HEADER_SIZE, end, 5)
+        with pytest.raises(CorruptRecord):
+            record_starts(batch[:end], HEADER_SIZE, end, 5)
+    for _ in range(300):
+        damaged = bytearray(batch)
+        for _ in range(rng.randint(1, 4)):
+            damaged[rng.randrange(HEADER_SIZE, len(batch))] = rng.randrange(256)
+        data = bytes(damaged)
+        for scan in (scan_keys, record_starts):
+            try:
+                scan(data, HEADER_SIZE, len(data), 5)
+            except CorruptRecord:
+                pass
+        try:
+            starts = record_starts(data, HEADER_SIZE, len(data), 5)
+            timestamp_deltas(data, starts[:-1])
+            rebase_timestamps(data, pairwise(starts), 7)
+        except CorruptRecord:
+            pass
+
+
+@pytest.mark.parametrize("count", [0, 4, 6])
+def test_wrong_count_is_corrupt(count: int) -> None:
+    batch = batch_of([(1, b"k", b"v", [])] * 5)
+    with pytest.raises(CorruptRecord):
+        scan_keys(batch, HEADER_SIZE, len(batch), count)
+    with pytest.raises(CorruptRecord):
+        record_starts(batch, HEADER_SIZE, len(batch), count)
+
+
+def test_long_record_has_a_length_of_three_bytes() -> None:
+    batch = batch_of([(1, b"k" * 200, b"v" * 20_000, []), (2, b"x", None, [])])
+    assert scan_keys(batch, HEADER_SIZE, len(batch), 2) == ([b"k" * 200, b"x"], [1])
+    assert len(record_starts(batch, HEADER_SIZE, len(batch), 2)) == 3
