@@ -87,6 +87,18 @@ def test_last_record_of_each_key_stays_at_its_offset(log: Log) -> None:
     assert [record.offset for record in records_from(log, 1)] == [2, 3, 4]
 
 
+def test_batch_that_loses_records_again_and_again_keeps_its_offsets(log: Log) -> None:
+    """L7, L9: its last offset belongs to its last sequence, whatever is left in between."""
+    put(log, *[(b"k%d" % number, b"1") for number in range(5)], producer=(7, 0, 0))
+    for number in (4, 2, 0):
+        put(log, (b"k%d" % number, b"2"))
+        close_segment(log)
+        clean(log)
+        first = batches_of(log)[0]
+        assert (first.base_offset, first.last_offset, first.last_sequence) == (0, 4, 4)
+    assert [offset for offset, _, _ in keys_and_values(log)] == [1, 3, 5, 6, 7]
+
+
 @pytest.mark.parametrize("codec", range(5))
 def test_compressed_batches_are_filtered_and_compressed_again(log: Log, codec: int) -> None:
     """L7: with the codec they had; a batch of which all stays is the same to the byte."""
