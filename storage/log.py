@@ -375,7 +375,8 @@ class Log:
     def truncate_to(self, offset: int) -> bool:
         """Cut off all at or past `offset`; indexes, epochs and producers follow (I7). False: nothing was there.
 
-        Durable on return: what is cut off must not come back behind new records.
+        Durable on return: what is cut off must not come back behind new records. The checkpoint of recovery points is
+        lowered before, by the caller, as else a crash on the way leaves what looks like damage (L2).
         """
         if offset >= self.log_end_offset:
             return False

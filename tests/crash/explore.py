@@ -8,12 +8,12 @@ possible remains of them is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
 from tests.crash.disk import Image, Note, RecordingDisk
-from tests.crash.host import Host, Setup
+from tests.crash.host import Counters, Host, Setup
 from tests.crash.ledger import Ledger
 from tests.crash.survivors import Kind, Survivors
 from tests.crash.verify import check_host
@@ -61,7 +61,7 @@ class Episode:
     disk: RecordingDisk
     setup: Setup
     ledger: Ledger
-    ids: list[int]
+    counters: Counters
 
 
 def setup_of(random: Random) -> Setup:
@@ -88,12 +88,12 @@ def episodes(seed: int, history: int) -> Iterator[Episode]:
     """The episodes of a history, each once its work is done."""
     random = Random(f"{seed}:{history}")
     setup = setup_of(random)
-    ids = [0]
+    counters = Counters()
     ledger, image = Ledger(), Image()
     for number in range(EPISODES):
         disk = RecordingDisk(image)
-        episode = Episode(disk, setup, ledger.copy(), ids)
-        work = Workload(disk, setup, random, ledger, ids)
+        episode = Episode(disk, setup, ledger.copy(), counters)
+        work = Workload(disk, setup, random, ledger, counters)
         work.start()
         work.run(random.randint(20, 80))
         yield episode
@@ -169,7 +169,7 @@ def check(name: StateName, kind: Kind, image: Image, episode: Episode, ledger: L
 
 
 def _recover(image: Image, episode: Episode, ledger: Ledger, random: Random, *, killed: bool) -> Host:
-    host = Host(RecordingDisk(image), episode.setup, list(episode.ids))
+    host = Host(RecordingDisk(image), episode.setup, replace(episode.counters))
     host.start(ledger.copy())
     check_host(host, ledger, random, killed=killed)
     return host
@@ -179,7 +179,7 @@ def _stop_and_check(host: Host, ledger: Ledger, random: Random) -> None:
     """A clean stop after the recovery changes nothing."""
     ends = {key: (log.log_start_offset, log.log_end_offset) for key, log in host.log_dirs.logs.items()}
     host.log_dirs.close()
-    again = Host(host.disk, host.setup, [10**6])
+    again = Host(host.disk, host.setup, Counters(10**6))
     again.start(ledger.copy())
     try:
         check_host(again, ledger, random, killed=False)

@@ -37,14 +37,27 @@ def is_compacted(topic: str) -> bool:
     return topic.startswith("k")
 
 
+@dataclass
+class Counters:
+    """What outlives every disk, as it comes from elsewhere: ids from the system, epochs from the controller."""
+
+    last_id: int = 0
+    leader_epoch: int = 0
+
+    def new_id(self) -> int:
+        """One that nothing else has."""
+        self.last_id += 1
+        return self.last_id
+
+
 class Host:
     """The logs of a broker on a disk."""
 
-    def __init__(self, disk: RecordingDisk, setup: Setup, ids: list[int]) -> None:
+    def __init__(self, disk: RecordingDisk, setup: Setup, counters: Counters) -> None:
         self.disk = disk
         self.setup = setup
         self.now = 0.0
-        self._ids = ids  # the last id given out: it outlives the host, as randomness does
+        self._counters = counters
         self.log_dirs = LogDirs(disk, setup.paths, self.new_id)
 
     @property
@@ -54,8 +67,7 @@ class Host:
 
     def new_id(self) -> bytes:
         """An id that nothing else has."""
-        self._ids[0] += 1
-        return self._ids[0].to_bytes(16, "big")
+        return self._counters.new_id().to_bytes(16, "big")
 
     def promise(self, promise: Promise, ledger: Ledger | None = None) -> None:
         """Write a promise into the history, and into the ledger of who goes on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.crash.ledger import Batch
 
@@ -22,12 +23,21 @@ class ReplayedProducer:
     marker_offset: int = -1
 
 
+class Aborted(NamedTuple):
+    """An aborted transaction: its first record, its marker, and the last of its records."""
+
+    producer_id: int
+    first: int
+    marker: int
+    last_data: int
+
+
 @dataclass
 class Replayed:
-    """All producers, and the aborted transactions as (producer id, first offset, offset of the marker)."""
+    """All producers and transactions."""
 
     producers: dict[int, ReplayedProducer] = field(default_factory=dict)
-    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    aborted: list[Aborted] = field(default_factory=list)
     undecided: dict[int, list[Batch]] = field(default_factory=dict)
     """The data of each transaction that is open."""
     dead: list[Batch] = field(default_factory=list)
@@ -56,10 +66,9 @@ def replay(batches: list[Batch]) -> Replayed:
                 state.undecided.setdefault(producer_id, []).append(batch)
         else:
             data = state.undecided.pop(producer_id, [])
-            if not batch.marker:
+            if data and not batch.marker:
+                state.aborted.append(Aborted(producer_id, data[0].first, batch.first, data[-1].last))
                 state.dead += data
-            if producer.open_since >= 0 and not batch.marker:
-                state.aborted.append((producer_id, producer.open_since, batch.first))
             producer.open_since = -1
             producer.marker_offset = batch.first
             producer.coordinator_epoch = batch.coordinator_epoch

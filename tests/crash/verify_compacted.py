@@ -80,7 +80,7 @@ def _check_aborted(log: Log, expected: Replayed, dead_and_kept: set[int]) -> Non
     if start == end:
         return
     found = [tuple(entry[:3]) for entry in log.aborted_transactions(start, end)]
-    first_of = {(producer_id, last): first for producer_id, first, last in expected.aborted}
+    first_of = {(entry.producer_id, entry.marker): entry.first for entry in expected.aborted}
     require(
         all(first_of.get((producer_id, last), first + 1) <= first for producer_id, first, last in found),
         f"aborted transactions {found} instead of {expected.aborted}, whose first batches may be gone",

@@ -18,7 +18,7 @@ from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from storage.flush_job import FlushJob
 from storage.log import Log
 from tests.crash.disk import RecordingDisk
-from tests.crash.host import Host, Setup, is_compacted
+from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
     Appended,
     Batch,
@@ -56,15 +56,14 @@ class Producer:
 class Workload:
     """A broker's logs at work on a disk."""
 
-    def __init__(self, disk: RecordingDisk, setup: Setup, random: Random, ledger: Ledger, ids: list[int]) -> None:
+    def __init__(self, disk: RecordingDisk, setup: Setup, random: Random, ledger: Ledger, counters: Counters) -> None:
         self.disk = disk
         self.setup = setup
         self.random = random
         self.ledger = ledger
-        self.ids = ids
-        self.leader_epoch = 0
+        self.counters = counters
         self.producers: dict[Key, list[Producer]] = {}
-        self.host = Host(disk, setup, ids)
+        self.host = Host(disk, setup, counters)
         self._cleaned: dict[Key, int] = {}
         self._actions: list[tuple[int, Callable[[], None]]] = [
             (40, self.append),
@@ -87,9 +86,6 @@ class Workload:
     def start(self) -> None:
         """Recover what is on the disk and go on."""
         self.host.start(self.ledger)
-        self.leader_epoch = max(
-            (log.leader_epochs.latest_epoch for log in self.host.log_dirs.logs.values()), default=-1
-        )
         self.begin_epoch()
         for key in self.ledger.partitions:
             self.producers.setdefault(key, [])
@@ -129,9 +125,8 @@ class Workload:
     def _producer(self, key: Key) -> Producer:
         known = self.producers[key]
         if len(known) < 3 and self.random.random() < 0.4:
-            self.ids[0] += 1
             first = self.random.choice((0, 0, MAX_SEQUENCE - 2))
-            known.append(Producer(self.ids[0], 0, first, transactional=self.random.random() < 0.6))
+            known.append(Producer(self.counters.new_id(), 0, first, transactional=self.random.random() < 0.6))
         return self.random.choice(known) if known else self._producer(key)
 
     def _records(self, key: Key) -> tuple[Record, ...]:
@@ -191,7 +186,10 @@ class Workload:
         assert producer.last is not None
         sent, first = producer.last
         info = log.append_as_leader(
-            memoryview(bytearray(sent)), leader_epoch=self.leader_epoch, now_ms=self.host.now_ms, now=self.host.now
+            memoryview(bytearray(sent)),
+            leader_epoch=self.counters.leader_epoch,
+            now_ms=self.host.now_ms,
+            now=self.host.now,
         )
         assert (info.duplicate, info.first_offset) == (True, first), f"{producer} got {info}"
 
@@ -224,7 +222,7 @@ class Workload:
         self.host.now += 0.01
         info = log.append_as_leader(
             memoryview(batch),
-            leader_epoch=self.leader_epoch,
+            leader_epoch=self.counters.leader_epoch,
             now_ms=self.host.now_ms,
             now=self.host.now,
             origin="client" if marker is None else "coordinator",
@@ -236,7 +234,7 @@ class Workload:
             info.last_offset,
             bytes(batch),
             timestamps,
-            self.leader_epoch,
+            self.counters.leader_epoch,
             producer,
             transactional,
             marker,
@@ -406,7 +404,7 @@ class Workload:
 
     def begin_epoch(self) -> None:
         """A new leader epoch: from now on all batches carry it."""
-        self.leader_epoch += 1
+        self.counters.leader_epoch += 1
 
     def stop_and_start(self) -> None:
         """A clean stop and the next start."""
@@ -422,7 +420,7 @@ class Workload:
 
     def _start_again(self) -> None:
         before = {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()}
-        self.host = Host(self.disk, self.setup, self.ids)
+        self.host = Host(self.disk, self.setup, self.counters)
         self.host.start(self.ledger)
         assert {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()} == before
         self.begin_epoch()

@@ -88,6 +88,15 @@ def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: P
     assert list(struct.iter_unpack(">qi", content)) == [(9, 1)]
 
 
+def test_time_index_rises_strictly(tmp_path: Path) -> None:
+    """L4: equal and falling timestamps make no entry; the offset is that of the batch which reached the timestamp."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
+    for timestamp in (10, 10, 30, 20, 30, 40):
+        append(log, batch_of([b"v"], timestamps=[timestamp]))
+    index = log.segments.active.time_index
+    assert list(zip(index.timestamps, index.offsets, strict=True)) == [(10, 0), (30, 2), (40, 5)]
+
+
 def test_index_entry_holds_the_last_offset_of_the_batch_it_points_to(tmp_path: Path) -> None:
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
     for _ in range(4):

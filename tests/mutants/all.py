@@ -1,0 +1,10 @@
+"""Every planted bug."""
+
+from __future__ import annotations
+
+from tests.mutants.compaction_mutants import COMPACTION
+from tests.mutants.durability_mutants import DURABILITY
+from tests.mutants.mutant import Mutant
+from tests.mutants.storage_mutants import STORAGE
+
+MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION)

@@ -1,0 +1,147 @@
+"""Bugs in what is let go of: compaction, its swap, retention. L5, L7-L9."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant, crashes
+
+_C = "tests/storage/test_compaction.py::"
+_R = "tests/storage/test_retention.py::"
+COMPACTION = (
+    Mutant(
+        "tombstone-dropped-before-its-horizon",
+        "storage/cleaning/cleaner.py",
+        "            elif batch.base_timestamp <= self._task.now_ms:\n                marks",
+        "            else:\n                marks",
+        _C + "test_tombstone_gets_a_horizon_first_and_goes_when_it_has_passed",
+    ),
+    Mutant(
+        "tombstone-dropped-in-the-first-pass",
+        "storage/cleaning/cleaner.py",
+        "            if not batch.attributes & DELETE_HORIZON_BIT:\n                horizon_ms",
+        "            if False:\n                horizon_ms",
+        _C + "test_tombstone_gets_a_horizon_first_and_goes_when_it_has_passed",
+    ),
+    Mutant(
+        "marker-dropped-before-its-horizon",
+        "storage/cleaning/cleaner.py",
+        "        elif batch.record_count and batch.base_timestamp > self._task.now_ms:\n",
+        "        elif False:\n",
+        _C + "test_marker_goes_only_after_its_data_and_its_horizon",
+    ),
+    Mutant(
+        "last-batch-of-a-live-producer-dropped",
+        "storage/cleaning/cleaner.py",
+        "            return batch.last_offset == last_offset\n",
+        "            return False\n",
+        _C + "test_last_batch_of_a_live_producer_stays_as_a_header",
+    ),
+    Mutant(
+        "aborted-data-kept",
+        "storage/cleaning/cleaner.py",
+        "            self._drop(batch, target)\n        elif batch.base_offset >= self._end_offset:\n",
+        "            self._keep(batch, target)\n        elif batch.base_offset >= self._end_offset:\n",
+        _C + "test_aborted_data_goes_and_committed_stays",
+    ),
+    Mutant(
+        "active-segment-cleaned",
+        "storage/cleaning/selection.py",
+        "    closed = list(log.segments)[:-1]\n",
+        "    closed = list(log.segments)\n",
+        _C + "test_active_segment_is_untouched",
+    ),
+    Mutant(
+        "undecided-records-cleaned",
+        "storage/cleaning/selection.py",
+        "        if log.segments[at + 1].base_offset > stable:\n",
+        "        if False:\n",
+        _C + "test_nothing_at_or_past_the_last_stable_offset_is_cleaned",
+    ),
+    Mutant(
+        "compaction-lag-ignored",
+        "storage/cleaning/selection.py",
+        "        if lag_ms > 0:\n",
+        "        if False:\n",
+        _C + "test_records_younger_than_min_compaction_lag_are_left",
+    ),
+    crashes(
+        "compaction-relies-on-what-is-not-synced",
+        "storage/log.py",
+        "        known = min(self.last_stable_offset, self.synced_offset)\n",
+        "        known = self.last_stable_offset\n",
+    ),
+    crashes(
+        "compaction-relies-on-markers-that-are-not-synced",
+        "storage/producer_state.py",
+        "        self._unsynced[first_offset] = header.base_offset\n",
+        "",
+        states=60_000,
+    ),
+    crashes(
+        "cleaned-files-not-synced",
+        "storage/cleaning/cleaned_segment.py",
+        "        for file in segment.files_to_sync():\n            self._files.sync(file)\n",
+        "        segment.files_to_sync()\n",
+    ),
+    crashes(
+        "names-of-cleaned-files-not-synced",
+        "storage/cleaning/cleaned_segment.py",
+        '        self._files.sync_dir(segment.stem.rpartition("/")[0])\n',
+        "",
+        states=60_000,
+    ),
+    crashes(
+        "last-swap-not-on-the-disk-before-the-next",
+        "storage/cleaning/cleaned_segment.py",
+        "        files.sync_dir(directory)  # the last",
+        "        pass  # the last",
+        states=60_000,
+    ),
+    crashes(
+        "swap-not-synced-before-the-old-files-go",
+        "storage/swap.py",
+        '    if sync:\n        files.sync_dir(segment.stem.rpartition("/")[0])\n',
+        "",
+        states=60_000,
+    ),
+    crashes(
+        "old-files-not-gone-before-the-swap-is-named",
+        "storage/swap.py",
+        "                renamed.append(path + layout.DELETED_SUFFIX)\n    files.sync_dir(directory)\n",
+        "                renamed.append(path + layout.DELETED_SUFFIX)\n",
+        states=60_000,
+    ),
+    crashes(
+        "unpublished-swap-taken-for-a-published-one",
+        "storage/swap.py",
+        "    cleaned = _with_suffix(stay, layout.CLEANED_SUFFIX)\n",
+        "    cleaned: list[str] = []\n",
+    ),
+    crashes(
+        "indexes-rebuilt-in-place-below-the-recovery-point",
+        "storage/recovery.py",
+        "        segment.reset_indexes(aside=True)\n",
+        "        segment.reset_indexes()\n",
+        states=60_000,
+    ),
+    Mutant(
+        "retention-ignores-the-high-watermark",
+        "storage/retention.py",
+        "        return segments[at + 1].base_offset <= log.high_watermark\n",
+        "        return True\n",
+        _R + "test_nothing_at_or_past_the_high_watermark_goes",
+    ),
+    Mutant(
+        "retention-by-size-goes-one-segment-too-far",
+        "storage/retention.py",
+        "        if surplus < 0 or not _may_go",
+        "        if surplus + segment.size < 0 or not _may_go",
+        _R + "test_oldest_segments_go_while_the_rest_still_has_retention_bytes",
+    ),
+    Mutant(
+        "retention-by-the-oldest-record-of-a-segment",
+        "storage/retention.py",
+        "        if now_ms - segment.largest_timestamp() <= retention_ms:\n",
+        "        if now_ms - segment.first_batch_timestamp() <= retention_ms:\n",
+        _R + "test_segments_whose_youngest_record_is_too_old_go",
+    ),
+)

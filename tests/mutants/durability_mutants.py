@@ -1,0 +1,162 @@
+"""Bugs that only a crash shows: what is synced, in which order, and what a start may believe. L1, L3, L5, section 3."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import crashes
+
+DURABILITY = (
+    crashes(
+        "directory-not-synced",
+        "storage/flush_job.py",
+        "                self._files.sync_dir(directory)\n",
+        "                pass\n",
+    ),
+    crashes(
+        "parent-directory-not-synced",
+        "storage/log.py",
+        'directories = [self.directory, self.directory.rpartition("/")[0]]',
+        "directories = [self.directory]",
+    ),
+    crashes(
+        "made-data-directory-not-synced",
+        "storage/log_dir.py",
+        '            self._files.sync_dir(made.rpartition("/")[0] or "/")\n',
+        "            pass\n",
+    ),
+    crashes(
+        "file-not-synced",
+        "storage/flush_job.py",
+        "            self._files.sync(target)\n",
+        "            pass\n",
+    ),
+    crashes(
+        "recovery-point-ahead-of-the-sync",
+        "storage/log.py",
+        "        point = job.offset\n",
+        "        point = self.log_end_offset\n",
+    ),
+    crashes(
+        "recovery-point-at-the-end-of-an-open-segment",
+        "storage/log.py",
+        "            return self.recovery_point - 1\n        return self.recovery_point\n",
+        "            return self.recovery_point\n        return self.recovery_point\n",
+        states=60_000,
+    ),
+    crashes(
+        "rolled-segment-counts-as-synced-with-its-indexes",
+        "storage/log.py",
+        "        self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)",
+        "        pass",
+    ),
+    crashes(
+        "checkpoint-written-in-place",
+        "storage/checkpoints.py",
+        "    temporary = path + layout.TEMPORARY_SUFFIX\n",
+        "    temporary = path\n",
+    ),
+    crashes(
+        "checkpoint-renamed-before-it-is-synced",
+        "storage/checkpoints.py",
+        "    if sync:\n        files.sync(file)\n",
+        "",
+    ),
+    crashes(
+        "rename-of-a-checkpoint-not-synced",
+        "storage/checkpoints.py",
+        '        files.sync_dir(path.rpartition("/")[0])\n',
+        "        pass\n",
+    ),
+    crashes(
+        "clean-stop-marker-left-behind",
+        "storage/log_dir.py",
+        "            self._files.unlink(marker)\n",
+        "            pass\n",
+    ),
+    crashes(
+        "clean-stop-marker-may-come-back",
+        "storage/log_dir.py",
+        "            self._files.sync_dir(self.path)  #",
+        "            pass  #",
+    ),
+    crashes(
+        "hole-between-segments-accepted",
+        "storage/recovery.py",
+        "        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset):\n",
+        "        if False:\n",
+    ),
+    crashes(
+        "segments-behind-the-cut-kept",
+        "storage/recovery.py",
+        "            _cut(log, [segment, *behind], position, end)\n",
+        "            _cut(log, [segment], position, end)\n",
+    ),
+    crashes(
+        "cut-of-a-torn-tail-not-synced",
+        "storage/segment.py",
+        "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",
+        "        self._files.truncate(self.file, size)\n",
+        states=60_000,
+    ),
+    crashes(
+        "truncation-not-synced",
+        "storage/segment.py",
+        "        self._files.truncate(self.file, position)\n        self._files.sync(self.file)\n",
+        "        self._files.truncate(self.file, position)\n",
+    ),
+    crashes(
+        "interrupted-deletion-not-finished",
+        "storage/loader.py",
+        "        if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):\n",
+        "        if False:\n",
+        states=60_000,
+    ),
+    crashes(
+        "log-start-forgotten-with-its-segments",
+        "storage/log_dirs.py",
+        "lambda log: log.log_start_offset or None,",
+        "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
+    ),
+    crashes(
+        "checkpoints-of-a-deleted-topic-believed",
+        "storage/log_dirs.py",
+        "            if log_dir.has_written(name, key):\n",
+        "            if False:\n",
+    ),
+    crashes(
+        "snapshot-from-before-the-first-segment-used",
+        "storage/producer_replay.py",
+        "[offset for offset in snapshots if first <= offset <= end_offset]",
+        "[offset for offset in snapshots if offset <= end_offset]",
+        states=60_000,
+    ),
+    crashes(
+        "snapshot-of-a-clean-stop-not-synced",
+        "storage/log.py",
+        "            targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))\n",
+        "",
+    ),
+    crashes(
+        "indexes-of-a-clean-stop-not-synced",
+        "storage/log.py",
+        "            self._dir_version += 1  # index",
+        "            pass  # index",
+    ),
+    crashes(
+        "names-of-index-files-not-synced",
+        "storage/log.py",
+        "                    self._dir_version += 1\n",
+        "                    pass\n",
+    ),
+    crashes(
+        "indexes-let-go-of-not-synced",
+        "storage/segment.py",
+        "        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):\n",
+        "        if self._offset_index is not None and self._offset_index.is_on_disk:\n",
+    ),
+    crashes(
+        "leader-epoch-written-after-its-data",
+        "storage/leader_epochs.py",
+        "        if self._put(epoch, start_offset):\n            self.save()\n",
+        "        self._put(epoch, start_offset)\n",
+    ),
+)

@@ -1,0 +1,40 @@
+"""Every planted bug can be planted, and the test that is to catch it is there. `python -m tests.mutants` runs them."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.all import MUTANTS
+from tests.mutants.mutant import ROOT, Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) -> None:
+    target = tmp_path / mutant.file
+    target.parent.mkdir(parents=True)
+    shutil.copy(ROOT / mutant.file, target)
+    mutant.apply(tmp_path)
+    compile(target.read_text(), mutant.file, "exec")
+    test_file, _, test_name = mutant.test.partition("::")
+    assert test_name.rpartition("::")[2] in defined_names((ROOT / test_file).read_text())
+
+
+def defined_names(source: str) -> set[str]:
+    """The functions, classes and variables of a module."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign(targets=[ast.Name(name)]):
+                names.add(name)
+    return names
+
+
+def test_names_are_used_once() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+    assert len(names) == len(set(names))
