@@ -46,12 +46,12 @@ class Scale:
 
 
 FULL = Scale(
-    seconds=3.0, warmup_s=1.0, records=1_000_000, max_mb=1200, fill_mb=150,
-    synced_records=300_000, partitions_mb=10_000, compact_mb=400, warmup_rounds=3, calm_s=180,
+    seconds=2.5, warmup_s=1.0, records=800_000, max_mb=1200, fill_mb=150,
+    synced_records=600_000, partitions_mb=10_000, compact_mb=400, warmup_rounds=2, calm_s=90,
 )  # fmt: skip
 QUICK = Scale(
     seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
-    synced_records=60_000, partitions_mb=1000, compact_mb=128, calm_s=20,
+    synced_records=150_000, partitions_mb=1000, compact_mb=128, calm_s=20,
 )  # fmt: skip
 
 
