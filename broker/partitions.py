@@ -104,6 +104,7 @@ class Partitions:
         for name, index in broker.log_dirs.found():
             logger.warning("Setting %s-%d aside: the metadata knows no such partition", name, index)
             broker.log_dirs.delete_stray(name, index, now=broker.now())
+        broker.log_dirs.forget_missing()
 
     def _sync_loaded(self) -> None:
         """Before anybody reads: put on the disk what a crash has left to the page cache, where the policy asks."""
@@ -274,6 +275,7 @@ class Partitions:
         for partition in topic.partitions.values():
             self._broker.log_dirs.delete_log(topic.name, partition.index, now=self._broker.now())
             partition.leave(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._broker.log_dirs.write_recovery_points()
 
     def _remove_offline(self, topic: str, index: int) -> None:
         log_dirs = self._broker.log_dirs

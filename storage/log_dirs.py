@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from storage import layout
 from storage.checkpoints import read_partition_metadata, topic_id_text
+from storage.damage import DamagedLog
 from storage.files import Files
 from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_config import LogConfig
@@ -31,7 +32,7 @@ class LogDirs:
     are, and its directory gets no marker of a clean stop, so that the next start looks at it again.
     """
 
-    __slots__ = ("_deletions", "_files", "_found", "_offline", "dirs", "logs", "new_id", "on_error")
+    __slots__ = ("_deletions", "_files", "_found", "_missing", "_offline", "dirs", "logs", "new_id", "on_error")
 
     def __init__(self, files: Files, paths: Iterable[str], new_id: Callable[[], bytes]) -> None:
         self._files = files
@@ -39,6 +40,7 @@ class LogDirs:
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in paths]
         self.logs: dict[TopicPartition, Log] = {}
         self._found: dict[TopicPartition, LogDir] = {}
+        self._missing: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
         self._deletions: list[tuple[float, str]] = []
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None
@@ -60,6 +62,7 @@ class LogDirs:
             for log_dir in self.dirs:
                 log_dir.identify(node_id, cluster_id, topic_id_text(self.new_id()))
                 self._find(log_dir)
+            self._miss()
         except BaseException:
             self.release()
             raise
@@ -73,6 +76,22 @@ class LogDirs:
             partition = layout.parse_partition_dir(name)
             if partition is not None:
                 self._found[partition] = log_dir
+
+    def _miss(self) -> None:
+        """Note the partitions of which records were synced, and of which there is no directory any more."""
+        for log_dir in self.dirs:
+            for key, offset in log_dir.recovery_points.items():
+                if key not in self._found and offset > log_dir.log_starts.get(key, 0):
+                    self._missing[key] = log_dir
+
+    def forget_missing(self) -> None:
+        """All partitions that there are have been opened: of the others no checkpoint needs to speak any more."""
+        deleted = [key for key in self._missing if key not in self._offline]
+        self._missing.clear()
+        for key in deleted:
+            self._forget_everywhere(key)
+        if deleted:
+            self.write_recovery_points()
 
     def found(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no log opened yet: what is left after loading is stray."""
@@ -121,6 +140,8 @@ class LogDirs:
         if log_dir is not None and self._belongs_to_another(path, topic_id):
             self._set_aside(log_dir, key, path, config, now)
             log_dir = None
+        if key in self._missing and log_dir is None:
+            raise _missing(self._missing[key], key)
         if log_dir is None:
             log_dir = home or self._emptiest()
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
@@ -163,6 +184,10 @@ class LogDirs:
             if log_dir.has_written(name, key):
                 self._write_in(log_dir, name)
 
+    def _forget_everywhere(self, key: TopicPartition) -> None:
+        for log_dir in self.dirs:
+            self._forget(log_dir, key)
+
     def _forget(self, log_dir: LogDir, key: TopicPartition) -> None:
         self._found.pop(key, None)
         self._offline.discard(key)
@@ -198,7 +223,10 @@ class LogDirs:
         return log.truncate_to(offset)
 
     def delete_log(self, topic: str, partition: int, *, now: float) -> None:
-        """Take a partition's log away: its directory is renamed at once and removed after file.delete.delay.ms."""
+        """Take a partition's log away: its directory is renamed at once and removed after file.delete.delay.ms.
+
+        Before a log of its name can be made, `write_recovery_points` must have said so, or it would be missing (L2).
+        """
         key = (topic, partition)
         log = self.logs.pop(key)
         log_dir = self._found[key]
@@ -209,9 +237,9 @@ class LogDirs:
     def delete_stray(self, topic: str, partition: int, *, now: float) -> None:
         """Set the directory of a partition that has no open log aside, and remove it at the next `due_deletions`."""
         key = (topic, partition)
-        self._offline.discard(key)
         log_dir = self._found.get(key)
         if log_dir is None:
+            self._forget_everywhere(key)
             return
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         renamed = f"{log_dir.path}/{layout.deleted_dir_name(topic, partition, self.new_id().hex())}"
@@ -325,3 +353,8 @@ class LogDirs:
         """Unlock the directories without any of the rest."""
         for log_dir in self.dirs:
             log_dir.release()
+
+
+def _missing(log_dir: LogDir, key: TopicPartition) -> DamagedLog:
+    path = f"{log_dir.path}/{layout.partition_dir_name(*key)}"
+    return DamagedLog(f"{path} is missing, though all up to offset {log_dir.recovery_points[key]} was synced in it")

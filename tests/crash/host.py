@@ -82,6 +82,7 @@ class Host:
             self.open_log(key, partition.topic_id)
         for topic, index in list(self.log_dirs.found()):
             self.log_dirs.delete_stray(topic, index, now=self.now)
+        self.log_dirs.forget_missing()
         self.promise(Identified(cluster_id), ledger)
         for key in ledger.partitions:
             log = self.log_dirs.logs[key]

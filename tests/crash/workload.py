@@ -393,6 +393,7 @@ class Workload:
         self.host.promise(Deleted(topic), self.ledger)
         for key in keys:
             self.host.log_dirs.delete_log(*key, now=self.host.now)
+        self.host.log_dirs.write_recovery_points()
 
     def remove_deleted(self) -> None:
         """What was renamed as deleted goes for good."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from pathlib import Path
 
 import pytest
 
 from storage import layout
 from storage.checkpoints import CorruptCheckpoint
+from storage.damage import DamagedLog
 from storage.files import UnsyncedFiles
 from storage.log import Log
 from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
@@ -360,4 +362,51 @@ def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
     again.write_high_watermarks()
     for name, text in before.items():
         assert set(text.splitlines()[2:]) <= set((tmp_path / name).read_text().splitlines())
+    again.release()
+
+
+def test_directory_that_has_gone_is_missed(tmp_path: Path) -> None:
+    """L2: somebody has removed it, or its disk is not mounted; an empty log in its place would hide that."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    for topic in ("t", "empty"):
+        open_log(dirs, topic)
+    append(dirs.logs["t", 0], batch_of([b"v"] * 5))
+    dirs.close()
+    shutil.rmtree(tmp_path / "t-0")
+    shutil.rmtree(tmp_path / "empty-0")
+    for _ in range(2):
+        again = log_dirs(tmp_path)
+        again.open(1)
+        assert open_log(again, "empty").log_end_offset == 0
+        with pytest.raises(DamagedLog, match="t-0 is missing, though all up to offset 5 was synced"):
+            open_log(again)
+        again.take_offline("t", 0)
+        again.forget_missing()
+        again.close()
+    (tmp_path / "t-0").mkdir()
+    again = log_dirs(tmp_path)
+    again.open(1)
+    with pytest.raises(DamagedLog, match="ends at offset 0"):
+        open_log(again)
+    again.release()
+
+
+def test_deleted_log_is_not_missed(tmp_path: Path) -> None:
+    """The crash came before the checkpoint forgot it; the start that does not know it any more lets go of it."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    append(open_log(dirs), batch_of([b"v"] * 5))
+    dirs.logs["t", 0].flush()
+    dirs.write_recovery_points()
+    dirs.delete_log("t", 0, now=0.0)
+    dirs.release()
+    again = log_dirs(tmp_path)
+    again.open(1)
+    again.forget_missing()
+    again.release()
+    assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n0\n"
+    again = log_dirs(tmp_path)
+    again.open(1)
+    assert open_log(again).log_end_offset == 0
     again.release()
