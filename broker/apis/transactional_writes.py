@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from broker.api import api
 from broker.apis.groups import client_of
 from broker.apis.offsets import settle_topics
+from broker.config_keys.general import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+)
 from broker.config_keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from broker.pending import Pending
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
@@ -67,28 +71,37 @@ def admit(
 ) -> None:
     """Have the coordinator add partitions to a transaction, or verify that they are in; `then` gets the refused ones.
 
-    `then` may be called at once.
+    `then` may be called at once. While the transaction before is being ended, adding is tried again for a moment
+    (add.partitions.to.txn.retry.backoff.ms): a client would pause for longer.
     """
 
+    deadline = broker.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
+
     def answer(result: AddPartitionsToTxnResult) -> None:
-        then(
-            {
-                (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
-                for topic in result.topic_results
-                for partition in topic.results_by_partition
-                if partition.partition_error_code
-            }
-        )
+        refused = {
+            (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+            if partition.partition_error_code
+        }
+        again_s = broker.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
+        if adds and again_s <= deadline and ErrorCode.CONCURRENT_TRANSACTIONS in refused.values():
+            broker.timers.at(again_s, ask)  # the markers of the transaction before are on their way to the disk
+        else:
+            then(refused)
 
     def event(them: TransactionCoordinator, at: Moment) -> Result:
         if adds:
             return them.add_partitions(transactional_id, *producer, places, CLIENTS_VERSION, answer, at)
         return them.verify_partitions(transactional_id, *producer, places, answer)
 
-    try:
-        broker.transactions.handle(transactional_id, event)
-    except KafkaError as error:
-        then(dict.fromkeys(places, error.code))
+    def ask() -> None:
+        try:
+            broker.transactions.handle(transactional_id, event)
+        except KafkaError as error:
+            then(dict.fromkeys(places, error.code))
+
+    ask()
 
 
 def has_open_transaction(partition: Partition, producer_id: int, producer_epoch: int) -> bool:

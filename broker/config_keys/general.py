@@ -24,6 +24,7 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = integer(
     "[0,...]",
     HIGH,
     "Longest wait before a partition is again added to a transaction whose predecessor is still completing.",
+    used=True,
 )
 ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = integer(
     "add.partitions.to.txn.retry.backoff.ms",
@@ -31,6 +32,7 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = integer(
     "[1,...]",
     HIGH,
     "First wait before a partition is again added to a transaction whose predecessor is still completing.",
+    used=True,
 )
 ALTER_CONFIG_POLICY_CLASS_NAME = class_name(
     "alter.config.policy.class.name", None, LOW, "Java class that judges changes of configs."

@@ -1,0 +1,298 @@
+"""T3, T11, T12: transactional producers of real clients, exactly-once copying, zombies, and kill -9 in mid-transaction.
+
+confluent-kafka speaks the first generation of the protocol, with requests for each partition; the kill loop counts in
+transactions, not in time. BARNABAS_KILLS sets how many kills (3 in CI), BARNABAS_SEED replays their moments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections import Counter
+from threading import Thread
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+DEADLINE_S = 60.0
+STAY = {"metadata.recovery.strategy": "none"}
+"""librdkafka 2.16 else decommissions the only broker when it is down for a moment, and waits for it for ever."""
+
+KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
+SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+
+
+def make_topic(bootstrap, name, partitions=1):
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    return name
+
+
+def transactional(bootstrap, transactional_id, **config):
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "retry.backoff.ms": 20,
+            **STAY,
+            **config,
+        }
+    )
+    producer.init_transactions(DEADLINE_S)
+    return producer
+
+
+def read_all(bootstrap, topic, partitions=1, isolation="read_committed"):
+    """Every value in the topic, up to where each partition ends for such a reader."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-of-{topic}",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    values, ended, deadline = [], 0, time.monotonic() + DEADLINE_S
+    while ended < partitions:
+        assert time.monotonic() < deadline, "the topic does not end"
+        for message in consumer.consume(10_000, 1.0):
+            if message.error() is None:
+                values.append(message.value().decode())
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                ended += 1
+    consumer.close()
+    return values
+
+
+def test_readers_see_what_was_committed(broker, topic):
+    make_topic(broker.bootstrap, topic, 3)
+    producer = transactional(broker.bootstrap, f"id-{topic}")
+    for number in range(6):
+        producer.begin_transaction()
+        for index in range(3):
+            producer.produce(topic, f"{number}-{index}", partition=index)
+        if number % 2:
+            producer.flush()
+            producer.abort_transaction(DEADLINE_S)
+        else:
+            producer.commit_transaction(DEADLINE_S)
+    committed = sorted(f"{number}-{index}" for number in (0, 2, 4) for index in range(3))
+    assert sorted(read_all(broker.bootstrap, topic, 3)) == committed
+    assert len(read_all(broker.bootstrap, topic, 3, "read_uncommitted")) == 18
+
+
+def test_an_open_transaction_holds_readers_back(broker, topic):
+    """T6: the last stable offset."""
+    make_topic(broker.bootstrap, topic)
+    producer = transactional(broker.bootstrap, f"id-{topic}")
+    producer.begin_transaction()
+    producer.produce(topic, "held")
+    producer.flush()
+    plain = Producer({"bootstrap.servers": broker.bootstrap})
+    plain.produce(topic, "after")
+    plain.flush()
+    assert read_all(broker.bootstrap, topic) == []
+    assert read_all(broker.bootstrap, topic, isolation="read_uncommitted") == ["held", "after"]
+    producer.commit_transaction(DEADLINE_S)
+    assert read_all(broker.bootstrap, topic) == ["held", "after"]
+
+
+def test_a_zombie_is_fenced(broker, topic):
+    """T3."""
+    make_topic(broker.bootstrap, topic)
+    zombie = transactional(broker.bootstrap, f"id-{topic}")
+    zombie.begin_transaction()
+    zombie.produce(topic, "zombie")
+    zombie.flush()
+    successor = transactional(broker.bootstrap, f"id-{topic}")
+    successor.begin_transaction()
+    successor.produce(topic, "successor")
+    successor.commit_transaction(DEADLINE_S)
+    with pytest.raises(KafkaException) as raised:
+        zombie.commit_transaction(DEADLINE_S)
+    assert raised.value.args[0].fatal()
+    assert read_all(broker.bootstrap, topic) == ["successor"]
+
+
+class CopyLoop:
+    """consume, transform, produce: offsets and results in one transaction; a new one after every failure."""
+
+    def __init__(self, bootstrap, source, target):
+        self.bootstrap, self.source, self.target = bootstrap, source, target
+        self.transactions = 0
+        self.producer = None
+        self.consumer = None
+
+    def open(self):
+        self.producer = transactional(self.bootstrap, f"copy-{self.source}")
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": f"copy-{self.source}",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6000,
+                **STAY,
+            }
+        )
+        self.consumer.subscribe([self.source])
+
+    def close(self):
+        self.consumer.close()
+        self.producer = None
+
+    def step(self, size=20):
+        """One transaction of at most `size` records; how many there were."""
+        messages = [message for message in self.consumer.consume(size, 0.5) if message.error() is None]
+        if not messages:
+            return 0
+        self.producer.begin_transaction()
+        for message in messages:
+            self.producer.produce(self.target, message.value(), partition=message.partition())
+        positions = self.consumer.position(self.consumer.assignment())
+        self.producer.send_offsets_to_transaction(positions, self.consumer.consumer_group_metadata(), DEADLINE_S)
+        self.producer.commit_transaction(DEADLINE_S)
+        self.transactions += 1
+        return len(messages)
+
+    def run(self, total):
+        """Copy until `total` records have been committed to the target; starts over at whatever goes wrong."""
+        deadline = time.monotonic() + 4 * DEADLINE_S
+        self.open()
+        while True:
+            assert time.monotonic() < deadline, "the copy does not end"
+            try:
+                if not self.step() and self.committed() == total:
+                    break
+            except KafkaException as error:
+                print(f"starting over after {error}")
+                self.close()
+                self.open()  # the successor ends what its predecessor left, one way or the other
+        self.close()
+
+    def committed(self):
+        """How far the group is in the source, all partitions together."""
+        places = [TopicPartition(self.source, index) for index in range(2)]
+        return sum(max(0, place.offset) for place in self.consumer.committed(places, DEADLINE_S))
+
+
+def fill(bootstrap, topic, count):
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=number % 2)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def test_an_exactly_once_copy(broker, topic_name):
+    """T11, T12."""
+    source, target = (
+        make_topic(broker.bootstrap, topic_name("in"), 2),
+        make_topic(broker.bootstrap, topic_name("out"), 2),
+    )
+    fill(broker.bootstrap, source, 200)
+    CopyLoop(broker.bootstrap, source, target).run(200)
+    assert Counter(read_all(broker.bootstrap, target, 2)) == Counter(map(str, range(200)))
+
+
+def test_an_exactly_once_copy_through_kill_9(start_broker, topic_name):
+    """T4, T12: nothing is lost and nothing doubled, wherever in a transaction the broker dies."""
+    print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
+    chance = random.Random(SEED)
+    server = start_broker(config={"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"})
+    source, target = (
+        make_topic(server.bootstrap, topic_name("in"), 2),
+        make_topic(server.bootstrap, topic_name("out"), 2),
+    )
+    total = 400 + 60 * KILLS
+    fill(server.bootstrap, source, total)
+    loop = CopyLoop(server.bootstrap, source, target)
+    kills = set(chance.sample(range(1, total // 20), KILLS))
+    step = loop.step
+    deaths = []
+
+    def step_with_death():
+        if loop.transactions in kills:
+            kills.discard(loop.transactions)
+            for death in deaths:
+                death.join()
+            deaths.append(Thread(target=die, args=(chance.uniform(0, 0.05),)))
+            deaths[-1].start()
+        return step()
+
+    def die(moment_s):
+        time.sleep(moment_s)  # anywhere in the transaction that begins now
+        server.kill9()
+        server.restart()
+
+    loop.step = step_with_death
+    loop.run(total)
+    for death in deaths:
+        death.join()
+    assert len(deaths) == KILLS
+    assert Counter(read_all(server.bootstrap, target, 2)) == Counter(map(str, range(total)))
+
+
+def test_a_transaction_of_a_producer_that_died_is_aborted_in_time(start_broker, topic):
+    """T10: a client that is gone does not hold readers back for ever."""
+    server = start_broker(config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
+    make_topic(server.bootstrap, topic)
+    producer = transactional(server.bootstrap, "dies", **{"transaction.timeout.ms": 1000})
+    producer.begin_transaction()
+    producer.produce(topic, "lost")
+    producer.flush()
+    plain = Producer({"bootstrap.servers": server.bootstrap})
+    plain.produce(topic, "kept")
+    plain.flush()
+    deadline = time.monotonic() + DEADLINE_S
+    while (values := read_all(server.bootstrap, topic)) != ["kept"]:
+        assert values == []
+        assert time.monotonic() < deadline
+
+
+def test_aiokafka_transactions(broker, topic):
+    aiokafka = pytest.importorskip("aiokafka")
+    make_topic(broker.bootstrap, topic)
+
+    async def produce():
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=f"aio-{topic}")
+        await producer.start()
+        try:
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"committed")
+                await producer.send_offsets_to_transaction({aiokafka.TopicPartition(topic, 0): 7}, f"group-{topic}")
+            await producer.begin_transaction()
+            await producer.send_and_wait(topic, b"aborted")
+            await producer.abort_transaction()
+        finally:
+            await producer.stop()
+
+    asyncio.run(produce())
+    assert read_all(broker.bootstrap, topic) == ["committed"]
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"group-{topic}"})
+    (place,) = consumer.committed([TopicPartition(topic, 0)], DEADLINE_S)
+    consumer.close()
+    assert place.offset == 7
+
+
+def test_kafka_python_transactions(broker, topic):
+    kafka = pytest.importorskip("kafka")
+    make_topic(broker.bootstrap, topic)
+    producer = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=f"python-{topic}")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"committed").get(DEADLINE_S)
+    producer.commit_transaction()
+    producer.begin_transaction()
+    producer.send(topic, b"aborted").get(DEADLINE_S)
+    producer.abort_transaction()
+    producer.close()
+    assert read_all(broker.bootstrap, topic) == ["committed"]
