@@ -106,7 +106,6 @@ def _recover_segment(
 
     Offsets lie below `limit`. From `dense_from` on none may be missing: the CRC does not cover a batch's base offset.
     """
-    segment.reset_indexes()
     position = 0
     end = segment.base_offset
     aborted: list[AbortedTransaction] = []

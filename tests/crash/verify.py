@@ -144,7 +144,7 @@ def _check_transactions(log: Log, expected: Replayed) -> None:
     for entry in found:
         first = known.get((entry.producer_id, entry.last_offset), -1)
         require(
-            first == entry.first_offset or 0 <= first < start <= entry.first_offset,
+            first == entry.first_offset or 0 <= first < min(start, entry.first_offset),
             f"{entry} is told, but the aborted transactions are {expected.aborted}",
         )
     told = {(entry.producer_id, entry.last_offset) for entry in found}

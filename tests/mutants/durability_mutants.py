@@ -81,8 +81,8 @@ DURABILITY = (
     crashes(
         "hole-between-segments-accepted",
         "storage/recovery.py",
-        "        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset):\n",
-        "        if False:\n",
+        "        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset) and not",
+        "        if False and not",
     ),
     crashes(
         "segments-behind-the-cut-kept",

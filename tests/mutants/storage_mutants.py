@@ -15,7 +15,7 @@ STORAGE = (
     ),
     Mutant(
         "crc-not-verified-in-recovery",
-        "storage/recovery.py",
+        "storage/salvage.py",
         "        and header.crc == crc32c(batch[CRC_START:])\n",
         "",
         _T + "test_recovery.py::test_flipped_bit_in_the_unflushed_tail_ends_the_log_before_its_batch",
@@ -151,8 +151,8 @@ STORAGE = (
     Mutant(
         "index-trusted-after-a-crash",
         "storage/recovery.py",
-        "        segment.reset_indexes()\n        is_compacted",
-        "        is_compacted",
+        "        segment.reset_indexes()\n        has_holes",
+        "        has_holes",
         _T + "test_recovery.py::test_indexes_rebuilt_are_those_that_appending_made",
     ),
     Mutant(
@@ -223,6 +223,6 @@ STORAGE = (
         "storage/producer_snapshot.py",
         "    if crc32c(memoryview(data)[_CRC_START:]) != crc:\n",
         "    if False:\n",
-        _T + "test_producer_state.py::test_damaged_snapshot_is_corrupt_and_nothing_else",
+        _T + "test_producer_state.py::test_every_flipped_bit_of_a_snapshot_is_noticed",
     ),
 )

@@ -324,6 +324,20 @@ def test_damaged_snapshot_is_corrupt_and_nothing_else(data: st.DataObject) -> No
         pass
 
 
+def test_every_flipped_bit_of_a_snapshot_is_noticed(tmp_path: Path) -> None:
+    """I5: a snapshot is taken over whole or not at all."""
+    log = open_log(tmp_path, BIG)
+    send(log, 0, 3)
+    append(log, batch_of([b"t"], producer=(2, 4, 0), transactional=True))
+    raw = encode_snapshot(log.producers.producers.values())
+    assert len(decode_snapshot(raw)) == 2
+    for bit in range(len(raw) * 8):
+        damaged = bytearray(raw)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptSnapshot):
+            decode_snapshot(bytes(damaged))
+
+
 def test_silent_producer_expires_but_never_inside_a_transaction(tmp_path: Path) -> None:
     """I6."""
     log = open_log(tmp_path, BIG)

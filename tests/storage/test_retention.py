@@ -48,6 +48,18 @@ def test_segments_whose_youngest_record_is_too_old_go(tmp_path: Path) -> None:
     assert [record.offset for record in records_from(log, 1)] == [1, 2]
 
 
+def test_segment_is_as_old_as_its_youngest_record(tmp_path: Path) -> None:
+    """L5: a segment that begins with an old record stays for its young one."""
+    log = open_log(tmp_path, small_config(segment_bytes=250, cleanup_policy=DELETE, retention_ms=1000))
+    for timestamp in (NOW_MS - 5000, NOW_MS - 500, NOW_MS - 5000, NOW_MS):
+        append(log, batch_of([b"v" * 20], timestamps=[timestamp]), now_ms=NOW_MS)
+    log.high_watermark = log.log_end_offset
+    assert bases(log) == [0, 2]
+    assert expire(log) == []
+    assert expire(log, NOW_MS + 501) == ["retention.ms"]
+    assert bases(log) == [2]
+
+
 def test_age_is_that_of_the_records_and_not_of_the_file(tmp_path: Path) -> None:
     """L12: a file written today with old records goes; one with a file time of 1970 and young records stays."""
     log = filled(tmp_path, [NOW_MS - 2000, NOW_MS], retention_ms=1000)
