@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker.cleaner import LogCleaner
 from broker.config_keys.log import (
+    LOG_CLEANER_BACKOFF_MS,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -33,6 +33,7 @@ logger = logging.getLogger("kafka.server.KafkaScheduler")
 
 IDLE_CHECK_S = 1.0
 DELETION_CHECK_S = 1.0
+CLEANER_START_S = 2.0
 DISK_CHECK_S = 1.0
 PRODUCER_CHECK_S = 600.0  # Kafka's producer.id.expiration.check.interval.ms, which is no public key
 SYNCED_CHECKPOINT_S = 5.0
@@ -74,7 +75,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
         nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
-        nursery.start_soon(LogCleaner(broker).run)
+        nursery.start_soon(_clean, broker)
         nursery.start_soon(_repeat, PRODUCER_CHECK_S, producers)
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
@@ -124,6 +125,14 @@ async def _flush_rolled(broker: Broker, log: Log) -> None:
             broker.after_turn()
         return
     log.finish_flush(job)
+
+
+async def _clean(broker: Broker) -> None:
+    """Compact logs; what that takes is not imported while the broker starts."""
+    await trio.sleep(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
+    from broker.cleaner import LogCleaner
+
+    await LogCleaner(broker).run()
 
 
 async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None) -> None:

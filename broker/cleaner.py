@@ -31,6 +31,7 @@ from storage import layout
 from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
 from storage.cleaning.selection import Cleanable, CleanerLimits, cleanable, cleaning_task
 from storage.cleaning.task import CleaningDone
+from storage.damage import DamagedLog
 
 if TYPE_CHECKING:
     from broker.cleaner_process import CleanerProcess
@@ -100,7 +101,7 @@ class LogCleaner:
         broker = self._broker
         now, now_ms = broker.now(), broker.now_ms()
         best: tuple[Partition, Cleanable] | None = None
-        for partition in broker.partitions:
+        for partition in list(broker.partitions):
             log = partition.log
             if "compact" not in log.config.cleanup_policy or partition in self._busy or partition in self._uncleanable:
                 continue
@@ -109,7 +110,14 @@ class LogCleaner:
             try:
                 part = cleanable(log, self._clean_offset(partition), now_ms)
             except OSError as error:
-                self._put_off(partition, f"{error}")
+                self._put_off(partition, str(error))
+                continue
+            except DamagedLog as error:
+                partition.fail(str(error))
+                continue
+            except Exception as error:  # a bug; the others go on
+                logger.exception("Looking at %r failed", partition)
+                self._failed(partition, None, f"looking at it has failed: {error!r}")
                 continue
             if part.is_due and (best is None or part.dirty_ratio > best[1].dirty_ratio):
                 best = (partition, part)
@@ -256,6 +264,7 @@ class LogCleaner:
             self._put_off(partition, str(error))
         elif not partition.is_gone and log_dir is not None:
             self._broker.log_dir_failed(log_dir, "compaction", error)
+            self._broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
 
     # --- what is clean
 
