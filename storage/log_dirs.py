@@ -90,8 +90,7 @@ class LogDirs:
         self._missing.clear()
         for key in deleted:
             self._forget_everywhere(key)
-        if deleted:
-            self.write_recovery_points()
+        self.write_recovery_points()  # of strays that were set aside neither
 
     def found(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no log opened yet: what is left after loading is stray."""

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from storage import retention
 from storage.log import Log
 from tests.storage.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
 
@@ -93,6 +94,29 @@ class LogMachine(RuleBasedStateMachine):
         self.log.advance_log_start_offset(offset)
         for path in self.log.delete_segments_below(offset):
             self.log.files.unlink(path)
+
+    @rule(keep_bytes=st.integers(0, 4_000))
+    def retain(self, keep_bytes: int) -> None:
+        """Whole segments go, oldest first, while as much is left as retention.bytes says (L5)."""
+        self.log.high_watermark = self.end
+        sizes = [segment.size for segment in self.log.segments.from_offset(self.log.log_start_offset)]
+        bases = [segment.base_offset for segment in self.log.segments.from_offset(self.log.log_start_offset)]
+        before = self.log.log_start_offset
+        self.log.config.retention_bytes, self.log.config.retention_ms = keep_bytes, -1
+        retention.expire(self.log, 10_000, 10.0)
+        surplus, gone = sum(sizes) - keep_bytes, 0
+        while gone < len(sizes) and sizes[gone] and surplus >= sizes[gone]:
+            surplus -= sizes[gone]
+            gone += 1
+        expected = before if not gone else bases[gone] if gone < len(bases) else self.end
+        assert self.log.log_start_offset == expected
+        for path in self.log.delete_segments_below(expected):
+            self.log.files.unlink(path)
+
+    @rule()
+    def roll(self) -> None:
+        """The time of a segment has come."""
+        assert self.log.roll(0.0).base_offset == self.end
 
     @rule()
     def flush(self) -> None:
