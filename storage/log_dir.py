@@ -158,11 +158,18 @@ class LogDir:
         self._planned[name] = version = self._planned.get(name, 0) + 1
         return lambda: self._write(name, offsets, version)
 
+    def drop_planned(self, name: str) -> None:
+        """What was planned so far and has not begun is not written any more: it speaks of what is no longer so."""
+        with self._writing:
+            self._planned[name] = self._done[name] = self._planned.get(name, 0) + 1
+
     def _write(self, name: str, offsets: dict[TopicPartition, int], version: int) -> None:
         with self._writing:
-            if version < self._done.get(name, 0) or self._written.get(name) == offsets:
+            if version < self._done.get(name, 0):
                 return
             self._done[name] = version
+            if self._written.get(name) == offsets:
+                return
             self._written[name] = offsets  # from here on the file may say so
             try:
                 self._checkpoints[name].write(offsets)

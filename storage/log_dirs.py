@@ -180,6 +180,7 @@ class LogDirs:
         """Before a log is made: no checkpoint may speak of a deleted one of its name, as if data had been lost."""
         self._forget(log_dir, key)
         for name in _CHECKPOINTED:
+            log_dir.drop_planned(name)
             if log_dir.has_written(name, key):
                 self._write_in(log_dir, name)
 

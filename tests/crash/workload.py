@@ -65,11 +65,13 @@ class Workload:
         self.producers: dict[Key, list[Producer]] = {}
         self.host = Host(disk, setup, counters)
         self._cleaned: dict[Key, int] = {}
+        self._planned: list[Callable[[], None]] = []
         self._actions: list[tuple[int, Callable[[], None]]] = [
             (40, self.append),
             (14 if setup.policy == "always" else 3, self.commit),
             (4, self.flush_rolled),
             (5, self.write_checkpoints),
+            (2, self.write_planned),
             (4, self.delete_records),
             (2, self.expire),
             (6, self.clean),
@@ -294,9 +296,19 @@ class Workload:
             log.high_watermark = log.synced_offset
 
     def write_checkpoints(self) -> None:
-        """One of the checkpoints that are written from time to time."""
-        dirs = self.host.log_dirs
-        self.random.choice((dirs.write_recovery_points, dirs.write_log_starts, dirs.write_high_watermarks))()
+        """One of the checkpoints that are written from time to time, in a thread that may come to it late."""
+        name = self.random.choice(
+            (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
+        )
+        self._planned += [write for _, write in self.host.log_dirs.plan_checkpoint(name)]
+        if self.random.random() < 0.7:
+            self.write_planned()
+
+    def write_planned(self) -> None:
+        """The thread gets to what was planned."""
+        planned, self._planned = self._planned, []
+        for write in planned:
+            self._meanwhile(write)
 
     # --- cutting
 
@@ -409,6 +421,7 @@ class Workload:
 
     def stop_and_start(self) -> None:
         """A clean stop and the next start."""
+        self.write_planned()
         self.host.log_dirs.close()
         marker = f"{self.setup.paths[0]}/{layout.CLEAN_SHUTDOWN}"
         assert self.disk.exists(marker)
@@ -416,6 +429,7 @@ class Workload:
 
     def kill_and_start(self) -> None:
         """kill -9: the page cache lives on."""
+        self._planned = []
         self.host.log_dirs.release()
         self._start_again()
 

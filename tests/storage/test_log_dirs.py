@@ -13,7 +13,7 @@ from storage.checkpoints import CorruptCheckpoint
 from storage.damage import DamagedLog
 from storage.files import UnsyncedFiles
 from storage.log import Log
-from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
+from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDir, LogDirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
 CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
@@ -178,6 +178,38 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
     assert len(dirs.due_deletions(60.0)) == 1
     dirs.close()
+
+
+@pytest.mark.parametrize("name", [layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT])
+def test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again(tmp_path: Path, name: str) -> None:
+    """R22, L2: what a thread was to write before the deletion would look like data lost from the new topic."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(5):
+        append(log, batch_of([b"v"]))
+    log.flush()
+    log.high_watermark = 5
+    log.advance_log_start_offset(3)
+    late = [write for _, write in dirs.plan_checkpoint(name)]
+    dirs.delete_log("t", 0, now=0.0)
+    append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
+    for write in late:
+        write()
+    dirs.release()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert values_from(open_log(dirs, topic_id=OTHER_ID), 0) == [(0, b"new")]
+
+
+def test_late_checkpoint_does_not_undo_a_later_one_that_had_nothing_to_write(tmp_path: Path) -> None:
+    log_dir = LogDir(UnsyncedFiles(), str(tmp_path))
+    key = ("t", 0)
+    log_dir.plan_write(layout.LOG_START_CHECKPOINT, {key: 5})()
+    late = log_dir.plan_write(layout.LOG_START_CHECKPOINT, {key: 4})
+    log_dir.plan_write(layout.LOG_START_CHECKPOINT, {key: 5})()
+    late()
+    assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
 
 
 def test_stray_directory_is_found_and_removed(tmp_path: Path) -> None:
