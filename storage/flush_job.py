@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from storage.files import File, Files
 
 
@@ -46,6 +48,12 @@ class FlushJob:
         """The files only."""
         for target in self.targets:
             self._files.sync(target)
+
+    def look_for_directories(self) -> None:
+        """Only note if one has gone: the whole file system has been synced."""
+        for directory in self.directories:
+            if not self._files.exists(directory):
+                self.missing = FileNotFoundError(errno.ENOENT, "the directory has gone", directory)
 
     def sync_directories(self) -> None:
         """The directories only, after the files."""

@@ -518,17 +518,36 @@ class Log:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot flush {self.directory}: {error}") from error
 
-    def close(self) -> None:
-        """A clean stop: indexes and the producers' snapshot written, all synced; nothing to do for an untouched log."""
-        if self._changed:
-            self.segments.active.seal()
-            if self.log_end_offset > 0:
-                self._take_snapshot()
-            self._dir_version += 1  # index files and snapshot: the next start relies on them
-            self.flush()
+    def start_close(self) -> FlushJob | None:
+        """A clean stop: indexes and the producers' snapshot are written; the job that syncs all, None if all is.
+
+        Run the job, then call `finish_close`.
+        """
+        if not self._changed:
+            return None
+        self.segments.active.seal()
+        if self.log_end_offset > 0:
+            self._take_snapshot()
+        self._dir_version += 1  # index files and snapshot: the next start relies on them
+        return self.start_flush()
+
+    def finish_close(self, job: FlushJob | None) -> None:
+        """The job of the close has run: let go of the files."""
+        if job is not None:
+            self.finish_flush(job)
             self._changed = False
         for segment in self.segments:
             segment.release()
+
+    def close(self) -> None:
+        """A clean stop, here and now. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""
+        try:
+            job = self.start_close()
+            if job is not None:
+                job.run()
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot close {self.directory}: {error}") from error
+        self.finish_close(job)
 
     def delete_renamed(self, unique: str) -> str:
         """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits.

@@ -189,11 +189,14 @@ class LogDir:
         given up, FileNotFoundError that it has gone; a log's directory that is missing is noted in its job.
         """
         assert self._lock is not None
-        if not is_whole or not self._files.sync_file_system(self._lock):
+        if is_whole and self._files.sync_file_system(self._lock):
+            for job in jobs:
+                job.look_for_directories()
+        else:
             for job in jobs:
                 job.sync_files()
-        for job in jobs:
-            job.sync_directories()
+            for job in jobs:
+                job.sync_directories()
         self.check_there()
 
     def check_there(self) -> None:

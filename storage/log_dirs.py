@@ -8,6 +8,7 @@ from storage import layout
 from storage.checkpoints import read_partition_metadata, topic_id_text
 from storage.damage import DamagedLog
 from storage.files import Files
+from storage.flush_job import FlushJob
 from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_config import LogConfig
 from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
@@ -23,6 +24,12 @@ _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
     layout.LOG_START_CHECKPOINT: lambda log: log.log_start_offset or None,  # a deleted segment may come back
     layout.REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
 }
+
+
+_CLOSED_TOGETHER = 128
+"""So many logs are closed with a sync in common; each holds some five descriptors open for it."""
+_SYNCED_WHOLE = 8
+"""From so many logs on the whole file system is synced."""
 
 
 class LogDirs:
@@ -334,12 +341,10 @@ class LogDirs:
                 raise failure
 
     def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> Exception | None:
+        logs = [log for _, log in self._logs_in(log_dir)]
         failure: Exception | None = None
-        for _, log in self._logs_in(log_dir):
-            try:
-                log.close()
-            except (KafkaError, OSError) as error:
-                failure = failure or error
+        for at in range(0, len(logs), _CLOSED_TOGETHER):
+            failure = self._close_logs(log_dir, logs[at : at + _CLOSED_TOGETHER]) or failure
         try:
             for name in _CHECKPOINTED:
                 self._write_in(log_dir, name)
@@ -347,6 +352,29 @@ class LogDirs:
                 log_dir.mark_clean(broker_epoch)
         except OSError as error:
             failure = failure or error
+        return failure
+
+    @staticmethod
+    def _close_logs(log_dir: LogDir, logs: list[Log]) -> Exception | None:
+        """Close some logs with syncs that they share; what has failed."""
+        failure: Exception | None = None
+        closing: list[tuple[Log, FlushJob | None]] = []
+        for log in logs:
+            try:
+                closing.append((log, log.start_close()))
+            except OSError as error:
+                failure = error
+        jobs = [job for _, job in closing if job is not None]
+        try:
+            if jobs:
+                log_dir.sync(jobs, is_whole=len(jobs) >= _SYNCED_WHOLE)
+        except OSError as error:
+            return error
+        for log, job in closing:
+            if job is not None and job.missing is not None:
+                failure = job.missing
+            else:
+                log.finish_close(job)
         return failure
 
     def release(self) -> None:

@@ -310,6 +310,10 @@ class RecordingDisk(Files):
     def size(self, file: File) -> int:
         return len(_node(file).data)
 
+    def is_named(self, file: File) -> bool:
+        assert isinstance(file, MemoryFile)
+        return self.exists(file.path) and self._file(file.path) is file.node
+
     def modified_ms(self, path: str) -> int:
         return 0 if self._existing(path) else -1
 
