@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import resource
 import socket
 import sys
@@ -164,6 +165,7 @@ class Reactor:
             return
         for _ in range(ACCEPT_BATCH):
             try:
+                self._check_descriptors()
                 accepted, peer = listener.socket.accept()
             except BlockingIOError:
                 return
@@ -174,18 +176,22 @@ class Reactor:
                 continue  # the peer has gone before we took it
             try:
                 self._admit(listener, accepted, peer)
-            except OSError as error:
+            except OSError:
                 accepted.close()
-                if error.errno in _OUT_OF_DESCRIPTORS:
-                    self._pause_accepting(error)
-                    return
+
+    def _check_descriptors(self) -> None:
+        """OSError when the next descriptor is one of those kept for the logs: a connection not taken yet can wait."""
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if descriptors == resource.RLIM_INFINITY:
+            return
+        following = os.dup(self._poller.fileno())
+        os.close(following)
+        if following >= RESERVED_FROM * descriptors:
+            raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
 
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
         limits = self.limits
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if descriptors != resource.RLIM_INFINITY and accepted.fileno() >= RESERVED_FROM * descriptors:
-            raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
         in_use = self._per_ip.get(host, 0)
         if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
             name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
