@@ -7,7 +7,6 @@ the base offset, the length and the leader epoch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
 from typing import NamedTuple
 
 from storage import layout
@@ -54,19 +53,47 @@ def offset_limit(segment: Segment, next_base: int | None) -> int:
     return limit if next_base is None else min(limit, next_base)
 
 
-def walk(segment: Segment, limit: int) -> Iterator[tuple[BatchHeader, memoryview] | BadBytes]:
-    """A whole segment in order: every good batch, and the bytes between them."""
+def walk(
+    segment: Segment, limit: int, dense_from: int | None = None
+) -> Iterator[tuple[BatchHeader, memoryview] | BadBytes]:
+    """A whole segment in order: every good batch, and the bytes between them.
+
+    A batch whose base offset cannot be right is no good one: no CRC covers it. From `dense_from` on no offset is
+    missing: what is behind a hole there is misplaced.
+    """
     position, expected = 0, segment.base_offset
+    is_behind_bad = False
     while position < segment.size:
         for header, batch in segment.batches(position):
-            if not is_good(header, batch, expected, limit):
+            highest = limit if dense_from is None else max(expected, dense_from)
+            if header.base_offset > highest or not is_good(header, batch, expected, limit):
+                break
+            if _is_misplaced(segment, header, expected, is_behind_bad=is_behind_bad):
                 break
             yield header, batch
             position, expected = header.position + header.size, header.last_offset + 1
+            is_behind_bad = False
         if position < segment.size:
             following = _next_intact(segment, position, expected, limit)
             yield BadBytes(position, following - position, expected)
-            position = following
+            position, is_behind_bad = following, True
+
+
+def _is_misplaced(segment: Segment, header: BatchHeader, expected: int, *, is_behind_bad: bool) -> bool:
+    """Whether the next batch shows that the base offset of this one is wrong.
+
+    The next one belongs into the hole before this one; or this one stands behind bad bytes that it gives no offsets
+    to, but leaves a hole behind it.
+    """
+    has_hole_before = header.base_offset > expected
+    if not has_hole_before and not is_behind_bad:
+        return False
+    following = _batch_at(segment, header.position + header.size)
+    if following is None:
+        return False
+    if has_hole_before:
+        return is_good(*following, expected, header.last_offset + 1)
+    return is_good(*following, header.last_offset + 2, offset_limit(segment, None))
 
 
 def has_intact_batch(segment: Segment, position: int, expected: int) -> bool:
@@ -79,14 +106,26 @@ def _next_intact(segment: Segment, position: int, expected: int, limit: int) -> 
 
     It is looked for where the bad batch's length leads to, else wherever bytes look like a batch.
     """
-    bad = next(segment.batches(position), None)
-    guess = segment.batches(position + bad[0].size) if bad is not None else iter(())
-    for header in chain((header for header, _ in islice(guess, 1)), _candidates(segment, position + 1)):
+    bad = _batch_at(segment, position)
+    guess = _batch_at(segment, position + bad[0].size) if bad is not None else None
+    if guess is not None and is_good(*guess, expected, limit):
+        return guess[0].position
+    for header in _candidates(segment, position + 1):
         if expected <= header.base_offset <= header.last_offset < limit:
             batch = memoryview(segment.read(header))
             if is_good(header, batch, expected, limit):
                 return header.position
     return segment.size
+
+
+def _batch_at(segment: Segment, position: int) -> tuple[BatchHeader, memoryview] | None:
+    """What stands at a position, if it may be a batch by its length."""
+    if position + HEADER_SIZE > segment.size:
+        return None
+    header = BatchHeader(segment.read_bytes(position, HEADER_SIZE), 0, position)
+    if not HEADER_SIZE <= header.size <= segment.size - position:
+        return None
+    return header, memoryview(segment.read(header))
 
 
 def _candidates(segment: Segment, position: int) -> Iterator[BatchHeader]:

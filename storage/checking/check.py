@@ -176,7 +176,8 @@ class _LogCheck:
     def _check_segment(self, segment: Segment, following: int | None) -> None:
         batches = SegmentBatches()
         self._end = segment.base_offset
-        for item in walk(segment, offset_limit(segment, following)):
+        dense_from = self._promises.recovery_point if following is None else None
+        for item in walk(segment, offset_limit(segment, following), dense_from or None):
             if isinstance(item, BadBytes):
                 self._note_bad(segment, item, is_last=following is None)
                 continue

@@ -51,10 +51,11 @@ class _SegmentRepair:
         self._leader_epoch = 0
         self._bad_size = 0
 
-    def read(self, following: int | None) -> bool:
+    def read(self, following: int | None, recovery_point: int) -> bool:
         """Go through the segment; whether no offsets are missing where nothing is bad."""
         is_dense = True
-        for item in walk(self.segment, offset_limit(self.segment, following)):
+        dense_from = recovery_point or None if following is None else None
+        for item in walk(self.segment, offset_limit(self.segment, following), dense_from):
             if isinstance(item, BadBytes):
                 self.bad.append((item.position, item.size))
                 self._bad_size += item.size
@@ -122,7 +123,7 @@ class Repair:
         for at, segment in enumerate(segments):
             repair = _SegmentRepair(segment)
             following = segments[at + 1].base_offset if at + 1 < len(segments) else None
-            is_dense &= repair.read(following)
+            is_dense &= repair.read(following, self._recovery_point)
             behind = self._recovery_point if following is None else following
             is_lost = following is None or is_dense or repair.ends_badly
             if repair.ends_badly or (is_lost and repair.end < behind):

@@ -1,0 +1,176 @@
+"""A repair can be broken off anywhere and begun again; it keeps what is whole, whatever was hit. L2."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storage import layout
+from storage.checking.check import check_directory
+from storage.checking.repair import Repair
+from storage.files import Buffer, File, ReadOnlyFiles, UnsyncedFiles
+from storage.log import Log
+from storage.log_dirs import LogDirs
+from tests.storage.log_driver import EXAMPLES, TOPIC_ID, append, append_marker, batch_of, small_config, values_from
+from wire.errors import KafkaError
+
+END = 30
+CONFIG = small_config(segment_bytes=400)
+
+
+class InterruptedFiles(UnsyncedFiles):
+    """Stops at the nth change of the disk."""
+
+    def __init__(self, changes: int) -> None:
+        self._left = changes
+
+    def _change(self, path: str) -> None:
+        if self._left == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        self._left -= 1
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:
+        self._change(file.path)
+        super().write_at(file, data, position)
+
+    def truncate(self, file: File, size: int) -> None:
+        self._change(file.path)
+        super().truncate(file, size)
+
+    def rename(self, old: str, new: str) -> None:
+        self._change(old)
+        super().rename(old, new)
+
+    def unlink(self, path: str) -> None:
+        self._change(path)
+        super().unlink(path)
+
+
+def open_logs(path: Path) -> tuple[LogDirs, Log]:
+    dirs = LogDirs(UnsyncedFiles(), [str(path)], lambda: bytes(16))
+    dirs.open(1)
+    return dirs, dirs.open_log("t", 0, CONFIG, topic_id=TOPIC_ID, now_ms=10_000, now=0.0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory after a clean stop: several segments, a producer, an aborted transaction."""
+    path = tmp_path_factory.mktemp("whole") / "data"
+    dirs, log = open_logs(path)
+    while log.log_end_offset < END - 2:
+        append(log, batch_of([b"%d" % log.log_end_offset] * 2, producer=(1, 0, log.log_end_offset)))
+    append(log, batch_of([b"aborted"], producer=(2, 0, 0), transactional=True))
+    append_marker(log, commit=False, producer_id=2)
+    dirs.close()
+    return path
+
+
+def values_in(path: Path) -> list[tuple[int, bytes | None]]:
+    """What a broker finds in the directory; it must accept it."""
+    dirs, log = open_logs(path)
+    assert log.log_end_offset == END
+    found = values_from(log, log.log_start_offset)
+    dirs.close()
+    return found
+
+
+def spoil(path: Path, chance: random.Random) -> None:
+    """Change, cut or remove some of the files of the partition, but for the one that says whose it is (R22)."""
+    names = sorted(set(path.glob("t-0/*")) - {path / "t-0" / layout.PARTITION_METADATA})
+    for victim in chance.sample(names, chance.randint(1, 4)):
+        content = bytearray(victim.read_bytes())
+        kind = chance.choice(("flip", "cut", "zero", "remove"))
+        if kind == "remove":
+            victim.unlink()
+        elif content:
+            at = chance.randrange(len(content))
+            if kind == "flip":
+                content[at] ^= 1 << chance.randrange(8)
+            elif kind == "cut":
+                del content[at:]
+            else:
+                content[at : at + 200] = bytes(min(200, len(content) - at))
+            victim.write_bytes(content)
+
+
+def is_in(batch: bytes, content: bytes) -> bool:
+    """Whether a batch stands in the content, but perhaps for its leader epoch, which no CRC covers."""
+    at = content.find(batch[16:])
+    return at >= 0 and content[at - 16 : at - 4] == batch[:12]
+
+
+@pytest.mark.parametrize("seed", range(max(30, EXAMPLES // 4)))
+def test_repair_of_anything_keeps_what_is_whole(tmp_path: Path, whole: Path, seed: int) -> None:
+    """Whatever was flipped, cut, overwritten or removed: every record whose batch is whole is there, and no other."""
+    path = tmp_path / "data"
+    shutil.copytree(whole, path)
+    dirs, log = open_logs(path)
+    batches = [(header, bytes(batch)) for segment in log.segments for header, batch in segment.batches()]
+    records = values_from(log, 0)
+    dirs.close()
+    spoil(path, random.Random(seed))
+    left = [file.read_bytes() for file in path.glob("t-0/*.log")]
+    kept = [header for header, batch in batches if any(is_in(batch, content) for content in left)]
+    expected = [
+        entry for entry in records if any(header.base_offset <= entry[0] <= header.last_offset for header in kept)
+    ]
+    Repair(UnsyncedFiles(), str(path), ("t", 0)).run()
+    assert values_in(path) == expected, f"seed {seed}"
+    report = check_directory(ReadOnlyFiles(), str(path))
+    assert not report.is_damaged, [finding for one in report.partitions for finding in one.findings]
+    assert values_in(path) == expected
+
+
+def damaged_copy(whole: Path, to: Path) -> Path:
+    """A copy with a bad batch in the middle, a lost segment, and epochs that cannot be read."""
+    shutil.copytree(whole, to)
+    first, second, third, *_ = sorted(to.glob("t-0/*.log"))
+    content = bytearray(first.read_bytes())
+    content[70] ^= 1
+    first.write_bytes(content)
+    third.unlink()
+    (to / "t-0" / layout.LEADER_EPOCH_CHECKPOINT).write_text("?")
+    assert second.exists()
+    return to
+
+
+def test_repair_that_is_broken_off_can_be_begun_again(tmp_path: Path, whole: Path) -> None:
+    once = damaged_copy(whole, tmp_path / "once")
+    Repair(UnsyncedFiles(), str(once), ("t", 0)).run()
+    expected = values_in(once)
+    for changes in range(200):
+        path = damaged_copy(whole, tmp_path / str(changes))
+        try:
+            Repair(InterruptedFiles(changes), str(path), ("t", 0)).run()
+        except (OSError, KafkaError):
+            Repair(UnsyncedFiles(), str(path), ("t", 0)).run()
+        else:
+            assert changes > 20, "each change was interrupted once"
+            break
+        assert values_in(path) == expected, changes
+        assert not check_directory(ReadOnlyFiles(), str(path)).is_damaged
+    else:
+        pytest.fail("the repair never came to its end")
+
+
+def test_compacted_log_keeps_its_holes(tmp_path: Path, whole: Path) -> None:
+    """Offsets that compaction has taken are not lost ones."""
+    path = tmp_path / "data"
+    shutil.copytree(whole, path)
+    first = min(path.glob("t-0/*.log"))
+    dirs, log = open_logs(path)
+    second_batch = list(log.segments[0].scan(0))[1]
+    records = values_from(log, 0)
+    dirs.close()
+    content = first.read_bytes()
+    first.write_bytes(content[: second_batch.position] + content[second_batch.position + second_batch.size :])
+    repair = Repair(UnsyncedFiles(), str(path), ("t", 0))
+    assert repair.plan() == []
+    repair.run()
+    gone = range(second_batch.base_offset, second_batch.last_offset + 1)
+    assert values_in(path) == [entry for entry in records if entry[0] not in gone]
