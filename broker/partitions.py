@@ -102,8 +102,8 @@ class Partitions:
         self._is_loading = False
         broker = self._broker
         for name, index in broker.log_dirs.found():
-            logger.warning("Setting %s-%d aside: the metadata knows no such partition", name, index)
-            broker.log_dirs.delete_stray(name, index, now=broker.now())
+            broker.log_dirs.set_aside(name, index)
+        self._tell_of_strays()
         broker.log_dirs.forget_missing()
 
     def _sync_loaded(self) -> None:
@@ -180,11 +180,22 @@ class Partitions:
             else:
                 self._note_offline(topic.name, index, str(error))
             return None
+        if not self._is_loading:
+            self._tell_of_strays()
         if log.torn is not None:
             _tell_of_torn_tail(topic.name, index, log.torn)
         partition = Partition(broker, topic.name, index, topic.topic_id, log)
         self._limit(partition)
         return partition
+
+    def _tell_of_strays(self) -> None:
+        strays = self._broker.log_dirs.strays
+        while strays:
+            logger.warning(
+                "A directory belongs to no partition of the metadata, by its name or by the topic id in it. It was set "
+                "aside as %s; remove it when nobody needs it",
+                strays.pop(),
+            )
 
     def _limit(self, partition: Partition) -> None:
         """Put in force how far acknowledgements of this partition may run ahead of the disk."""
@@ -283,7 +294,7 @@ class Partitions:
         if log_dir is not None and log_dir.failure is not None:
             return  # the next start sets it aside
         try:
-            log_dirs.delete_stray(topic, index, now=self._broker.now())
+            log_dirs.delete_offline(topic, index, now=self._broker.now())
         except OSError as error:
             logger.error("Cannot remove the files of the offline partition %s-%d: %s", topic, index, error)
 

@@ -73,6 +73,11 @@ def deleted_dir_name(topic: str, partition: int, unique: str) -> str:
     return topic[: _MAX_NAME - len(suffix)] + suffix
 
 
+def stray_dir_name(topic: str, partition: int, unique: str) -> str:
+    """What a partition's directory is renamed to that belongs to no topic of the metadata; made as for a deletion."""
+    return deleted_dir_name(topic, partition, unique).removesuffix(DELETE_DIR_SUFFIX) + STRAY_DIR_SUFFIX
+
+
 def parse_partition_dir(name: str) -> tuple[str, int] | None:
     """(topic, partition) of a directory's name; None for directories that hold no live partition."""
     topic, dash, partition = name.rpartition("-")

@@ -39,7 +39,18 @@ class LogDirs:
     are, and its directory gets no marker of a clean stop, so that the next start looks at it again.
     """
 
-    __slots__ = ("_deletions", "_files", "_found", "_missing", "_offline", "dirs", "logs", "new_id", "on_error")
+    __slots__ = (
+        "_deletions",
+        "_files",
+        "_found",
+        "_missing",
+        "_offline",
+        "dirs",
+        "logs",
+        "new_id",
+        "on_error",
+        "strays",
+    )
 
     def __init__(self, files: Files, paths: Iterable[str], new_id: Callable[[], bytes]) -> None:
         self._files = files
@@ -50,6 +61,8 @@ class LogDirs:
         self._missing: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
         self._deletions: list[tuple[float, str]] = []
+        self.strays: list[str] = []
+        """Directories that were set aside, for whoever tells the operator."""
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None
         """Told of what cannot be written beside the logs (directory, deed, error); without it OSError is raised."""
 
@@ -134,8 +147,8 @@ class LogDirs:
     ) -> Log:
         """The log of a partition: loaded when it has a directory, else made in `home` or where the fewest logs are.
 
-        A directory that belongs to another topic of that name is set aside for deletion first (R22). The marker of a
-        clean stop speaks for the logs in the checkpoint of recovery points: Kafka does not close its metadata log.
+        A directory that belongs to another topic of that name is set aside first (R22). The marker of a clean stop
+        speaks for the logs in the checkpoint of recovery points: Kafka does not close its metadata log.
         """
         key = (topic, partition)
         log = self.logs.get(key)
@@ -144,7 +157,7 @@ class LogDirs:
         log_dir = self._found.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
         if log_dir is not None and self._belongs_to_another(path, topic_id):
-            self._set_aside(log_dir, key, path, config, now)
+            self.set_aside(topic, partition)
             log_dir = None
         if key in self._missing and log_dir is None:
             raise _missing(self._missing[key], key)
@@ -177,11 +190,19 @@ class LogDirs:
         stored = read_partition_metadata(self._files, f"{path}/{layout.PARTITION_METADATA}")
         return stored not in (None, ZERO_UUID, topic_id)
 
-    def _set_aside(self, log_dir: LogDir, key: TopicPartition, path: str, config: LogConfig, now: float) -> None:
-        renamed = f"{log_dir.path}/{layout.deleted_dir_name(*key, self.new_id().hex())}"
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Rename the directory of a partition that nobody knows, and leave it to the operator, as Kafka does.
+
+        The new name. It may be of a deleted topic; but it may be the metadata that is wrong, or its topic id (R22).
+        """
+        key = (topic, partition)
+        log_dir = self._found[key]
+        path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
+        renamed = f"{log_dir.path}/{layout.stray_dir_name(topic, partition, self.new_id().hex())}"
         self._files.rename(path, renamed)
         self._forget(log_dir, key)
-        self._deletions.append((now + config.file_delete_delay_ms / 1000, renamed))
+        self.strays.append(renamed)
+        return renamed
 
     def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> None:
         """Before a log is made: no checkpoint may speak of a deleted one of its name, as if data had been lost."""
@@ -241,8 +262,8 @@ class LogDirs:
         self._forget(log_dir, key)
         self._deletions.append((now + log.config.file_delete_delay_ms / 1000, renamed))
 
-    def delete_stray(self, topic: str, partition: int, *, now: float) -> None:
-        """Set the directory of a partition that has no open log aside, and remove it at the next `due_deletions`."""
+    def delete_offline(self, topic: str, partition: int, *, now: float) -> None:
+        """Delete the files of a partition that is offline; they are removed at the next `due_deletions`."""
         key = (topic, partition)
         log_dir = self._found.get(key)
         if log_dir is None:

@@ -176,7 +176,7 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     dirs.open(1)
     log = open_log(dirs, topic_id=OTHER_ID)
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
-    assert len(dirs.due_deletions(60.0)) == 1
+    assert [Path(path).name[:4] for path in dirs.strays] == ["t-0."]
     dirs.close()
 
 
@@ -212,18 +212,25 @@ def test_late_checkpoint_does_not_undo_a_later_one_that_had_nothing_to_write(tmp
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
 
 
-def test_stray_directory_is_found_and_removed(tmp_path: Path) -> None:
+def test_stray_directory_is_set_aside_and_kept(tmp_path: Path) -> None:
+    """L2: as in Kafka; it may be the metadata that is wrong."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
-    open_log(dirs, "gone", 3)
+    append(open_log(dirs, "gone", 3), batch_of([b"v"]))
     dirs.close()
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     assert list(dirs.found()) == [("gone", 3)]
-    dirs.delete_stray("gone", 3, now=0.0)
-    for path in dirs.due_deletions(0.0):
-        dirs.remove(path)
-    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    renamed = Path(dirs.set_aside("gone", 3))
+    assert renamed.name.startswith("gone-3.")
+    assert renamed.name.endswith("-stray")
+    dirs.close()
+    for _ in range(2):
+        dirs = log_dirs(tmp_path)
+        dirs.open(1)
+        assert list(dirs.found()) == []
+        dirs.close()
+    assert (renamed / f"{0:020d}.log").stat().st_size
 
 
 def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
