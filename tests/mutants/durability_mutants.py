@@ -138,8 +138,8 @@ DURABILITY = (
     crashes(
         "indexes-of-a-clean-stop-not-synced",
         "storage/log.py",
-        "            self._dir_version += 1  # index",
-        "            pass  # index",
+        "        self._dir_version += 1  # index",
+        "        pass  # index",
     ),
     crashes(
         "names-of-index-files-not-synced",
