@@ -30,6 +30,10 @@ class File:
         self.fd = fd
         self.path = path
 
+    def read(self, length: int, position: int) -> bytes:
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+        return _pread_all(self.fd, length, position)
+
     def close(self) -> None:
         """Close the descriptor now; closing twice is harmless."""
         fd, self.fd = self.fd, -1
@@ -55,7 +59,7 @@ class FileSlice:
 
     def read(self) -> bytes:
         """The bytes, copied into memory. OSError when the disk fails or the file has become shorter."""
-        data = _pread_all(self.file.fd, self.length, self.offset)
+        data = self.file.read(self.length, self.offset)
         if len(data) != self.length:
             raise OSError(errno.EIO, "the file ended before what it must hold", self.file.path)
         return data

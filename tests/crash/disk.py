@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from storage.files import Buffer, File, Files, FileSlice
+from storage.files import Buffer, File, Files
 
 Image = dict[str, "bytes | Image"]
 """The content of a directory: name -> bytes of a file, or a directory."""
@@ -133,6 +133,9 @@ class MemoryFile(File):
         if self._node is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         return self._node
+
+    def read(self, length: int, position: int) -> bytes:
+        return bytes(self.node.data[position : position + length])
 
     def close(self) -> None:
         """From here on every use is an error."""
@@ -289,11 +292,7 @@ class RecordingDisk(Files):
         self.operations.append(Write(node.number, position, bytes(data)))
 
     def read_at(self, file: File, length: int, position: int) -> bytes:
-        return bytes(_node(file).data[position : position + length])
-
-    def read_slice(self, piece: FileSlice) -> bytes:
-        """What a `FileSlice` of this disk holds: it has no descriptor that could be read."""
-        return self.read_at(piece.file, piece.length, piece.offset)
+        return file.read(length, position)
 
     def read_file(self, path: str) -> bytes:
         return bytes(self._existing(path).data)
@@ -319,6 +318,9 @@ class RecordingDisk(Files):
 
     def set_modified_ms(self, path: str, now_ms: int) -> None:
         self._existing(path)  # times are not kept
+
+    def volume(self, path: str) -> tuple[int, int]:
+        return 1 << 30, 1 << 29
 
     def sync(self, file: File) -> None:
         if self.during_sync is not None:

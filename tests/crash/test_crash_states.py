@@ -10,6 +10,7 @@ from random import Random, SystemRandom
 
 import pytest
 
+from storage.files import Files
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.explore import StateName, check, states
 from tests.crash.survivors import SECTOR, Kind, Survivors
@@ -42,6 +43,12 @@ def test_name_of_a_state_makes_it_again() -> None:
 
 
 # --- the rules of the disk
+
+
+def test_no_operation_reaches_a_real_disk() -> None:
+    """A method that `Files` gets and `RecordingDisk` lacks would go to the system, and no crash would show it."""
+    operations = {name for name, member in vars(Files).items() if callable(member) and not name.startswith("_")}
+    assert operations <= vars(RecordingDisk).keys()
 
 
 def disk_with_file(data: bytes = b"") -> RecordingDisk:

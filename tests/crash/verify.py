@@ -11,7 +11,6 @@ from random import Random
 from storage.log import Log
 from storage.producer_entry import ProducerEntry
 from tests.crash.broken import require
-from tests.crash.disk import RecordingDisk
 from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger
 from tests.crash.replay import Replayed, ReplayedProducer, replay
@@ -25,13 +24,13 @@ def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> N
     for key, promised in ledger.partitions.items():
         log = host.log_dirs.logs[key]
         try:
-            check_log(log, promised, host.disk, random, killed=killed)
+            check_log(log, promised, random, killed=killed)
         except Exception as error:
             error.add_note(f"in {log.directory}: start {log.log_start_offset}, end {log.log_end_offset}; {promised!r}")
             raise
 
 
-def check_log(log: Log, promised: PartitionLedger, disk: RecordingDisk, random: Random, *, killed: bool) -> None:
+def check_log(log: Log, promised: PartitionLedger, random: Random, *, killed: bool) -> None:
     """One log against its ledger."""
     start, end = log.log_start_offset, log.log_end_offset
     # What was not synced may be lost with its segments: then the log starts behind it, or anew.
@@ -49,9 +48,9 @@ def check_log(log: Log, promised: PartitionLedger, disk: RecordingDisk, random: 
     require(end == known_end, f"the log ends at {end}, inside a batch or beyond what was written ({known_end})")
     expected = replay(batches)
     if is_compacted(log.topic):
-        stamps = check_compacted(log, seen, expected, disk, random)
+        stamps = check_compacted(log, seen, expected, random)
     else:
-        _check_content(log, seen, disk, random)
+        _check_content(log, seen, random)
         _check_transactions(log, expected)
         stamps = [(batch.first + n, timestamp) for batch in seen for n, timestamp in enumerate(batch.timestamps)]
     _check_stable_offset(log, expected)
@@ -60,7 +59,7 @@ def check_log(log: Log, promised: PartitionLedger, disk: RecordingDisk, random: 
     _check_timestamps(log, stamps, random)
 
 
-def _check_content(log: Log, seen: list[Batch], disk: RecordingDisk, random: Random) -> None:
+def _check_content(log: Log, seen: list[Batch], random: Random) -> None:
     offset, end = log.log_start_offset, log.log_end_offset
     at = 0
     max_bytes = random.choice((150, 700, 5000))
@@ -68,7 +67,7 @@ def _check_content(log: Log, seen: list[Batch], disk: RecordingDisk, random: Ran
         read = log.read(offset, max_bytes, limit_offset=end, min_one_batch=True)
         require(read.slice is not None, f"nothing can be read at {offset}")
         assert read.slice is not None
-        data = disk.read_slice(read.slice)
+        data = read.slice.read()
         position = 0
         while at < len(seen) and position + len(seen[at].data) <= len(data):
             batch = seen[at]

@@ -11,7 +11,6 @@ from random import Random
 
 from storage.log import Log
 from tests.crash.broken import require
-from tests.crash.disk import RecordingDisk
 from tests.crash.ledger import Batch, Record
 from tests.crash.replay import Replayed
 from wire.records import BatchView, iter_batches, iter_records
@@ -20,14 +19,12 @@ Kept = dict[int, Record]
 """Records by offset."""
 
 
-def check_compacted(
-    log: Log, seen: list[Batch], expected: Replayed, disk: RecordingDisk, random: Random
-) -> list[tuple[int, int]]:
+def check_compacted(log: Log, seen: list[Batch], expected: Replayed, random: Random) -> list[tuple[int, int]]:
     """Read the log and compare; the offsets and timestamps of all that is left."""
     written = {batch.first + n: record for batch in seen for n, record in enumerate(batch.records)}
     kept: Kept = {}
     stamps: list[tuple[int, int]] = []
-    for batch in _read(log, disk, random):
+    for batch in _read(log, random):
         require(batch.crc_is_valid(), f"the CRC of the batch at {batch.base_offset} does not fit")
         for record in iter_records(batch):
             stamps.append((record.offset, record.timestamp))
@@ -51,7 +48,7 @@ def check_compacted(
     return stamps
 
 
-def _read(log: Log, disk: RecordingDisk, random: Random) -> Iterable[BatchView]:
+def _read(log: Log, random: Random) -> Iterable[BatchView]:
     offset, end = log.log_start_offset, log.log_end_offset
     max_bytes = random.choice((150, 700, 5000))
     while offset < end:
@@ -59,7 +56,7 @@ def _read(log: Log, disk: RecordingDisk, random: Random) -> Iterable[BatchView]:
         if read.slice is None:
             return  # nothing is left up to the end
         before = offset
-        for batch in iter_batches(disk.read_slice(read.slice), partial_ok=True):
+        for batch in iter_batches(read.slice.read(), partial_ok=True):
             require(batch.next_offset > offset, f"the batch at {batch.base_offset} was read at {offset}")
             offset = batch.next_offset
             yield batch

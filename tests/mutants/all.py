@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.mutant import Mutant
 from tests.mutants.storage_mutants import STORAGE
 
-MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION)
+MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER)

@@ -63,18 +63,19 @@ COMPACTION = (
         "        if False:\n",
         _C + "test_records_younger_than_min_compaction_lag_are_left",
     ),
-    crashes(
+    Mutant(
         "compaction-relies-on-what-is-not-synced",
         "storage/log.py",
         "        known = min(self.last_stable_offset, self.synced_offset)\n",
         "        known = self.last_stable_offset\n",
+        _C + "test_nothing_that_is_not_synced_is_cleaned",
     ),
-    crashes(
+    Mutant(
         "compaction-relies-on-markers-that-are-not-synced",
         "storage/producer_state.py",
         "        self._unsynced[first_offset] = header.base_offset\n",
         "",
-        states=60_000,
+        _C + "test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced",
     ),
     crashes(
         "cleaned-files-not-synced",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import crashes
+from tests.mutants.mutant import Mutant, crashes
 
+_D = "tests/crash/test_what_is_durable.py::"
+_L = "tests/storage/test_log_dirs.py::"
 DURABILITY = (
     crashes(
         "directory-not-synced",
@@ -11,11 +13,12 @@ DURABILITY = (
         "                self._files.sync_dir(directory)\n",
         "                pass\n",
     ),
-    crashes(
+    Mutant(
         "parent-directory-not-synced",
         "storage/log.py",
         'directories = [self.directory, self.directory.rpartition("/")[0]]',
         "directories = [self.directory]",
+        _D + "test_flush_brings_every_file_of_the_log_to_the_disk",
     ),
     crashes(
         "made-data-directory-not-synced",
@@ -35,18 +38,19 @@ DURABILITY = (
         "        point = job.offset\n",
         "        point = self.log_end_offset\n",
     ),
-    crashes(
+    Mutant(
         "recovery-point-at-the-end-of-an-open-segment",
         "storage/log.py",
         "            return self.recovery_point - 1\n        return self.recovery_point\n",
         "            return self.recovery_point\n        return self.recovery_point\n",
-        states=60_000,
+        _D + "test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete",
     ),
-    crashes(
+    Mutant(
         "rolled-segment-counts-as-synced-with-its-indexes",
         "storage/log.py",
         "        self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)",
         "        pass",
+        _D + "test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete",
     ),
     crashes(
         "checkpoint-written-in-place",
@@ -72,11 +76,12 @@ DURABILITY = (
         "            self._files.unlink(marker)\n",
         "            pass\n",
     ),
-    crashes(
+    Mutant(
         "clean-stop-marker-may-come-back",
         "storage/log_dir.py",
         "            self._files.sync_dir(self.path)  #",
         "            pass  #",
+        _D + "test_start_makes_sure_that_the_marker_of_the_clean_stop_is_gone",
     ),
     crashes(
         "hole-between-segments-accepted",
@@ -90,18 +95,19 @@ DURABILITY = (
         "            _cut(log, [segment, *behind], position, end)\n",
         "            _cut(log, [segment], position, end)\n",
     ),
-    crashes(
+    Mutant(
         "cut-of-a-torn-tail-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",
         "        self._files.truncate(self.file, size)\n",
-        states=60_000,
+        _D + "test_what_recovery_has_cut_off_does_not_come_back",
     ),
-    crashes(
+    Mutant(
         "truncation-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, position)\n        self._files.sync(self.file)\n",
         "        self._files.truncate(self.file, position)\n",
+        _D + "test_what_was_truncated_does_not_come_back",
     ),
     crashes(
         "interrupted-deletion-not-finished",
@@ -116,11 +122,26 @@ DURABILITY = (
         "lambda log: log.log_start_offset or None,",
         "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
     ),
-    crashes(
+    Mutant(
         "checkpoints-of-a-deleted-topic-believed",
         "storage/log_dirs.py",
         "            if log_dir.has_written(name, key):\n",
         "            if False:\n",
+        _L + "test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name",
+    ),
+    Mutant(
+        "late-checkpoint-brings-a-deleted-topic-back",
+        "storage/log_dirs.py",
+        "            log_dir.drop_planned(name)\n",
+        "",
+        _L + "test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again",
+    ),
+    Mutant(
+        "data-alone-counts-as-synced-with-its-indexes",
+        "storage/log.py",
+        "        if job.data_only:",
+        "        if False:",
+        _D + "test_flush_of_data_alone_brings_all_records_to_the_disk",
     ),
     crashes(
         "snapshot-from-before-the-first-segment-used",
@@ -129,29 +150,33 @@ DURABILITY = (
         "[offset for offset in snapshots if offset <= end_offset]",
         states=60_000,
     ),
-    crashes(
+    Mutant(
         "snapshot-of-a-clean-stop-not-synced",
         "storage/log.py",
         "            targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))\n",
         "",
+        _D + "test_clean_stop_leaves_nothing_that_a_crash_could_change",
     ),
-    crashes(
+    Mutant(
         "indexes-of-a-clean-stop-not-synced",
         "storage/log.py",
         "        self._dir_version += 1  # index",
         "        pass  # index",
+        _D + "test_clean_stop_leaves_nothing_that_a_crash_could_change",
     ),
-    crashes(
+    Mutant(
         "names-of-index-files-not-synced",
         "storage/log.py",
         "                    self._dir_version += 1\n",
         "                    pass\n",
+        _D + "test_flush_brings_the_names_of_index_files_to_the_disk",
     ),
-    crashes(
+    Mutant(
         "indexes-let-go-of-not-synced",
         "storage/segment.py",
         "        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):\n",
         "        if self._offset_index is not None and self._offset_index.is_on_disk:\n",
+        _D + "test_flush_brings_every_file_of_the_log_to_the_disk",
     ),
     crashes(
         "leader-epoch-written-after-its-data",

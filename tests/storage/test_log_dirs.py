@@ -180,6 +180,26 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     dirs.close()
 
 
+def test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name(tmp_path: Path) -> None:
+    """R22, L2: or its recovery would miss records that it never had."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(5):
+        append(log, batch_of([b"v"]))
+    log.flush()
+    log.high_watermark = 5
+    log.advance_log_start_offset(3)
+    dirs.write_recovery_points()
+    dirs.write_log_starts()
+    dirs.delete_log("t", 0, now=0.0)
+    append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
+    dirs.release()
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    assert values_from(open_log(dirs, topic_id=OTHER_ID), 0) == [(0, b"new")]
+
+
 @pytest.mark.parametrize("name", [layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT])
 def test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again(tmp_path: Path, name: str) -> None:
     """R22, L2: what a thread was to write before the deletion would look like data lost from the new topic."""

@@ -1,0 +1,168 @@
+"""What a broker has answered, and what it must answer after a crash. R12, R13, R15, R22, L3, L5, I1, G2.
+
+Everything is asked over the protocol, as a client would. With `barnabas.log.sync=always` what was acknowledged or read
+is there again at its offset, whatever the crash; nothing is there twice, and nothing that was not sent.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from tests.broker.memory_broker import Client, MemoryBroker
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_groups_runtime import fetch as fetch_committed
+from tests.broker.test_groups_runtime import find
+from tests.broker.test_produce import answers, init, produce, to
+from tests.crash.broken import require
+from wire.messages.fetch import FetchResponse
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from wire.messages.produce import ProduceResponse
+
+GROUP = "g"
+Place = tuple[bytes, int]
+"""Topic id and partition."""
+
+
+@dataclass
+class RecordPromises:
+    """One partition's."""
+
+    sent: list[bytes] = field(default_factory=list)
+    acknowledged: dict[bytes, int] = field(default_factory=dict)
+    seen: dict[int, bytes] = field(default_factory=dict)
+    start: int = 0
+    start_asked: int = 0
+    in_flight: dict[bytes, bytes] = field(default_factory=dict)
+    """The batches that an idempotent producer has sent last and not heard of, by value."""
+
+
+@dataclass
+class Promises:
+    """All that a broker has told its clients."""
+
+    cluster_id: str = ""
+    topics: dict[str, bytes] = field(default_factory=dict)
+    """Made, and nobody has asked to delete them."""
+    deleted: set[bytes] = field(default_factory=set)
+    records: dict[Place, RecordPromises] = field(default_factory=dict)
+    committed: dict[bytes, int] = field(default_factory=dict)
+    """The offset of the group in partition 0 of a topic, by its id."""
+    asked_to_commit: dict[bytes, set[int]] = field(default_factory=dict)
+    producer_ids: set[int] = field(default_factory=set)
+
+    def made(self, name: str, topic_id: bytes, partitions: int) -> None:
+        """A topic was created."""
+        self.topics[name] = topic_id
+        for partition in range(partitions):
+            self.records[topic_id, partition] = RecordPromises()
+
+    def sending(self, place: Place, value: bytes, sent: bytes) -> None:
+        """A producer sends a batch."""
+        self.records[place].sent.append(value)
+        self.records[place].in_flight[value] = sent
+
+    def acknowledge(self, place: Place, value: bytes, offset: int) -> None:
+        """A producer was told where its record is."""
+        self.records[place].acknowledged[value] = offset
+        del self.records[place].in_flight[value]
+
+    def has_committed(self, topic_id: bytes, offset: int) -> None:
+        """A group was told that its offset is kept; they rise, so that of those asked before none may come back."""
+        self.committed[topic_id] = max(offset, self.committed.get(topic_id, 0))
+        self.asked_to_commit[topic_id] = {asked for asked in self.asked_to_commit[topic_id] if asked > offset}
+
+    def copy(self) -> Promises:
+        """The same promises, to go on from."""
+        return deepcopy(self)
+
+
+def check_broker(memory: MemoryBroker, promises: Promises) -> None:
+    """Hold a broker that has just started against the promises."""
+    client = memory.client()
+    image = memory.broker.image
+    require(promises.cluster_id in ("", memory.broker.cluster_id), "the cluster id has changed")
+    found = {name: topic.topic_id for name, topic in image.topics.items()}
+    for name, topic_id in promises.topics.items():
+        require(found.get(name) == topic_id, f"topic {name} is gone, or another")
+        for (of, partition), records in promises.records.items():
+            if of == topic_id:
+                _check_records(client, name, partition, records)
+    require(not promises.deleted & set(found.values()), "a deleted topic is there again")
+    require(init(client).producer_id not in promises.producer_ids, "a producer id was given twice")
+    _check_committed(client, promises)
+
+
+def read_all(client: Client, topic: str, partition: int) -> tuple[int, dict[int, bytes]]:
+    """(log start, records by offset) as a consumer from the beginning sees them."""
+    start = offset = _earliest(client, topic, partition)
+    records: dict[int, bytes] = {}
+    while True:
+        answer = _fetch(client, topic, partition, offset)
+        require(answer.error_code == 0, f"fetch of {topic}-{partition} at {offset}: error {answer.error_code}")
+        found = values(answer)
+        if not found:
+            require(offset == answer.high_watermark, f"nothing is read at {offset} below {answer.high_watermark}")
+            return start, records
+        records |= {at_: value for at_, value in found if value is not None and at_ >= offset}
+        offset = found[-1][0] + 1
+
+
+def _earliest(client: Client, topic: str, partition: int) -> int:
+    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=-2)])
+    answer = client.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
+    found = answer.topics[0].partitions[0]
+    require(found.error_code == 0, f"ListOffsets of {topic}-{partition}: error {found.error_code}")
+    return found.offset
+
+
+def _fetch(client: Client, topic: str, partition: int, offset: int):
+    request = fetch(at(offset, partition, 2000), topic=topic)
+    return client.ask(request, 12, FetchResponse).responses[0].partitions[0]
+
+
+def _check_records(client: Client, topic: str, partition: int, promised: RecordPromises) -> None:
+    start, records = read_all(client, topic, partition)
+    require(promised.start <= start <= promised.start_asked, f"{topic}-{partition} starts at {start}: {promised}")
+    offsets = {value: offset for offset, value in records.items()}
+    require(len(offsets) == len(records), f"a record of {topic}-{partition} is there twice: {records}")
+    require(offsets.keys() <= set(promised.sent), f"{topic}-{partition} has records that nobody sent")
+    for value, offset in promised.acknowledged.items():
+        require(offset < start or offsets.get(value) == offset, f"{value!r} of {topic}-{partition} is not at {offset}")
+    for offset, value in promised.seen.items():
+        require(
+            offset < start or records.get(offset) == value, f"{value!r} was read at {offset} of {topic}-{partition}"
+        )
+    for value, sent in promised.in_flight.items():
+        _check_repeat(client, topic, partition, value, sent, offsets)
+
+
+def _check_repeat(
+    client: Client, topic: str, partition: int, value: bytes, sent: bytes, offsets: dict[bytes, int]
+) -> None:
+    """An idempotent producer sends again what was not answered: it ends up in the log once (I1)."""
+    (answer,) = answers(client.ask(produce(to(partition, sent), topic=topic), 9, ProduceResponse))
+    require(answer.error_code == 0, f"{value!r} sent again to {topic}-{partition}: error {answer.error_code}")
+    _, records = read_all(client, topic, partition)
+    places = [offset for offset, found in records.items() if found == value]
+    if value in offsets:
+        require(places == [offsets[value]], f"{value!r} of {topic}-{partition} is at {places} after a repeat")
+        require(answer.base_offset == offsets[value], f"the repeat of {value!r} is answered {answer.base_offset}")
+    else:
+        require(places == [answer.base_offset], f"{value!r} of {topic}-{partition} is at {places} after a repeat")
+
+
+def _check_committed(client: Client, promises: Promises) -> None:
+    if not promises.committed:
+        return
+    find(client, GROUP)
+    for topic, topic_id in promises.topics.items():
+        if topic_id in promises.committed:
+            found = fetch_committed(client, topic, GROUP)
+            allowed = {promises.committed[topic_id], *promises.asked_to_commit.get(topic_id, ())}
+            require(found in allowed, f"the group's offset of {topic} is {found}, not one of {allowed}")

@@ -1,0 +1,266 @@
+"""A whole broker at work on a recording disk: requests come in, syncs run when they come to it, answers go out.
+
+While a sync runs, which it does in a thread, other requests are handled. Every answer is noted in the disk's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from storage import layout
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_groups_runtime import find
+from tests.broker.test_produce import answers, init, produce, to
+from tests.crash.broker_promises import GROUP, Promises, read_all
+from tests.crash.disk import RecordingDisk
+from wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from wire.messages.produce import ProduceResponse
+from wire.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from wire.schema import Message
+
+SETS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
+PARTITIONS = 2
+Then = Callable[[Message], None]
+
+
+def start(disk: RecordingDisk) -> MemoryBroker:
+    """A broker on a disk."""
+    return MemoryBroker(Path("/data"), SETS, files=disk)
+
+
+class BrokerWork:
+    """A broker and some clients, each with at most one request under way."""
+
+    def __init__(self, disk: RecordingDisk, random: Random, promises: Promises, count: int) -> None:
+        self.disk = disk
+        self.random = random
+        self.promises = promises
+        self.memory = start(disk)
+        self.memory.syncs.is_holding = True
+        self.promise(lambda told: setattr(told, "cluster_id", self.memory.broker.cluster_id))
+        self.waiting: dict[Client, Then | None] = {self.memory.client(): None for _ in range(4)}
+        self.sequences: dict[tuple[bytes, int], tuple[int, int]] = {}  # by place: producer id and next sequence
+        self.count = count  # numbers of records and offsets: they rise
+        self.actions: list[tuple[int, Callable[[Client], None]]] = [
+            (12, self.produce),
+            (3, self.read),
+            (2, self.delete_records),
+            (2, self.commit),
+            (1, self.create_topic),
+            (1, self.delete_topic),
+        ]
+
+    def promise(self, change: Callable[[Promises], None]) -> None:
+        """Note a promise in the history, and keep it in mind."""
+        self.disk.note(change)
+        change(self.promises)
+
+    def run(self, steps: int) -> None:
+        """Do this many things."""
+        self.create_topic(next(iter(self.waiting)))
+        for _ in range(steps):
+            self.step()
+            if self.memory.syncs.held and self.random.random() < 0.5:
+                self.sync()
+            if self.random.random() < 0.1:
+                self.work_in_background()
+        while self.memory.syncs.held:
+            self.sync()
+
+    def step(self, action: Callable[[Client], None] | None = None) -> None:
+        """A client that has heard of its last request sends the next, of any kind or of this one."""
+        idle = [client for client, then in self.waiting.items() if then is None]
+        if idle:
+            weights = [weight for weight, _ in self.actions]
+            (chosen,) = self.random.choices([action for _, action in self.actions], weights)
+            (action or chosen)(self.random.choice(idle))
+            self.hear()
+
+    def sync(self) -> None:
+        """A sync runs; at each file the rest of the broker may do something."""
+        self.meanwhile(self.memory.run_sync)
+        self.hear()
+
+    def meanwhile(self, work: Callable[[], None], action: Callable[[Client], None] | None = None) -> None:
+        """Do what takes a thread, while the loop handles a request or two."""
+
+        def hook() -> None:
+            if self.random.random() < 0.2:
+                self.disk.during_sync = None
+                self.step(action)
+                self.disk.during_sync = hook
+
+        self.disk.during_sync = hook
+        try:
+            work()
+        finally:
+            self.disk.during_sync = None
+
+    def hear(self) -> None:
+        """Take the answers that have come."""
+        for client, then in list(self.waiting.items()):
+            if then is not None:
+                for answer in client.answers():
+                    self.waiting[client] = None
+                    then(answer)
+
+    def ask(self, client: Client, request: Message, version: int, then: Then) -> None:
+        """Send a request; `then` is called with its answer."""
+        self.waiting[client] = then
+        client.send(request, version)
+
+    # --- requests
+
+    def topic(self) -> tuple[str, bytes] | None:
+        """Any topic that is there."""
+        return self.random.choice(list(self.promises.topics.items())) if self.promises.topics else None
+
+    def create_topic(self, client: Client) -> None:
+        name = self.random.choice("abc")
+        if name in self.memory.broker.image.topics:
+            return
+        topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)]
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, CreateTopicsResponse)
+            assert answer.topics[0].error_code == 0, answer
+            topic_id = answer.topics[0].topic_id
+            self.promise(lambda told: told.made(name, topic_id, PARTITIONS))
+            for partition in self.memory.broker.partitions.of_topic(name):
+                partition.log.config.segment_bytes = 1500  # less than the protocol allows: segments roll at once
+                partition.log.config.index_interval_bytes = 100
+
+        self.ask(client, CreateTopicsRequest(topics=topics), 7, then)
+
+    def delete_topic(self, client: Client) -> None:
+        found = self.topic()
+        if found is None or len(self.promises.topics) < 2:
+            return
+        name, topic_id = found
+        self.promise(lambda told: told.topics.pop(name, None))
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, DeleteTopicsResponse)
+            self.promise(lambda told: told.deleted.add(topic_id))
+
+        self.ask(client, DeleteTopicsRequest(topic_names=[name]), 5, then)
+
+    def produce(self, client: Client) -> None:
+        found = self.topic()
+        if found is None:
+            return
+        topic, topic_id = found
+        place = topic_id, self.random.randrange(PARTITIONS)
+        if self.promises.records[place].in_flight:
+            return  # the producer waits
+        if place not in self.sequences:
+            producer_id = init(client).producer_id
+            self.promise(lambda told: told.producer_ids.add(producer_id))
+            self.sequences[place] = producer_id, 0
+        producer_id, sequence = self.sequences[place]
+        self.sequences[place] = producer_id, sequence + 1
+        self.count += 1
+        value = b"%d " % self.count + self.random.randbytes(self.random.choice((10, 200, 700)))
+        sent = batch(value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        self.promise(lambda told: told.sending(place, value, sent))
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, ProduceResponse)
+            (answered,) = answers(answer)
+            if topic_id in self.promises.topics.values():
+                assert answered.error_code == 0, answered
+                self.promise(lambda told: told.acknowledge(place, value, answered.base_offset))
+
+        self.ask(client, produce(to(place[1], sent), topic=topic), 9, then)
+
+    def read(self, client: Client) -> None:
+        found = self.topic()
+        if found is None:
+            return
+        topic, topic_id = found
+        partition = self.random.randrange(PARTITIONS)
+        _, records = read_all(client, topic, partition)
+        self.promise(lambda told: told.records[topic_id, partition].seen.update(records))
+
+    def delete_records(self, client: Client) -> None:
+        found = self.topic()
+        if found is None:
+            return
+        topic, topic_id = found
+        place = topic_id, self.random.randrange(PARTITIONS)
+        promised = self.promises.records[place]
+        high_watermark = self.memory.broker.partitions.get(topic, place[1]).log.high_watermark
+        offset = self.random.randint(promised.start_asked, max(promised.start_asked, high_watermark))
+        self.promise(lambda told: setattr(told.records[place], "start_asked", offset))
+        asked = [DeleteRecordsPartition(partition_index=place[1], offset=offset)]
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=asked)], timeout_ms=1000)
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, DeleteRecordsResponse)
+            result = answer.topics[0].partitions[0]
+            assert (result.error_code, result.low_watermark) == (0, offset), answer
+            self.promise(lambda told: setattr(told.records[place], "start", offset))
+
+        self.ask(client, request, 2, then)
+
+    def commit(self, client: Client) -> None:
+        found = self.topic()
+        if found is None:
+            return
+        topic, topic_id = found
+        find(client, GROUP)
+        self.count += 1
+        offset = self.count
+        self.promise(lambda told: told.asked_to_commit.setdefault(topic_id, set()).add(offset))
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        request = OffsetCommitRequest(
+            group_id=GROUP, topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+        )
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, OffsetCommitResponse)
+            if answer.topics[0].partitions[0].error_code == 0:
+                self.promise(lambda told: told.has_committed(topic_id, offset))
+
+        self.ask(client, request, 9, then)
+
+    # --- what a broker does on its own
+
+    def work_in_background(self) -> None:
+        """Checkpoints, syncs of closed segments, removal of deleted files."""
+        broker = self.memory.broker
+        dirs = broker.log_dirs
+        choice = self.random.randrange(3)
+        if choice == 0:
+            for log in dirs.logs_with_rolled_segments():
+                job = log.start_flush(log.segments.active.base_offset)
+                if job is not None:
+                    self.meanwhile(job.sync_files)
+                    job.sync_directories()  # nothing comes between: a deletion would be told apart from a lost disk
+                    if job.missing is None:
+                        log.finish_flush(job)
+        elif choice == 1:
+            names = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
+            for _, write in dirs.plan_checkpoint(self.random.choice(names)):
+                self.meanwhile(write, self.produce)  # others might have to wait for the lock of the checkpoints
+        else:
+            self.memory.clock.advance(30.0)
+            for path in dirs.due_deletions(broker.now()):
+                dirs.remove(path)

@@ -1,0 +1,179 @@
+"""What is on the disk after each step, for certain: a power failure right then leaves these bytes and no others.
+
+The search through crash states meets these cases as well, sooner or later; here each is met at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from storage import layout
+from storage.log import Log
+from storage.log_dirs import LogDirs
+from tests.crash.disk import Image, RecordingDisk
+from tests.crash.survivors import SECTOR, Kind, Survivors
+from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config
+
+
+def images(disk: RecordingDisk, tries: int = 60) -> list[Image]:
+    """Many of the states that a crash now may leave; the first is the one that a running system sees."""
+    survivors = Survivors(disk)
+    for operation in disk.operations:
+        survivors.take(operation)
+    return [survivors.image(kind, Random(seed)) for seed in range(tries) for kind in Kind]
+
+
+def open_dirs(disk: RecordingDisk) -> LogDirs:
+    dirs = LogDirs(disk, ["/data"], lambda: bytes(15) + b"\1")
+    dirs.open(1)
+    return dirs
+
+
+def open_log(dirs: LogDirs, **configs: object) -> Log:
+    config = small_config(**{"segment_bytes": 700, "index_interval_bytes": 100, **configs})
+    return dirs.open_log("t", 0, config, topic_id=TOPIC_ID, now_ms=10_000, now=0.0)
+
+
+def fill(log: Log) -> None:
+    """Several segments with producers and aborted transactions."""
+    for at in range(8):
+        append(log, batch_of([b"%d" % at * 20], producer=(1, 0, at), timestamps=[1000 + at]), leader_epoch=at // 3)
+        append(log, batch_of([b"t" * 40], producer=(2, 0, at), transactional=True, timestamps=[1000]))
+        append_marker(log, commit=False, producer_id=2)
+    assert len(log.segments) > 3
+
+
+def files_of(image: Image) -> Image:
+    """The partition's files."""
+    data = image["data"]
+    assert isinstance(data, dict)
+    directory = data["t-0"]
+    assert isinstance(directory, dict)
+    return directory
+
+
+def test_flush_brings_every_file_of_the_log_to_the_disk() -> None:
+    """Data, indexes, snapshots, epochs, the topic id, their names and the directory's."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk))
+    fill(log)
+    for segment in list(log.segments)[:-1]:
+        segment.release()
+    log.flush()
+    first, *others = [files_of(image) for image in images(disk)]
+    assert {name.rpartition(".")[2] for name in first} >= {"log", "index", "timeindex", "txnindex", "snapshot"}
+    assert all(other == first for other in others)
+
+
+def test_flush_brings_the_names_of_index_files_to_the_disk() -> None:
+    """They are made long after their segment, whose own name is there already."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk), segment_bytes=1 << 20)
+    append(log, batch_of([b"v"]))
+    log.flush()
+    for at in range(4):
+        append(log, batch_of([b"t" * 100], producer=(2, 0, at), transactional=True, timestamps=[1000 + at]))
+        append_marker(log, commit=False, producer_id=2)
+    log.flush()
+    first, *others = [files_of(image) for image in images(disk)]
+    assert {name.rpartition(".")[2] for name in first} >= {"log", "index", "timeindex", "txnindex"}
+    assert all(other == first for other in others)
+
+
+def test_flush_of_data_alone_brings_all_records_to_the_disk() -> None:
+    """What group commit waits for: the log files and their names, whatever becomes of the indexes."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk))
+    fill(log)
+    log.flush(data_only=True)
+
+    def logs(image: Image) -> Image:
+        return {name: data for name, data in files_of(image).items() if name.endswith(".log")}
+
+    first, *others = [logs(image) for image in images(disk)]
+    assert all(other == first for other in others)
+    assert log.recovery_point < log.segments[1].base_offset, "the first segment's indexes may be lost"
+
+
+def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
+    """The next start trusts indexes and snapshots, also those of a log that was flushed just before."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    log = open_log(dirs)
+    fill(log)
+    log.flush()
+    append(log, batch_of([b"v"], producer=(1, 0, 8)))
+    log.flush(data_only=True)
+    dirs.close()
+    first, *others = images(disk)
+    assert layout.CLEAN_SHUTDOWN in first["data"]  # type: ignore[operator]
+    assert all(other == first for other in others)
+
+
+def test_start_makes_sure_that_the_marker_of_the_clean_stop_is_gone() -> None:
+    disk = RecordingDisk()
+    open_dirs(disk).close()
+    open_dirs(disk)
+    assert not any(layout.CLEAN_SHUTDOWN in image["data"] for image in images(disk))  # type: ignore[operator]
+
+
+def test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete() -> None:
+    """A segment may be closed right there before the next checkpoint, and its last index entry is not synced then."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    log = open_log(dirs, segment_bytes=1 << 20)
+    for _ in range(3):
+        append(log, batch_of([b"v"]))
+    log.flush()
+    dirs.write_recovery_points()
+    assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 2\n"
+    log.roll(0.0)
+    assert log.recovery_point == 2
+    log.flush()
+    dirs.write_recovery_points()
+    assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 3\n"
+
+
+def torn(log: Log) -> None:
+    """The machine stops while the second of three batches is written."""
+    path = log.segments.active.stem + ".log"
+    file = log.files.open(path)
+    log.files.write_at(file, b"garbage", SECTOR + 100)
+
+
+def hole(log: Log) -> None:
+    """The machine stops before the second segment has its data, though the third has."""
+    log.files.truncate(log.files.open(log.segments[1].stem + ".log"), 0)
+
+
+@pytest.mark.parametrize(("damage", "segment_bytes"), [(torn, 1 << 20), (hole, SECTOR)])
+def test_what_recovery_has_cut_off_does_not_come_back(damage: Callable[[Log], None], segment_bytes: int) -> None:
+    """L1: behind new records of the same size it would be taken for good."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk), segment_bytes=segment_bytes)
+    size = len(batch_of([bytes(400)])) - 400
+    for at in range(3):
+        append(log, batch_of([b"%d" % at * (SECTOR - size)]))
+    damage(log)
+    crashed = RecordingDisk(images(disk)[0])
+    open_log(open_dirs(crashed), segment_bytes=segment_bytes)
+    logs = [
+        {name: data for name, data in files_of(image).items() if name.endswith(".log") and data}
+        for image in images(crashed)
+    ]
+    assert [len(content) for content in logs[0].values()] == [SECTOR]
+    assert all(found == logs[0] for found in logs)
+
+
+def test_what_was_truncated_does_not_come_back() -> None:
+    """I7, R5: a replica that follows a new leader writes other records there."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk))
+    fill(log)
+    log.flush()
+    log.truncate_to(5)
+    found = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
+    assert all(other == found[0] for other in found)
