@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -158,17 +159,25 @@ class Server(ABC):
         """All that the process wrote on stdout and stderr."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    def _total(self, figure: Callable[[psutil.Process], float]) -> float:
+        """A figure summed over all its processes; one that ends meanwhile counts no more (its parent has its time)."""
+        total = 0.0
+        for process in reversed(self.processes()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += figure(process)
+        return total
+
     def cpu_s(self) -> float:
         """CPU seconds the broker has used, user and system, in all its processes, the ended ones too."""
-        return sum(float(sum(process.cpu_times()[:4])) for process in self.processes())
+        return self._total(lambda process: float(sum(process.cpu_times()[:4])))
 
     def rss_bytes(self) -> int:
         """Resident memory of all its processes."""
-        return sum(int(process.memory_info().rss) for process in self.processes())
+        return int(self._total(lambda process: process.memory_info().rss))
 
     def read_bytes(self) -> int:
         """What all its processes have read by system calls, from files and sockets, page cache or not."""
-        return sum(int(process.io_counters().read_chars) for process in self.processes())
+        return int(self._total(lambda process: process.io_counters().read_chars))
 
     def __enter__(self) -> Server:
         return self.start()
