@@ -1,90 +1,150 @@
-"""L3: kill -9 under load, again and again: every acknowledged record is there, in order, once.
+"""L3: kill -9 under load, again and again: every acknowledged record is there, in order, once; so are offsets and keys.
 
-An idempotent producer goes on through every crash and restart. The kills come at random moments counted in
-acknowledgements, not in time; the seed is printed and replays the choice. BARNABAS_KILLS sets how many (3 in CI).
+An idempotent producer goes on through every crash and restart, on two topics, of which one is compacted all the while;
+a group commits offsets up to the kill. The kills come at random moments counted in acknowledgements, not in time; the
+seed is printed and replays the choice. BARNABAS_KILLS sets how many (3 in CI).
 """
 
 from __future__ import annotations
 
 import os
 import random
+import threading
+import time
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
 PARTITIONS = 3
+KEYS = 40
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+# Small segments and an eager cleaner make rolls, index files, snapshots and swaps a part of every crash.
+BROKER = {"log.segment.bytes": "1048576", "log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "200"}
+COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
+FAST = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 10, "log_level": 0}
 
 
 class Load:
     """A producer of numbered records that knows which of them were acknowledged, and at which offset."""
 
-    def __init__(self, bootstrap, topic):
-        self.topic = topic
+    def __init__(self, bootstrap, topic, compacted):
+        self.topic, self.compacted = topic, compacted
         self.next = [0] * PARTITIONS
         self.acknowledged = [{} for _ in range(PARTITIONS)]
+        self.last_of_key = {}
+        self.updates = 0
         self.errors = []
         self.acks = 0
-        self.producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 2,
-                "compression.type": "lz4",
-                "reconnect.backoff.ms": 20,
-                "reconnect.backoff.max.ms": 200,
-                "retry.backoff.ms": 20,
-            }
-        )
+        options = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2}
+        self.producer = Producer({**options, **FAST, "compression.type": "lz4"})
 
     def _delivered(self, error, message):
         if error is not None:
             self.errors.append(str(error))
             return
         self.acks += 1
-        self.acknowledged[message.partition()][int(message.value())] = message.offset()
+        if message.topic() == self.topic:
+            self.acknowledged[message.partition()][int(message.value())] = message.offset()
+
+    def _produce(self, partition):
+        number = self.next[partition]
+        self.next[partition] += 1
+        self.producer.produce(self.topic, value=str(number), partition=partition, on_delivery=self._delivered)
+        if number % 4 == 0:
+            self.updates += 1
+            key = b"%d" % (self.updates * 7 % KEYS)
+            self.last_of_key[key] = b"%d " % self.updates + os.urandom(250)
+            self.producer.produce(self.compacted, key=key, value=self.last_of_key[key], on_delivery=self._delivered)
 
     def run_until(self, acks):
         """Produce until `acks` records in all have been acknowledged."""
         while self.acks < acks and not self.errors:
             for partition in range(PARTITIONS):
-                if len(self.producer) < 5000:
-                    self.producer.produce(
-                        self.topic, value=str(self.next[partition]), partition=partition, on_delivery=self._delivered
-                    )
-                    self.next[partition] += 1
-            self.producer.poll(0.001 if len(self.producer) >= 5000 else 0)
+                if len(self.producer) < 2000:
+                    self._produce(partition)
+            self.producer.poll(0.001 if len(self.producer) >= 2000 else 0)
+
+
+class Group:
+    """A group that commits offsets one after the other, one of them across each kill."""
+
+    def __init__(self, bootstrap, topic):
+        self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kill9", **FAST})
+        self.topic = topic
+        self.offset = 0
+        self.committing = threading.Thread()
+
+    def commit(self):
+        """Have an offset committed, and begin to commit the next."""
+        self._commit()
+        self.committing = threading.Thread(target=self._commit)
+        self.committing.start()
+
+    def _commit(self):
+        offset = self.offset + 1
+        self._retry(lambda: self.consumer.commit(offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False))
+        self.offset = offset
+
+    def check(self):
+        """The broker remembers what it has acknowledged, before or after the kill."""
+        self.committing.join()
+        (found,) = self._retry(lambda: self.consumer.committed([TopicPartition(self.topic, 0)], timeout=10))
+        assert found.offset == self.offset
+
+    @staticmethod
+    def _retry(call):
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
 
 
 def _read(bootstrap, topic, partition):
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, partition, 0)])
-    records = []
+    messages = []
     while True:
         for message in consumer.consume(10_000, 1.0):
             if message.error():
                 consumer.close()
-                return records
-            records.append((message.offset(), int(message.value())))
+                return messages
+            messages.append(message)
 
 
-def test_acknowledged_records_survive_kill_9_in_order_and_once(start_broker, topic):
+@pytest.mark.timeout(60 + 10 * KILLS)
+@pytest.mark.parametrize("policy", ["always", "os"])
+def test_what_was_acknowledged_survives_kill_9(start_broker, topic_name, policy):
     print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
     chance = random.Random(SEED)
-    # A small segment makes rolls, and with them index and snapshot files, part of every crash.
-    server = start_broker(config={"log.segment.bytes": "1048576"})
+    server = start_broker(config={**BROKER, "barnabas.log.sync": policy})
+    topic, compacted = topic_name("kill9"), topic_name("kill9-compacted")
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-    load = Load(server.bootstrap, topic)
+    made = admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic(compacted, 1, 1, config=COMPACTED)])
+    for future in made.values():
+        future.result(30)
+    load, group = Load(server.bootstrap, topic, compacted), Group(server.bootstrap, topic)
+    began = time.monotonic()
     for _ in range(KILLS):
-        load.run_until(load.acks + chance.randrange(200, 20_000))
+        load.run_until(load.acks + chance.randrange(200, 5000))
+        group.commit()
         server.kill9()
         server.restart()
+        group.check()
+    print(f"{KILLS} kills with {policy}: {(time.monotonic() - began) / KILLS:.2f} s each, {load.acks} acknowledgements")
     load.run_until(load.acks + 1000)
     assert load.producer.flush(60) == 0
     assert load.errors == []
     for partition in range(PARTITIONS):
-        records = _read(server.bootstrap, topic, partition)
+        records = [(message.offset(), int(message.value())) for message in _read(server.bootstrap, topic, partition)]
         assert [value for _, value in records] == list(range(load.next[partition]))
         assert {value: offset for offset, value in records} == load.acknowledged[partition]
+    updates = _read(server.bootstrap, compacted, 0)
+    offsets = [message.offset() for message in updates]
+    assert offsets == sorted(set(offsets))
+    assert {message.key(): message.value() for message in updates} == load.last_of_key
+    print(f"compaction has left {len(updates)} of {load.updates} records")

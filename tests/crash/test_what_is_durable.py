@@ -5,12 +5,16 @@ The search through crash states meets these cases as well, sooner or later; here
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
 
 from storage import layout
+from storage.cleaning.cleaner import Cleaner
+from storage.cleaning.replacement import Replacement
+from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from storage.cleaning.task import CleanedGroup
 from storage.log import Log
 from storage.log_dirs import LogDirs
 from tests.crash.disk import Image, RecordingDisk
@@ -177,3 +181,63 @@ def test_what_was_truncated_does_not_come_back() -> None:
     log.truncate_to(5)
     found = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
     assert all(other == found[0] for other in found)
+
+
+def test_each_step_of_a_compaction_is_on_the_disk_before_the_next() -> None:
+    """L7: no crash can mix up the names of two steps, nor those of two replacements."""
+    disk = RecordingDisk()
+    log = open_log(open_dirs(disk), segment_bytes=200, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0)
+
+    def clean() -> Iterator[CleanedGroup]:
+        part = cleanable(log, None, 10_000)
+        return Cleaner(cleaning_task(log, part, CleanerLimits(1 << 20, 500, 0.0), 10_000), disk).run()
+
+    def on_the_disk() -> bool:
+        first, *others = [files_of(image) for image in images(disk, 20)]
+        return all(other == first for other in others)
+
+    for at in range(6):
+        append(log, batch_of([b"%d" % at * 60], key=b"%d" % (at % 2)))
+    log.high_watermark = log.log_end_offset
+    log.roll(0.0)
+    log.flush()
+    for group in clean():
+        replacement = Replacement(log, group)
+        assert on_the_disk(), "the cleaned files are written"
+        replacement.publish()
+        assert on_the_disk(), "they are published"
+        replacement.take_over()
+        replacement.retire()
+        assert on_the_disk(), "the old files are retired"
+        replacement.finish()
+    done = len(disk.operations)
+    second = clean()  # ended, it would remove what it has made
+    assert next(second).replaced
+    survivors = Survivors(disk)
+    for at, operation in enumerate(disk.operations):
+        survivors.take(operation)
+        for seed in range(10) if at >= done else ():
+            names = files_of(survivors.image(Kind.MIXED, Random(seed)))
+            kinds = {name.rpartition(".")[2] for name in names}
+            assert not {"cleaned", "swap"} <= kinds, "a published segment looks like one of the next replacement"
+
+
+def test_index_made_anew_below_the_recovery_point_is_there_whole_or_not_at_all() -> None:
+    """No later start looks at the segment again."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    fill(open_log(dirs))
+    dirs.close()
+    image = images(disk, 1)[0]
+    whole = dict(files_of(image))
+    for kind in (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
+        del files_of(image)[f"{0:020d}{kind}"]
+    damaged = RecordingDisk(image)
+    open_log(open_dirs(damaged))
+    survivors = Survivors(damaged)
+    for operation in damaged.operations:
+        survivors.take(operation)
+        for kind in Kind:
+            left = files_of(survivors.image(kind, Random(0)))
+            assert all(left.get(name, data) == data for name, data in whole.items() if name.endswith("index"))
+    assert files_of(images(damaged)[0]) == whole

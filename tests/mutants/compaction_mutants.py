@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, crashes
+from tests.mutants.mutant import Mutant
 
 _C = "tests/storage/test_compaction.py::"
 _R = "tests/storage/test_retention.py::"
+_D = "tests/crash/test_what_is_durable.py::"
 COMPACTION = (
     Mutant(
         "tombstone-dropped-before-its-horizon",
@@ -77,52 +78,54 @@ COMPACTION = (
         "",
         _C + "test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced",
     ),
-    crashes(
+    Mutant(
         "cleaned-files-not-synced",
         "storage/cleaning/cleaned_segment.py",
         "        for file in segment.files_to_sync():\n            self._files.sync(file)\n",
         "        segment.files_to_sync()\n",
+        _D + "test_each_step_of_a_compaction_is_on_the_disk_before_the_next",
     ),
-    crashes(
+    Mutant(
         "names-of-cleaned-files-not-synced",
         "storage/cleaning/cleaned_segment.py",
         '        self._files.sync_dir(segment.stem.rpartition("/")[0])\n',
         "",
-        states=60_000,
+        _D + "test_each_step_of_a_compaction_is_on_the_disk_before_the_next",
     ),
-    crashes(
+    Mutant(
         "last-swap-not-on-the-disk-before-the-next",
         "storage/cleaning/cleaned_segment.py",
         "        files.sync_dir(directory)  # the last",
         "        pass  # the last",
-        states=60_000,
+        _D + "test_each_step_of_a_compaction_is_on_the_disk_before_the_next",
     ),
-    crashes(
+    Mutant(
         "swap-not-synced-before-the-old-files-go",
         "storage/swap.py",
         '    if sync:\n        files.sync_dir(segment.stem.rpartition("/")[0])\n',
         "",
-        states=60_000,
+        _D + "test_each_step_of_a_compaction_is_on_the_disk_before_the_next",
     ),
-    crashes(
+    Mutant(
         "old-files-not-gone-before-the-swap-is-named",
         "storage/swap.py",
         "                renamed.append(path + layout.DELETED_SUFFIX)\n    files.sync_dir(directory)\n",
         "                renamed.append(path + layout.DELETED_SUFFIX)\n",
-        states=60_000,
+        _D + "test_each_step_of_a_compaction_is_on_the_disk_before_the_next",
     ),
-    crashes(
+    Mutant(
         "unpublished-swap-taken-for-a-published-one",
         "storage/swap.py",
         "    cleaned = _with_suffix(stay, layout.CLEANED_SUFFIX)\n",
         "    cleaned: list[str] = []\n",
+        "tests/storage/test_swap.py::test_new_segment_that_was_not_published_is_dropped",
     ),
-    crashes(
+    Mutant(
         "indexes-rebuilt-in-place-below-the-recovery-point",
         "storage/recovery.py",
         "        segment.reset_indexes(aside=True)\n",
         "        segment.reset_indexes()\n",
-        states=60_000,
+        _D + "test_index_made_anew_below_the_recovery_point_is_there_whole_or_not_at_all",
     ),
     Mutant(
         "retention-ignores-the-high-watermark",

@@ -109,18 +109,19 @@ DURABILITY = (
         "        self._files.truncate(self.file, position)\n",
         _D + "test_what_was_truncated_does_not_come_back",
     ),
-    crashes(
+    Mutant(
         "interrupted-deletion-not-finished",
         "storage/loader.py",
         "        if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):\n",
         "        if False:\n",
-        states=60_000,
+        "tests/storage/test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
     ),
-    crashes(
+    Mutant(
         "log-start-forgotten-with-its-segments",
         "storage/log_dirs.py",
         "lambda log: log.log_start_offset or None,",
         "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
+        _L + "test_log_start_is_kept_though_the_first_segment_says_it_as_well",
     ),
     Mutant(
         "checkpoints-of-a-deleted-topic-believed",

@@ -180,6 +180,21 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     dirs.close()
 
 
+def test_log_start_is_kept_though_the_first_segment_says_it_as_well(tmp_path: Path) -> None:
+    """L5: deleted segments before it may be back after a power failure, since nobody has synced their new names."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(3):
+        append(log, batch_of([b"v" * 1000]))
+    log.high_watermark = 3
+    log.advance_log_start_offset(2)
+    log.delete_segments_below(2)
+    assert log.segments[0].base_offset == 2
+    dirs.write_log_starts()
+    assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 2\n"
+
+
 def test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name(tmp_path: Path) -> None:
     """R22, L2: or its recovery would miss records that it never had."""
     dirs = log_dirs(tmp_path)

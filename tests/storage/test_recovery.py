@@ -244,6 +244,23 @@ def test_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
     assert log.recovery_point == 0
 
 
+def test_interrupted_deletion_of_segments_is_finished(tmp_path: Path) -> None:
+    """L5: of the renames any may be lost; what is left below the log's start may have holes, and is no data."""
+    log = filled_log(tmp_path, 40)
+    log.flush()
+    start = log.segments[3].base_offset + 1
+    whole = values_from(log, start)
+    log.high_watermark = log.log_end_offset
+    log.advance_log_start_offset(start)
+    for name in names_in(log):
+        if name.startswith(f"{log.segments[1].base_offset:020d}."):
+            Path(log.directory, name).unlink()
+    again = kill(log)
+    assert [segment.base_offset for segment in again.segments][:1] == [log.segments[3].base_offset]
+    assert not [name for name in names_in(log) if name.startswith(f"{0:020d}.log")]
+    assert values_from(again, start) == whole
+
+
 def test_leftovers_of_interrupted_work_are_removed(tmp_path: Path) -> None:
     log = filled_log(tmp_path)
     log.close()
