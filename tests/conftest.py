@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -27,6 +28,15 @@ _live: dict[str, Server] = {}
 _counter = itertools.count(1)
 
 StartBroker = Callable[..., Server]
+
+
+def pytest_configure() -> None:
+    """Let the commands under test be interrupted even where the run itself is a background job.
+
+    A shell without job control starts those with SIGINT ignored, and a process hands that on to all it starts.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
