@@ -7,6 +7,7 @@ wake-ups that end a turn of the loop.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -59,10 +60,12 @@ class Broker:
         cluster_id: str,
         now: Callable[[], float] = trio.current_time,
         now_ms: Callable[[], int] = wall_clock_ms,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
         self.now = now
         self.now_ms = now_ms
+        self.random_bytes = random_bytes
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id

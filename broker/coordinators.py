@@ -6,6 +6,7 @@ How they are run is in `broker.coordinator_runtime`. Expiry of offsets has its p
 from __future__ import annotations
 
 import logging
+from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,6 +23,8 @@ from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.context import Broker
     from broker.partition import Partition
     from coord.cluster.image import ClusterDelta
@@ -33,9 +36,9 @@ logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 Event: TypeAlias = "coordinator_runtime.Event[GroupCoordinator]"
 
 
-def new_id() -> str:
+def new_id(random_bytes: Callable[[int], bytes] = urandom) -> str:
     """A random uuid in the usual text form: member ids end in it."""
-    text = urandom(16).hex()
+    text = random_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
 
 
@@ -80,7 +83,7 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
         from broker.coordinator_log import into_groups, replay_log
         from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
-        coordinator = GroupCoordinator(self._config, new_id)
+        coordinator = GroupCoordinator(self._config, partial(new_id, self._broker.random_bytes))
         count = replay_log(partition, into_groups(coordinator, at))
         if count:
             logger.info("Loaded %d groups from %d records of %r", len(coordinator.groups), count, partition)

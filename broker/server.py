@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -240,20 +241,23 @@ def open_broker(
     files: Files | None = None,
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
 ) -> Broker:
     """A broker with its data open and its metadata replayed, and nothing that listens.
 
-    Clocks, files and who runs the syncs are seams for tests. Raises what opening the data directories and reading the
-    metadata raise.
+    Clocks, files, randomness and who runs the syncs are seams for tests. Raises what opening the data directories and
+    reading the metadata raise.
     """
-    log_dirs = LogDirs(files or Files(), [str(Path(path).absolute()) for path in paths], _new_uuid)
+    absolute = [str(Path(path).absolute()) for path in paths]
+    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
     try:
-        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms)
+        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
         broker.log_dirs = log_dirs
         log_dirs.on_error = broker.log_dir_failures.note
         broker.committers = {log_dir: Committer(broker, log_dir, syncs) for log_dir in log_dirs.dirs}
-        broker.fetch_sessions = FetchSessions(config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], _new_session_id)
+        slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+        broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
         broker.controller = Controller(broker)
         broker.partitions = Partitions(broker)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
@@ -280,18 +284,18 @@ def _limits(config: ServerConfig) -> Limits:
     )
 
 
-def _new_uuid() -> bytes:
+def _new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
     """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
     while True:
-        value = bytearray(os.urandom(16))
+        value = bytearray(random_bytes(16))
         value[6] = value[6] & 0x0F | 0x40
         value[8] = value[8] & 0x3F | 0x80
         if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
             return bytes(value)
 
 
-def _new_session_id() -> int:
-    return int.from_bytes(os.urandom(4), "big") >> 1
+def _new_session_id(random_bytes: Callable[[int], bytes]) -> int:
+    return int.from_bytes(random_bytes(4), "big") >> 1
 
 
 def _clear_ready_file(path: str) -> None:
