@@ -2,8 +2,11 @@
 
 Below the recovery point everything was synced; so a batch that is bad or missing there is damage, and the log is not
 touched (`DamagedLog`). Above it nothing is known to be on the disk: a power failure leaves some of the writes, in any
-order. The log ends before the first batch that is bad, and so does it at a hole between two segments. Segments are
-read from the one that holds the recovery point: its indexes need not be on the disk.
+order. The log ends before the first batch that is bad, and so does it at a hole between two segments.
+
+The indexes of the segment that holds the recovery point need not be on the disk. They are made anew from the headers of
+its batches; what lies between them is read, and checked, from the recovery point on, and where batches are so small
+that reading all costs less than going from header to header.
 
 A cut tail is a torn write nearly always, with nothing behind it. But after a bad batch there may be good ones: writes
 that overtook a lost one, or data that was fine and has rotted since the last checkpoint of recovery points. Nobody can
@@ -19,10 +22,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage import layout, producer_replay
 from storage.damage import DamagedLog
 from storage.producer_state import ProducerState
-from storage.salvage import has_intact_batch, is_good, offset_limit, set_aside_name
+from storage.salvage import has_intact_batch, is_good, is_placed, offset_limit, set_aside_name
 from storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
+    from storage.batch_header import BatchHeader
     from storage.loader import LoadPlan
     from storage.log import Log
     from storage.segment import Segment
@@ -62,7 +66,8 @@ def recover(log: Log, snapshots: list[int], plan: LoadPlan) -> None:
         limit = offset_limit(segment, behind[0].base_offset if behind else None)
         segment.reset_indexes()
         has_holes = plan.may_have_holes or (bool(behind) and "compact" in log.config.cleanup_policy)
-        position, end = _recover_segment(log, segment, state, limit, None if has_holes else plan.recovery_point)
+        dense_from = None if has_holes else plan.recovery_point
+        position, end = _recover_segment(log, segment, state, limit, dense_from, synced_to=plan.recovery_point)
         if position < segment.size:
             _check_synced(segment, end, plan, f"is damaged at byte {position}, offset {end}")
             _cut(log, [segment, *behind], position, end)
@@ -100,18 +105,20 @@ def _check_synced(segment: Segment, offset: int, plan: LoadPlan, what: str) -> N
 
 
 def _recover_segment(
-    log: Log, segment: Segment, state: ProducerState, limit: int, dense_from: int | None
+    log: Log, segment: Segment, state: ProducerState, limit: int, dense_from: int | None, synced_to: int = 0
 ) -> tuple[int, int]:
     """Read a segment and index it up to the first bad batch: (the bad one's position, the offset before it).
 
     Offsets lie below `limit`. From `dense_from` on none may be missing: the CRC does not cover a batch's base offset.
+    Of large batches below `synced_to` the headers are enough.
     """
     position = 0
     end = segment.base_offset
     aborted: list[AbortedTransaction] = []
-    for header, batch in segment.batches():
+    for header, batch in segment.batches(unread_below=synced_to):
         has_hole = dense_from is not None and dense_from <= end < header.base_offset
-        if has_hole or not is_good(header, batch, end, limit):
+        is_whole = is_good if len(batch) == header.size else _has_good_header
+        if has_hole or not is_whole(header, batch, end, limit):
             break
         segment.index_recovered(header, log.config.index_interval_bytes)
         if header.leader_epoch > log.leader_epochs.latest_epoch:
@@ -123,6 +130,10 @@ def _recover_segment(
         end = header.last_offset + 1
     segment.finish_recovery(aborted)
     return position, end
+
+
+def _has_good_header(header: BatchHeader, _: memoryview, expected: int, limit: int) -> bool:
+    return is_placed(header, expected, limit)
 
 
 # --- cutting

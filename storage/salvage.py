@@ -40,11 +40,12 @@ def set_aside_name(files: Files, path: str) -> str:
 
 def is_good(header: BatchHeader, batch: memoryview, expected: int, limit: int) -> bool:
     """Whether a whole batch is as it was written, with offsets from `expected` up to below `limit`."""
-    return (
-        header.magic == MAGIC
-        and expected <= header.base_offset <= header.last_offset < limit
-        and header.crc == crc32c(batch[CRC_START:])
-    )
+    return is_placed(header, expected, limit) and header.crc == crc32c(batch[CRC_START:])
+
+
+def is_placed(header: BatchHeader, expected: int, limit: int) -> bool:
+    """Whether this can be the header of a batch with offsets from `expected` up to below `limit`."""
+    return header.magic == MAGIC and expected <= header.base_offset <= header.last_offset < limit
 
 
 def offset_limit(segment: Segment, next_base: int | None) -> int:

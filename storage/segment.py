@@ -18,7 +18,7 @@ from storage.files import File, Files
 from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.time_index import NO_TIMESTAMP, TimeIndex
 from storage.txn_index import AbortedTransaction, TxnIndex
-from wire.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from wire.records import CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _NO_LIMIT = 2**63 - 1
 _SCAN_CHUNK = 8192
@@ -416,25 +416,33 @@ class Segment:
             raise OSError(errno.EIO, "the file is shorter than the segment", self.path(layout.LOG_SUFFIX))
         return data
 
-    def batches(self, position: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Header and bytes of each whole batch from `position` on, read in large pieces; stops before a cut one."""
+    def batches(self, position: int = 0, *, unread_below: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Header and bytes of each whole batch from `position` on, read in large pieces; stops before a cut one.
+
+        Data batches that end below the offset `unread_below` come cut short where their bytes have not been read.
+        """
         size = self.size
         buffer = memoryview(b"")
         start = position
+        chunk = _SCAN_CHUNK if unread_below > self.base_offset else _RECOVERY_CHUNK
         while position + HEADER_SIZE <= size:
             at = position - start
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
-                buffer = memoryview(self._read(min(_RECOVERY_CHUNK, size - position), position))
+                buffer = memoryview(self._read(min(chunk, size - position), position))
             header = BatchHeader(buffer, at, position)
             if header.size < HEADER_SIZE or position + header.size > size:
                 return
-            if at + header.size > len(buffer):
+            is_wanted = header.last_offset >= unread_below or header.attributes & CONTROL_BIT
+            if is_wanted and at + header.size > len(buffer):
                 start, at = position, 0
                 wanted = min(max(_RECOVERY_CHUNK, header.size), size - position)
                 buffer = memoryview(self._read(wanted, position))
             yield header, buffer[at : at + header.size]
             position += header.size
+            chunk = (
+                _RECOVERY_CHUNK if header.last_offset + 1 >= unread_below or header.size < _SCAN_CHUNK else _SCAN_CHUNK
+            )
 
     def next_offset(self) -> int:
         """The offset behind the segment's last batch, found from the last index entry on."""

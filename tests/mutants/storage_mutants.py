@@ -156,6 +156,20 @@ STORAGE = (
         _T + "test_recovery.py::test_indexes_rebuilt_are_those_that_appending_made",
     ),
     Mutant(
+        "all-of-a-segment-read-in-recovery",
+        "storage/recovery.py",
+        "segment.batches(unread_below=synced_to)",
+        "segment.batches()",
+        _T + "test_recovery.py::test_large_batches_below_the_recovery_point_are_not_read",
+    ),
+    Mutant(
+        "marker-below-the-recovery-point-not-read",
+        "storage/segment.py",
+        "header.last_offset >= unread_below or header.attributes & CONTROL_BIT",
+        "header.last_offset >= unread_below",
+        _T + "test_recovery.py::test_marker_among_large_batches_ends_its_transaction",
+    ),
+    Mutant(
         "aborted-transactions-not-indexed-in-recovery",
         "storage/recovery.py",
         "        if completed is not None and completed.is_aborted:\n",

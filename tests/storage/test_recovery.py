@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.files import File, UnsyncedFiles
 from storage.log import Log
+from storage.producer_snapshot import encode_snapshot
 from tests.storage.log_driver import (
     EXAMPLES,
     PROPERTY,
@@ -118,6 +120,53 @@ def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
     content[70] ^= 1
     Path(first.stem + ".log").write_bytes(content)
     assert kill(log).log_end_offset == end
+
+
+class CountingFiles(UnsyncedFiles):
+    """Counts the bytes that are read."""
+
+    read_bytes = 0
+
+    def read_at(self, file: File, length: int, position: int) -> bytes:
+        data = super().read_at(file, length, position)
+        self.read_bytes += len(data)
+        return data
+
+
+def test_large_batches_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
+    """L1: indexes and producers are made from the headers, in the segment of the recovery point too."""
+    files = CountingFiles()
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 30, index_interval_bytes=4096), files)
+    for sequence in range(50):
+        append(log, batch_of([bytes(500_000)], producer=(7, 0, sequence), transactional=True))
+        if sequence == 30:
+            append_marker(log, commit=False, producer_id=7)
+    log.flush()
+    append(log, batch_of([bytes(500_000)], producer=(7, 0, 50), transactional=True))
+    log.segments.active.seal()
+    before, producers = index_of(log), encode_snapshot(log.producers.producers.values())
+    files.read_bytes = 0
+    again = kill(log)
+    assert files.read_bytes < 2 * 500_000
+    assert (again.log_end_offset, index_of(again)) == (log.log_end_offset, before)
+    assert encode_snapshot(again.producers.producers.values()) == producers
+    assert again.aborted_transactions(0, 10) == log.aborted_transactions(0, 10) != []
+
+
+def test_marker_among_large_batches_ends_its_transaction(tmp_path: Path) -> None:
+    """A marker's header alone does not say how the transaction ended, wherever the piece that is read ends."""
+    log = open_log(tmp_path, small_config(segment_bytes=1 << 30))
+    overhead = len(batch_of([bytes(8000)], producer=(7, 0, 0), transactional=True)) - 8000
+    value = bytes(8192 - 70 - overhead)  # the first piece ends within the marker
+    append(log, batch_of([value], producer=(7, 0, 0), transactional=True))
+    append_marker(log, commit=False, producer_id=7)
+    append(log, batch_of([bytes(50_000)]))
+    _, marker, _ = log.segments.active.scan(0)
+    assert marker.position + 61 <= 8192 < marker.position + marker.size
+    log.flush()
+    again = kill(log)
+    assert again.producers.first_unstable_offset is None
+    assert [entry.producer_id for entry in again.aborted_transactions(0, 3)] == [7]
 
 
 def test_indexes_rebuilt_are_those_that_appending_made(tmp_path: Path) -> None:
