@@ -26,7 +26,7 @@ def test_table_is_plain_and_aligned_off_a_terminal(run, topic) -> None:
     assert lines[0].split() == ["TOPIC", "PARTITIONS", "REPLICAS"]
     (line,) = [line for line in lines if line.split()[0] == topic]
     assert line.split() == [topic, "12", "1"]
-    assert line.index("12") + 2 == lines[0].index("PARTITIONS") + len("PARTITIONS")
+    assert line.index(" 12 ") + 3 == lines[0].index("PARTITIONS") + len("PARTITIONS")
 
 
 def test_several_topics_at_once(run, topic_name) -> None:
