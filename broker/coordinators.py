@@ -21,15 +21,18 @@ from broker.config_keys.groups import (
 from broker.coordinator_runtime import CoordinatorRuntime, Shard
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig
+from coord.groups.topics import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker.context import Broker
     from broker.partition import Partition
     from coord.cluster.image import ClusterDelta
+    from coord.cluster.partition_image import TopicImage
     from coord.groups.coordinator import GroupCoordinator
     from coord.machine import Moment, Result
+    from wire.types import Uuid
 
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
@@ -40,6 +43,35 @@ def new_id(random_bytes: Callable[[int], bytes] = urandom) -> str:
     """A random uuid in the usual text form: member ids end in it."""
     text = random_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
+
+
+class ClusterTopics:
+    """The topics of the cluster's image, as groups see them (`coord.groups.topics.Topics`)."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def by_name(self, name: str, /) -> Topic | None:
+        """The topic of this name, if it exists."""
+        return self._topic(self._broker.image.topic(name))
+
+    def by_id(self, topic_id: Uuid, /) -> Topic | None:
+        """The topic of this id, if it exists."""
+        return self._topic(self._broker.image.topic_by_id(topic_id))
+
+    def names(self) -> Iterable[str]:
+        """The names of all topics."""
+        return self._broker.image.topics
+
+    def _topic(self, found: TopicImage | None) -> Topic | None:
+        if found is None:
+            return None
+        racks = {broker.id: broker.rack for broker in self._broker.image.brokers.values() if broker.rack}
+        if not racks:
+            return Topic(found.topic_id, found.name, len(found.partitions))
+        replicas = (found.partitions[index].replicas for index in sorted(found.partitions))
+        of_partitions = tuple(frozenset(racks[node] for node in nodes if node in racks) for nodes in replicas)
+        return Topic(found.topic_id, found.name, len(found.partitions), of_partitions)
 
 
 class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
@@ -57,6 +89,7 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             max_size=config[GROUP_MAX_SIZE],
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
         )
+        self._topics = ClusterTopics(broker)
 
     def of_group(self, group_id: str) -> GroupCoordinator:
         """The coordinator of a group, to look at. KafkaError NOT_COORDINATOR before anybody asked for one."""
@@ -75,6 +108,11 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
                 self.stop()
             else:
                 self._forget_topic(topic.name)
+        changed = {topic.name for topic in delta.deleted_topics.values()}
+        changed.update(topic.name for topic in delta.new_partitions.values())
+        changed.update(topic.name for topic in delta.changed_partitions.values())
+        if changed:
+            self.handle_all(lambda groups, at: groups.metadata_changed(changed, at))
 
     def _forget_topic(self, name: str) -> None:
         self.handle_all(lambda groups, _: groups.topic_deleted(name))
@@ -83,7 +121,7 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
         from broker.coordinator_log import into_groups, replay_log
         from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
-        coordinator = GroupCoordinator(self._config, partial(new_id, self._broker.random_bytes))
+        coordinator = GroupCoordinator(self._config, partial(new_id, self._broker.random_bytes), self._topics)
         count = replay_log(partition, into_groups(coordinator, at))
         if count:
             logger.info("Loaded %d groups from %d records of %r", len(coordinator.groups), count, partition)

@@ -8,8 +8,10 @@ The group knows what is true of it; `Membership` decides what to do about it and
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from coord.groups import records
+from coord.groups.group import CLASSIC
 from coord.groups.member import NO_ASSIGNMENT, ClassicMember
 from coord.groups.states import PREDECESSORS, GroupState
 from coord.groups.subscription import CONSUMER, subscribed_topics
@@ -20,11 +22,14 @@ from wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from coord.machine import Moment, Ticket
+    from coord.machine import CoordinatorRecord, Moment, Ticket
+    from wire.messages.offsets import OffsetCommitRequest
 
 
 class ClassicGroup:
     """One group whose members assign partitions among themselves."""
+
+    group_type: ClassVar[str] = CLASSIC
 
     def __init__(self, group_id: str, at: Moment | None = None) -> None:
         self.group_id = group_id
@@ -150,6 +155,49 @@ class ClassicGroup:
         if self.subscribed is not None:
             return topic in self.subscribed
         return self.protocol_type == CONSUMER
+
+    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is in it."""
+        return self.state is GroupState.EMPTY
+
+    def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:  # noqa: ARG002
+        """Of a member of this generation, or of nobody in particular. What each state answers: `states.py`."""
+        generation = request.generation_id_or_member_epoch
+        if self.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return
+        if is_transactional and generation < 0 and not (request.member_id or request.group_instance_id):
+            return  # clients before KIP-447 tell of no member
+        self.validate(request.member_id, request.group_instance_id)
+        if generation != self.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Offsets of classic groups are shown to everybody."""
+
+    def validate_offset_delete(self) -> None:
+        """Only consumers' subscriptions are known topic by topic; of others the whole group must be empty."""
+        if self.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if not self.is_empty and self.protocol_type != CONSUMER:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def validate_delete(self) -> None:
+        """Only an empty group."""
+        if self.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if not self.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The one record there is of it."""
+        return [records.group_tombstone(self.group_id)]
 
     # ---- generations
 

@@ -19,7 +19,7 @@ from coord.groups.offsets import OffsetStore
 from coord.groups.pending_offsets import PendingOffsets
 from coord.groups.rebalance import Rebalance, TimerKey
 from coord.groups.states import GroupState
-from coord.groups.subscription import CONSUMER
+from coord.groups.topics import NoTopics
 from coord.machine import CoordinatorRecord, Moment, Result, Timers
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.coordinator_records import OffsetCommitKey
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from coord.groups.config import GroupConfig
     from coord.groups.context import ClientContext
+    from coord.groups.group import Group, GroupType
+    from coord.groups.topics import Topics
     from coord.machine import Ticket
     from wire.messages.groups import (
         DescribeGroupsResponseDescribedGroup,
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 GROUP_NOT_FOUND_SINCE = 9
 """OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
+GROUP_NOT_FOUND_IN_TRANSACTION_SINCE = 6
+"""TxnOffsetCommit versions from here on know GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH."""
 
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -73,12 +77,16 @@ _APPEND_ERRORS = {
 class GroupCoordinator:
     """All groups whose id falls on one partition of `__consumer_offsets`."""
 
-    def __init__(self, config: GroupConfig, new_id: Callable[[], str]) -> None:
-        """`new_id` gives a fresh random text each time: member ids end in it."""
-        self.groups: dict[str, ClassicGroup] = {}
+    def __init__(self, config: GroupConfig, new_id: Callable[[], str], topics: Topics | None = None) -> None:
+        """`new_id` gives a fresh random text each time: member ids end in it. `topics` are the cluster's."""
+        self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self._pending = PendingOffsets()
         self._config = config
+        self._new_id = new_id
+        self._topics = topics or NoTopics()
+        self._types: dict[str, GroupType] = {}
+        self._type_of_timer: dict[type, GroupType] = {}
         self._timers = Timers()
         self._rebalance = Rebalance(self._timers, config)
         self._membership = Membership(self.groups, self._timers, self._rebalance, config, new_id)
@@ -92,7 +100,7 @@ class GroupCoordinator:
         return self._is_loading
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
-        """One record is in the log, at this offset: take over what it says. Newer group types are left alone."""
+        """One record is in the log, at this offset: take over what it says."""
         self._pending.saw(offset, CoordinatorRecord(key, value))
         self._apply(key, value, at)
 
@@ -113,6 +121,10 @@ class GroupCoordinator:
     def _apply(self, key: bytes, value: bytes | None, at: Moment) -> None:
         about = records.read_key(key)
         if about is None:
+            record_type = int.from_bytes(key[:2], "big")
+            group_type = self._type(records.TYPE_OF_RECORD.get(record_type, ""))
+            if group_type is not None:
+                group_type.replay(record_type, key[2:], value, at)
             return
         if isinstance(about, OffsetCommitKey):
             if value is None:
@@ -121,31 +133,39 @@ class GroupCoordinator:
                 if about.group not in self.groups:
                     self.groups[about.group] = ClassicGroup(about.group, at)
                 self.offsets.put(about.group, about.topic, about.partition, records.read_offset(value))
-        elif value is None:
-            self._remove(about.group, at)
-        elif self._is_loading:
-            self.groups[about.group] = ClassicGroup.from_record(about.group, records.read_group(value))
         else:
-            group = self.groups.get(about.group)
-            if group is not None:
-                group.apply(records.read_group(value), at)
+            self._apply_classic(about.group, value, at)
+
+    def _apply_classic(self, group_id: str, value: bytes | None, at: Moment) -> None:
+        """The record of a classic group. In an old log it may be followed by a group of another type."""
+        group = self.groups.get(group_id)
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                self._remove(group, at)
+        elif self._is_loading:
+            if group is None or isinstance(group, ClassicGroup):
+                self.groups[group_id] = ClassicGroup.from_record(group_id, records.read_group(value))
+        elif isinstance(group, ClassicGroup):
+            group.apply(records.read_group(value), at)
 
     def loaded(self, at: Moment) -> Result:
         """The whole log has been replayed: sessions start now, and a group over `group.max.size` rebalances."""
         self._is_loading = False
         result = Result()
-        for group in self.groups.values():
+        for group in self._classic_groups():
             for member in group.members.values():
                 self._rebalance.renew_session(group, member, at)
             if len(group.members) > self._config.max_size:
                 self._rebalance.prepare(group, at, result)
+        for group_type in self._types.values():
+            group_type.loaded(at, result)
         return result
 
     def unload(self, at: Moment) -> Result:
         """The partition has gone elsewhere: everybody who waits is told NOT_COORDINATOR; every group is Dead."""
         result = Result()
         error = ErrorCode.NOT_COORDINATOR
-        for group in self.groups.values():
+        for group in self._classic_groups():
             for member in group.members.values():
                 self._rebalance.answer_join(member, join_error(member.member_id, error), result)
                 self._rebalance.answer_sync(member, sync_error(error), result)
@@ -154,11 +174,13 @@ class GroupCoordinator:
         self.groups.clear()
         return result
 
-    def _remove(self, group_id: str, at: Moment) -> None:
-        group = self.groups.pop(group_id, None)
-        if group is not None:
-            self._rebalance.forget(group)
-            group.become(GroupState.DEAD, at)
+    def _remove(self, group: ClassicGroup, at: Moment) -> None:
+        del self.groups[group.group_id]
+        self._rebalance.forget(group)
+        group.become(GroupState.DEAD, at)
+
+    def _classic_groups(self) -> list[ClassicGroup]:
+        return [group for group in self.groups.values() if isinstance(group, ClassicGroup)]
 
     def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
         """The records of `result` could not be appended: what to do and answer instead of it."""
@@ -170,6 +192,28 @@ class GroupCoordinator:
         The caller unloads the coordinator then, so there is nothing to undo.
         """
         return result.failed_replies(_APPEND_ERRORS.get(error, error))
+
+    # ---- group types, see `coord.groups.group`; each is made, and its modules imported, when it is first needed
+
+    def _type(self, name: str) -> GroupType | None:
+        """The type of this name; None for one that is not there."""
+        group_type = self._types.get(name)
+        if group_type is None:
+            group_type = self._make_type(name)
+            if group_type is not None:
+                self._types[name] = group_type
+                self._type_of_timer[group_type.timer_key] = group_type
+        return group_type
+
+    def _make_type(self, name: str) -> GroupType | None:  # noqa: ARG002 - one branch a type
+        return None
+
+    def metadata_changed(self, topics: Collection[str], at: Moment) -> Result:
+        """These topics of the cluster came, went, or have other partitions or replicas now."""
+        result = Result()
+        for group_type in self._types.values():
+            group_type.metadata_changed(topics, at, result)
+        return result
 
     # ---- membership
 
@@ -236,10 +280,7 @@ class GroupCoordinator:
         result = Result()
         result.producer = producer
         try:
-            if producer is None:
-                self._check_commit(request, context, at)
-            else:
-                self._check_transactional_commit(request, at)
+            self._check_commit(request, context, at, is_transactional=producer is not None)
         except KafkaError as refused:
             result.reply(ticket, offsets.commit_error(request, refused.code))
             return result
@@ -247,42 +288,20 @@ class GroupCoordinator:
         result.reply(ticket, answer, lambda error: offsets.commit_error(request, error))
         return result
 
-    def _check_commit(self, request: OffsetCommitRequest, context: ClientContext, at: Moment) -> None:
-        """Whether the group takes this commit; a commit of a member renews its session."""
-        generation = request.generation_id_or_member_epoch
+    def _check_commit(
+        self, request: OffsetCommitRequest, context: ClientContext, at: Moment, *, is_transactional: bool
+    ) -> None:
+        """Whether the group takes this commit; a commit of a member of a classic group renews its session."""
         group = self.groups.get(request.group_id)
         if group is None:
-            if generation < 0:
+            if request.generation_id_or_member_epoch < 0:
                 return  # from no member: a simple group, created by the record
-            knows = context.api_version >= GROUP_NOT_FOUND_SINCE
+            since = GROUP_NOT_FOUND_IN_TRANSACTION_SINCE if is_transactional else GROUP_NOT_FOUND_SINCE
+            knows = context.api_version >= since
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION)
-        if generation < 0 and group.state is GroupState.EMPTY:
-            return
-        if group.state is GroupState.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        member = group.validate(request.member_id, request.group_instance_id)
-        if generation != group.generation:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._rebalance.renew_session(group, member, at)
-
-    def _check_transactional_commit(self, request: OffsetCommitRequest, at: Moment) -> None:
-        """Whether the group takes this commit of a transaction; clients before KIP-447 tell of no member."""
-        generation = request.generation_id_or_member_epoch
-        group = self.groups.get(request.group_id)
-        if group is None:
-            if generation < 0:
-                return
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation < 0 and (group.state is GroupState.EMPTY or not (request.member_id or request.group_instance_id)):
-            return
-        member = group.validate(request.member_id, request.group_instance_id)
-        if generation != group.generation:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        self._rebalance.renew_session(group, member, at)
+        group.validate_commit(request, context.api_version, is_transactional=is_transactional)
+        if isinstance(group, ClassicGroup) and request.member_id in group.members:
+            self._rebalance.renew_session(group, group.members[request.member_id], at)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool = False
@@ -292,6 +311,12 @@ class GroupCoordinator:
         `require_stable` answers UNSTABLE_OFFSET_COMMIT where a transaction is about to change the offset (KIP-447).
         """
         group_id = request.group_id
+        group = self.groups.get(group_id)
+        if group is not None:
+            try:
+                group.validate_fetch(request.member_id, request.member_epoch)
+            except KafkaError as refused:
+                return OffsetFetchResponseGroup(group_id=group_id, error_code=int(refused.code))
         if request.topics is None:
             found = offsets.fetch_all(self.offsets, group_id)
         else:
@@ -314,8 +339,7 @@ class GroupCoordinator:
         try:
             _check_group_id(request.group_id)
             group = self._existing(request.group_id)
-            if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
-                raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+            group.validate_offset_delete()
             answer.topics = [self._delete_topic_offsets(group, topic, result) for topic in request.topics]
         except KafkaError as refused:
             answer.error_code = int(refused.code)
@@ -323,7 +347,7 @@ class GroupCoordinator:
         return result
 
     def _delete_topic_offsets(
-        self, group: ClassicGroup, topic: OffsetDeleteRequestTopic, result: Result
+        self, group: Group, topic: OffsetDeleteRequestTopic, result: Result
     ) -> OffsetDeleteResponseTopic:
         subscribed = group.is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
@@ -345,17 +369,18 @@ class GroupCoordinator:
 
     def describe(self, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
         """DescribeGroups of one group."""
-        return describe_group(self.groups.get(group_id), group_id, api_version)
+        group = self.groups.get(group_id)
+        return describe_group(group if isinstance(group, ClassicGroup) else None, group_id, api_version)
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """ListGroups: those in one of `states` and of one of `types`, or all; capitals do not matter."""
         wanted_states = {state.strip().lower() for state in states}
-        if types and "classic" not in {kind.strip().lower() for kind in types}:
-            return []
+        wanted_types = {kind.strip().lower() for kind in types}
         return [
             listed_group(group)
             for group in self.groups.values()
-            if not wanted_states or group.state.value.lower() in wanted_states
+            if (not wanted_states or str(group.state).lower() in wanted_states)
+            and (not wanted_types or group.group_type in wanted_types)
         ]
 
     def delete_group(self, group_id: str, ticket: Ticket) -> Result:
@@ -364,17 +389,16 @@ class GroupCoordinator:
         answer = DeletableGroupResult(group_id=group_id)
         try:
             group = self._existing(group_id)
-            if group.state is not GroupState.EMPTY:
-                raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-            result.records = [*self.offsets.tombstones(group_id), records.group_tombstone(group_id)]
+            group.validate_delete()
+            result.records = [*self.offsets.tombstones(group_id), *group.tombstones()]
         except KafkaError as refused:
             answer.error_code = int(refused.code)
         result.reply(ticket, answer, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))
         return result
 
-    def _existing(self, group_id: str) -> ClassicGroup:
+    def _existing(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
-        if group is None or group.state is GroupState.DEAD:
+        if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         return group
 
@@ -388,10 +412,12 @@ class GroupCoordinator:
         """Everything that is due at `at`, in order."""
         result = Result()
         while (key := self._timers.pop_due(at.now)) is not None:
-            assert isinstance(key, TimerKey)
-            group = self.groups.get(key.group_id)
-            if group is not None:
-                self._due(key, group, at, result)
+            if isinstance(key, TimerKey):
+                group = self.groups.get(key.group_id)
+                if isinstance(group, ClassicGroup):
+                    self._due(key, group, at, result)
+            else:
+                self._type_of_timer[type(key)].due(key, at, result)
         return result
 
     def _due(self, key: TimerKey, group: ClassicGroup, at: Moment, result: Result) -> None:

@@ -10,11 +10,10 @@ from wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDes
 
 if TYPE_CHECKING:
     from coord.groups.classic import ClassicGroup
+    from coord.groups.group import Group
 
 NOT_FOUND_SINCE = 6
 """DescribeGroups versions from here on tell GROUP_ID_NOT_FOUND; before, such a group is Dead and no error."""
-
-CLASSIC = "classic"
 
 
 def describe_group(group: ClassicGroup | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
@@ -45,11 +44,11 @@ def describe_group(group: ClassicGroup | None, group_id: str, api_version: int) 
     )
 
 
-def listed_group(group: ClassicGroup) -> ListedGroup:
+def listed_group(group: Group) -> ListedGroup:
     """One row of ListGroups."""
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",
         group_state=str(group.state),
-        group_type=CLASSIC,
+        group_type=group.group_type,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from coord.groups import records
 from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, static_rejoined, sync_error, synced
 from coord.groups.classic import ClassicGroup
+from coord.groups.group import SHARE
 from coord.groups.member import ClassicMember, protocol_list
 from coord.groups.rebalance import Rebalance, TimerKey
 from coord.groups.states import GroupState
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from coord.groups.config import GroupConfig
     from coord.groups.context import ClientContext
+    from coord.groups.group import Group
     from coord.machine import Ticket
     from wire.messages.groups import (
         HeartbeatRequest,
@@ -46,7 +48,7 @@ class Membership:
 
     def __init__(
         self,
-        groups: dict[str, ClassicGroup],
+        groups: dict[str, Group],
         timers: Timers,
         rebalance: Rebalance,
         config: GroupConfig,
@@ -66,7 +68,7 @@ class Membership:
         """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
         self._check_join(request)
         protocols = protocol_list(request.protocols)
-        group = self._groups.get(request.group_id)
+        group = self._joinable(request.group_id, result)
         is_new_group = group is None
         if group is None:
             if request.member_id != UNKNOWN_MEMBER_ID:
@@ -85,8 +87,19 @@ class Membership:
             return self._join_new(group, request, ticket, context, at, result)
         return self._join_existing(group, request, ticket, context, at, result)
 
+    def _joinable(self, group_id: str, result: Result) -> ClassicGroup | None:
+        """The classic group, or None when it is to be begun; an empty group of another type makes room for it."""
+        group = self._groups.get(group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return group
+        if group.group_type == SHARE or not group.is_empty:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        result.records += group.tombstones()
+        return None
+
     def _create(self, group: ClassicGroup, result: Result) -> None:
         """Begin a group, in the log too; without its record it never was."""
+        before = self._groups.get(group.group_id)
         self._groups[group.group_id] = group
         result.records.append(records.group_metadata(group.group_id, group.to_record({})))
 
@@ -96,7 +109,10 @@ class Membership:
                 error = join_error(UNKNOWN_MEMBER_ID, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 self._rebalance.answer_join(member, error, undone)
             self._rebalance.forget(group)
-            del self._groups[group.group_id]
+            if before is None:
+                del self._groups[group.group_id]
+            else:
+                self._groups[group.group_id] = before
             group.become(GroupState.DEAD, at)
             return undone
 
@@ -292,7 +308,7 @@ class Membership:
     def leave(self, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
         """Remove the members named. KafkaError where the whole request is refused."""
         group = self._groups.get(request.group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             error = ErrorCode.UNKNOWN_MEMBER_ID
             return LeaveGroupResponse(members=[_left(identity, error) for identity in request.members])
         if group.state is GroupState.DEAD:
@@ -322,7 +338,7 @@ class Membership:
 
     def _group(self, group_id: str) -> ClassicGroup:
         group = self._groups.get(group_id)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,13 +1,15 @@
 """Records of `__consumer_offsets` in Kafka's bytes: a 2-byte schema version, then the message.
 
 The version of a key says what kind of record it is (Kafka's `CoordinatorRecordType`): 0 and 1 an offset, 2 a classic
-group; 3 and up belong to the newer group types. The versions of values are those that Kafka 4.4 writes.
+group; 3 and up belong to the newer group types, whose packages read them (`TYPE_OF_RECORD`). The versions of values are
+those that Kafka 4.4 writes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coord.groups.group import CONSUMER, SHARE, STREAMS
 from coord.machine import CoordinatorRecord
 from wire.messages.coordinator_records import (
     GroupMetadataKey,
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
 
+TYPE_OF_RECORD: dict[int, str] = {
+    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), CONSUMER),
+    **dict.fromkeys((10, 11, 12, 13, 14, 15), SHARE),
+    **dict.fromkeys((17, 18, 19, 20, 21, 22, 23), STREAMS),
+}
+"""The group type that each kind of record from 3 on belongs to (Kafka's `CoordinatorRecordType`)."""
+
 GROUP_METADATA_VALUE_VERSION = 3
 OFFSET_COMMIT_VALUE_VERSION = 4
 OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestamp
@@ -30,7 +39,8 @@ OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestam
 _KEY_VERSION = 0  # key schemas have one version; what stands in front of them is the record type
 
 
-def _prefixed(prefix: int, message: Message, version: int) -> bytes:
+def prefixed(prefix: int, message: Message, version: int) -> bytes:
+    """A message behind its 2-byte prefix: the record type of a key, the version of a value."""
     return prefix.to_bytes(2, "big") + message.encode(version)
 
 
@@ -38,12 +48,12 @@ def offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> Coordinator
     """The record of one committed offset."""
     with_expiry = value.expire_timestamp >= 0
     version = OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY if with_expiry else OFFSET_COMMIT_VALUE_VERSION
-    return CoordinatorRecord(_prefixed(OFFSET_COMMIT, key, _KEY_VERSION), _prefixed(version, value, version))
+    return CoordinatorRecord(prefixed(OFFSET_COMMIT, key, _KEY_VERSION), prefixed(version, value, version))
 
 
 def offset_key(group: str, topic: str, partition: int) -> bytes:
     """The key of one committed offset."""
-    return _prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
+    return prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
 
 
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
@@ -54,13 +64,13 @@ def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecor
 def group_metadata(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
     """The record of a classic group's generation, members and assignments."""
     version = GROUP_METADATA_VALUE_VERSION
-    key = _prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION)
-    return CoordinatorRecord(key, _prefixed(version, value, version))
+    key = prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION)
+    return CoordinatorRecord(key, prefixed(version, value, version))
 
 
 def group_tombstone(group: str) -> CoordinatorRecord:
     """The record that removes a classic group."""
-    return CoordinatorRecord(_prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION), None)
+    return CoordinatorRecord(prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION), None)
 
 
 def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
