@@ -6,7 +6,8 @@ from typing import Final
 
 from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from broker.config_keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
-from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS, broker_synonym
+from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
+from broker.group_configs import LIMITS
 from coord.cluster.config_schema import ConfigSchema
 from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 
@@ -20,7 +21,7 @@ CONFIG_SCHEMA: Final = ConfigSchema(
     client_metrics_keys=CLIENT_METRICS_KEYS,
     topic_synonyms=SYNONYMS,
     check_topic=check_topic_configs,
-    group_synonym=broker_synonym,
+    group_limits=LIMITS,
     unlisted=DYNAMIC_ONLY_KEYS,
     fixed=FIXED,
 )

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import trio
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from broker.controller import Controller
     from broker.coordinators import Coordinators
     from broker.fetch_sessions import FetchSessions
+    from broker.group_configs import GroupConfigs
     from broker.partitions import Partitions
     from broker.producer_ids import ProducerIds
     from broker.server_config import ServerConfig
@@ -85,6 +87,13 @@ class Broker:
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
         """Node id, host, port and rack of the brokers, as a client of this connection should dial them.
+    @cached_property
+    def group_configs(self) -> GroupConfigs:
+        """The settings of groups; made when a coordinator first asks, since a start needs none."""
+        from broker.group_configs import GroupConfigs
+
+        return GroupConfigs(self)
+
 
         Without advertised.listeners that is the address it has dialled already.
         """

@@ -28,7 +28,7 @@ from broker.config_keys.transactions import (
 from broker.listeners import Endpoint
 from broker.metadata_log import MetadataLog
 from broker.server_config import UNUSED
-from coord.cluster.image import BROKER, TOPIC, ClusterDelta, ClusterImage
+from coord.cluster.image import BROKER, GROUP, TOPIC, ClusterDelta, ClusterImage
 from coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
@@ -36,7 +36,7 @@ from coord.cluster.node_records import (
     leader_records,
     registration_records,
 )
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from storage.log_config import SYNONYMS, TOPIC_KEYS
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.metadata_records import BrokerEndpoint
@@ -159,6 +159,8 @@ class Controller:
         return self._broker.config.set_dynamic(own, self.image.config(BROKER, ""))
 
     def _warn_unused(self, kind: int, name: str) -> None:
+        if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
+            self._broker.group_configs.apply(delta)
         """Say once of every config that was set and does nothing here."""
         keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
         for config, value in self.image.config(kind, name).items():
@@ -229,8 +231,20 @@ class Controller:
                 replication_factor=config[TRANSACTION_STATE_LOG_REPLICATION_FACTOR],
                 configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
             )
-        if name in INTERNAL_TOPICS:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Nothing uses the internal topic {name} yet.")
+        if name == SHARE_GROUP_STATE_TOPIC:
+            configs = {
+                "cleanup.policy": "delete",  # the coordinator itself deletes what is not needed any more
+                "compression.type": "producer",
+                "min.insync.replicas": str(config[SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR]),
+                "retention.ms": "-1",
+                "segment.bytes": str(config[SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES]),
+            }
+            return CreatableTopic(
+                name=name,
+                num_partitions=config[SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS],
+                replication_factor=config[SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR],
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            )
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
     def allocate_producer_ids(self) -> tuple[int, int]:

@@ -21,6 +21,7 @@ GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Shortest time between two assignments of a consumer group (KIP-848).",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 GROUP_CONSUMER_ASSIGNORS = list_of(
     "group.consumer.assignors",
@@ -35,6 +36,7 @@ GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Heartbeat interval told to members of consumer groups.",
+    used=True,
 )
 GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.consumer.max.assignment.interval.ms",
@@ -42,6 +44,7 @@ GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.assignment.interval.ms.",
+    used=True,
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.max.heartbeat.interval.ms",
@@ -49,6 +52,7 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     "group.consumer.max.session.timeout.ms",
@@ -56,6 +60,7 @@ GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.session.timeout.ms.",
+    used=True,
 )
 GROUP_CONSUMER_MAX_SIZE = integer(
     "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a consumer group."
@@ -73,6 +78,7 @@ GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.assignment.interval.ms.",
+    used=True,
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.min.heartbeat.interval.ms",
@@ -80,6 +86,7 @@ GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = integer(
     "group.consumer.min.session.timeout.ms",
@@ -87,6 +94,7 @@ GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.session.timeout.ms.",
+    used=True,
 )
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     "group.consumer.session.timeout.ms",
@@ -94,6 +102,7 @@ GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a consumer group is removed.",
+    used=True,
 )
 GROUP_COORDINATOR_APPEND_LINGER_MS = integer(
     "group.coordinator.append.linger.ms",

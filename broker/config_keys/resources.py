@@ -1,7 +1,6 @@
 """Config keys of groups (KIP-848, KIP-932, KIP-1071) and of client metrics subscriptions (KIP-714).
 
-They are kept and described; nothing acts on them until the protocols they belong to are there. A group key's
-default is the broker key `group.<name>`, where there is one.
+Where there is a broker key `group.<name>`, it gives the group key's default; `broker.group_configs.LIMITS` has bounds.
 """
 
 from __future__ import annotations
@@ -68,15 +67,12 @@ CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
 """Keys of client metrics subscriptions."""
 
 
-def broker_synonym(name: str) -> str | None:
-    """The broker key that gives a group key's default; None where there is none."""
-    return f"group.{name}" if name in _INHERITED else None
-
-
 def _inherited(name: str, doc: str) -> ConfigKey[Any]:
     broker_key = BROKER_KEYS[f"group.{name}"]
+    low, comma, _ = broker_key.valid.partition(",")
+    valid = f"{low},...]" if comma else ""  # the upper bound is the broker's to set
     return ConfigKey(
-        broker_key.type, name, broker_key.default, broker_key.valid, MEDIUM, broker_key.dynamic, doc, used=False
+        broker_key.type, name, broker_key.default, valid, MEDIUM, broker_key.dynamic, doc, used=broker_key.used
     )
 
 

@@ -21,6 +21,7 @@ GROUP_SHARE_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Shortest time between two assignments of a share group (KIP-932).",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 GROUP_SHARE_ASSIGNORS = list_of(
     "group.share.assignors", ("simple",), "", MEDIUM, "Assignors that share groups may use."
@@ -31,9 +32,15 @@ GROUP_SHARE_DELIVERY_COUNT_LIMIT = integer(
     "[2,...,10]",
     MEDIUM,
     "How often a record is delivered to a share group at most.",
+    used=True,
 )
 GROUP_SHARE_HEARTBEAT_INTERVAL_MS = integer(
-    "group.share.heartbeat.interval.ms", 5000, "[1,...]", MEDIUM, "Heartbeat interval told to members of share groups."
+    "group.share.heartbeat.interval.ms",
+    5000,
+    "[1,...]",
+    MEDIUM,
+    "Heartbeat interval told to members of share groups.",
+    used=True,
 )
 GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.share.max.assignment.interval.ms",
@@ -41,6 +48,7 @@ GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own share.assignment.interval.ms.",
+    used=True,
 )
 GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT = integer(
     "group.share.max.delivery.count.limit",
@@ -48,6 +56,7 @@ GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT = integer(
     "[5,...,25]",
     MEDIUM,
     "Upper limit for a group's own share.delivery.count.limit.",
+    used=True,
 )
 GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.share.max.heartbeat.interval.ms",
@@ -55,6 +64,7 @@ GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own share.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.max.partition.max.record.locks",
@@ -62,6 +72,7 @@ GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS = integer(
     "[2000,...,10000]",
     MEDIUM,
     "Upper limit for a group's own share.partition.max.record.locks.",
+    used=True,
 )
 GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS = integer(
     "group.share.max.record.lock.duration.ms",
@@ -69,6 +80,7 @@ GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS = integer(
     "[30000,...,3600000]",
     MEDIUM,
     "Upper limit for a group's own share.record.lock.duration.ms.",
+    used=True,
 )
 GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
     "group.share.max.session.timeout.ms",
@@ -76,6 +88,7 @@ GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own share.session.timeout.ms.",
+    used=True,
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS = integer(
     "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Most share sessions at a time."
@@ -87,6 +100,7 @@ GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own share.assignment.interval.ms.",
+    used=True,
 )
 GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT = integer(
     "group.share.min.delivery.count.limit",
@@ -94,6 +108,7 @@ GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT = integer(
     "[2,...,5]",
     MEDIUM,
     "Lower limit for a group's own share.delivery.count.limit.",
+    used=True,
 )
 GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.share.min.heartbeat.interval.ms",
@@ -101,6 +116,7 @@ GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own share.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.min.partition.max.record.locks",
@@ -108,6 +124,7 @@ GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS = integer(
     "[100,...,2000]",
     MEDIUM,
     "Lower limit for a group's own share.partition.max.record.locks.",
+    used=True,
 )
 GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS = integer(
     "group.share.min.record.lock.duration.ms",
@@ -115,6 +132,7 @@ GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS = integer(
     "[1000,...,30000]",
     MEDIUM,
     "Lower limit for a group's own share.record.lock.duration.ms.",
+    used=True,
 )
 GROUP_SHARE_MIN_SESSION_TIMEOUT_MS = integer(
     "group.share.min.session.timeout.ms",
@@ -122,6 +140,7 @@ GROUP_SHARE_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own share.session.timeout.ms.",
+    used=True,
 )
 GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.partition.max.record.locks",
@@ -129,6 +148,7 @@ GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS = integer(
     "[100,...,10000]",
     MEDIUM,
     "Most records of one partition that a share group holds locked.",
+    used=True,
 )
 GROUP_SHARE_RECORD_LOCK_DURATION_MS = integer(
     "group.share.record.lock.duration.ms",
@@ -136,6 +156,7 @@ GROUP_SHARE_RECORD_LOCK_DURATION_MS = integer(
     "[1000,...,3600000]",
     MEDIUM,
     "Time a record stays locked for the member that acquired it.",
+    used=True,
 )
 GROUP_SHARE_SESSION_TIMEOUT_MS = integer(
     "group.share.session.timeout.ms",
@@ -143,6 +164,7 @@ GROUP_SHARE_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a share group is removed.",
+    used=True,
 )
 GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.assignment.interval.ms",
@@ -151,9 +173,10 @@ GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Shortest time between two assignments of a streams group (KIP-1071).",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 GROUP_STREAMS_ASSIGNORS = list_of(
-    "group.streams.assignors", ("sticky",), "", MEDIUM, "Assignors that streams groups may use."
+    "group.streams.assignors", ("sticky",), "", MEDIUM, "Assignors that streams groups may use.", used=True
 )
 GROUP_STREAMS_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.heartbeat.interval.ms",
@@ -161,6 +184,7 @@ GROUP_STREAMS_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Heartbeat interval told to members of streams groups.",
+    used=True,
 )
 GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = integer(
     "group.streams.initial.rebalance.delay.ms",
@@ -168,6 +192,7 @@ GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = integer(
     "[0,...]",
     MEDIUM,
     "Time an empty streams group waits for more members before its first rebalance.",
+    used=True,
 )
 GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.max.assignment.interval.ms",
@@ -175,6 +200,7 @@ GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own streams.assignment.interval.ms.",
+    used=True,
 )
 GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.max.heartbeat.interval.ms",
@@ -182,6 +208,7 @@ GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own streams.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     "group.streams.max.session.timeout.ms",
@@ -189,6 +216,7 @@ GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own streams.session.timeout.ms.",
+    used=True,
 )
 GROUP_STREAMS_MAX_SIZE = integer(
     "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a streams group."
@@ -199,6 +227,7 @@ GROUP_STREAMS_MAX_STANDBY_REPLICAS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own streams.num.standby.replicas.",
+    used=True,
 )
 GROUP_STREAMS_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.min.assignment.interval.ms",
@@ -206,6 +235,7 @@ GROUP_STREAMS_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own streams.assignment.interval.ms.",
+    used=True,
 )
 GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.min.heartbeat.interval.ms",
@@ -213,6 +243,7 @@ GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own streams.heartbeat.interval.ms.",
+    used=True,
 )
 GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS = integer(
     "group.streams.min.session.timeout.ms",
@@ -220,12 +251,23 @@ GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own streams.session.timeout.ms.",
+    used=True,
 )
 GROUP_STREAMS_NUM_STANDBY_REPLICAS = integer(
-    "group.streams.num.standby.replicas", 0, "[0,...]", MEDIUM, "Standby replicas of each task of a streams group."
+    "group.streams.num.standby.replicas",
+    0,
+    "[0,...]",
+    MEDIUM,
+    "Standby replicas of each task of a streams group.",
+    used=True,
 )
 GROUP_STREAMS_RACK_AWARE_ASSIGNMENT_TAGS = list_of(
-    "group.streams.rack.aware.assignment.tags", (), "", LOW, "Client tags over which standby replicas are spread."
+    "group.streams.rack.aware.assignment.tags",
+    (),
+    "",
+    LOW,
+    "Client tags over which standby replicas are spread.",
+    used=True,
 )
 GROUP_STREAMS_SESSION_TIMEOUT_MS = integer(
     "group.streams.session.timeout.ms",
@@ -233,6 +275,7 @@ GROUP_STREAMS_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a streams group is removed.",
+    used=True,
 )
 GROUP_STREAMS_TOPOLOGY_DESCRIPTION_PLUGIN_CLASS = class_name(
     "group.streams.topology.description.plugin.class", None, MEDIUM, "Java class that keeps descriptions of topologies."
@@ -265,21 +308,42 @@ SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = integer(
     "[0,...,500]",
     MEDIUM,
     "Updates of a share partition's state between two snapshots of it.",
+    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC = integer(
     "share.coordinator.state.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the share state topic."
 )
 SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR = short(
-    "share.coordinator.state.topic.min.isr", 2, "[1,...]", HIGH, "In-sync replicas that the share state topic needs."
+    "share.coordinator.state.topic.min.isr",
+    2,
+    "[1,...]",
+    HIGH,
+    "In-sync replicas that the share state topic needs.",
+    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS = integer(
-    "share.coordinator.state.topic.num.partitions", 50, "[1,...]", HIGH, "Partitions of __share_group_state."
+    "share.coordinator.state.topic.num.partitions",
+    50,
+    "[1,...]",
+    HIGH,
+    "Partitions of __share_group_state.",
+    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR = short(
-    "share.coordinator.state.topic.replication.factor", 3, "[1,...]", HIGH, "Replicas of __share_group_state."
+    "share.coordinator.state.topic.replication.factor",
+    3,
+    "[1,...]",
+    HIGH,
+    "Replicas of __share_group_state.",
+    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES = integer(
-    "share.coordinator.state.topic.segment.bytes", 104_857_600, "[1,...]", HIGH, "Segment size of __share_group_state."
+    "share.coordinator.state.topic.segment.bytes",
+    104_857_600,
+    "[1,...]",
+    HIGH,
+    "Segment size of __share_group_state.",
+    used=True,
 )
 SHARE_COORDINATOR_THREADS = integer(
     "share.coordinator.threads", 1, "[1,...]", MEDIUM, "Threads of the share coordinator."

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
+from coord.cluster.group_configs import check_group_configs, check_group_text
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
 from coord.cluster.topic_names import what_is_wrong_with
 from wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
@@ -120,7 +121,7 @@ class ConfigChanges:
             self._check_broker(name, wanted, named)
         elif kind == GROUP:
             _check_name(name, "Default group resources are not allowed.")
-            _parse_all(self._schema.keys[GROUP], wanted, "group")
+            self._check_group(wanted)
         elif kind == CLIENT_METRICS:
             _check_name(name, "Subscription name can't be empty")
             _parse_all(self._schema.keys[CLIENT_METRICS], wanted, "client metrics")
@@ -142,6 +143,19 @@ class ConfigChanges:
             self._schema.check_topic(wanted, self._settings.topic_defaults())
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def _check_group(self, wanted: Mapping[str, str]) -> None:
+        values = _parse_all(self._schema.keys[GROUP], wanted, "group")
+        try:
+            for name, text in wanted.items():
+                check_group_text(name, text)
+            check_group_configs(values, self._schema.group_limits, self._broker_value)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def _broker_value(self, key: ConfigKey[Any]) -> Any:
+        layers = self._settings.text_layers(key.name)
+        return key.parse(layers[0][1]) if layers else key.default
 
     def _check_broker(self, name: str, wanted: Mapping[str, str], named: set[str]) -> None:
         if name and name != str(self._node_id):
@@ -174,12 +188,16 @@ def _check_name(name: str, message: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _parse_all(keys: Keys, wanted: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG) -> None:
+def _parse_all(
+    keys: Keys, wanted: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG
+) -> dict[str, Any]:
+    values = {}
     for name, value in wanted.items():
         key = keys.get(name)
         if key is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {what} config name: {name}")
         try:
-            key.parse(value)
+            values[name] = key.parse(value)
         except ConfigError as error:
             raise KafkaError(code, str(error)) from error
+    return values

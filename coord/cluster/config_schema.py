@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
+from coord.cluster.group_configs import GroupLimits
 from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wire.configdef import READ_ONLY, ConfigKey
 
@@ -46,13 +47,13 @@ class ConfigSchema:
         client_metrics_keys: Keys,
         topic_synonyms: Mapping[str, tuple[tuple[str, int], ...]],
         check_topic: Callable[[Mapping[str, str], Mapping[str, str]], None],
-        group_synonym: Callable[[str], str | None] = lambda _name: None,
+        group_limits: Mapping[str, GroupLimits] | None = None,
         unlisted: Collection[str] = (),
         fixed: Collection[str] = (),
     ) -> None:
         """`check_topic(configs, defaults)` raises ConfigError when a topic's configs do not go together.
 
-        `group_synonym(name)` is the broker key that gives a group key's default. `unlisted` are broker keys that
+        `group_limits` names the broker keys behind those of groups. `unlisted` are broker keys that
         DescribeConfigs tells only when they are set; `fixed` are those that cannot change here while the broker runs,
         although Kafka's can.
         """
@@ -64,9 +65,14 @@ class ConfigSchema:
         }
         self.topic_synonyms = topic_synonyms
         self.check_topic = check_topic
-        self.group_synonym = group_synonym
+        self.group_limits = group_limits or {}
         self.unlisted = unlisted
         self._fixed = fixed
+
+    def group_synonym(self, name: str) -> str | None:
+        """The broker key that gives a group key's default; None where there is none."""
+        limits = self.group_limits.get(name)
+        return None if limits is None else limits.default.name
 
     def is_read_only(self, key: ConfigKey[Any]) -> bool:
         """Whether a broker key holds until the broker is started again."""

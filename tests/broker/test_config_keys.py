@@ -87,7 +87,7 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
 
 
 def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
-    """A change that is accepted takes effect: by the server, the partitions, and the cleaner at its next pass."""
+    """An accepted change takes effect: by the server, the partitions, the groups, and the cleaner at its next pass."""
     followed = {
         "max.connections",
         "max.connections.per.ip",
@@ -97,6 +97,9 @@ def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
         "log.cleaner.io.buffer.size",
         "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
+        "group.consumer.assignment.interval.ms",
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
         "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
     }

@@ -77,6 +77,7 @@ class Node:
         self.partitions = FollowedPartitions()
         self.coordinators = FollowingCoordinators()
         self.transactions = FollowingCoordinators()
+        self.group_configs = FollowingCoordinators()
         self.controller = Controller(self)  # type: ignore[arg-type]
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
