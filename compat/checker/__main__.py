@@ -1,0 +1,49 @@
+"""Checks histories of clients: `python -m compat.checker HISTORY...`, files or directories of `*.jsonl`.
+
+One line for each finding, and exit code 1 when there are any; 2 when a history cannot be read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from compat.checker import committed_offsets, copies, order, records, share_groups
+from compat.checker.finding import Finding
+from compat.checker.history import Event, HistoryError, read
+from compat.checker.logs import Logs
+
+CHECKS = (records.findings, order.findings, committed_offsets.findings, copies.findings, share_groups.findings)
+
+
+def check(events: Iterable[Event]) -> list[Finding]:
+    """All findings of a history, whose events are in the order of time."""
+    ordered = list(events)
+    logs = Logs(ordered)
+    return [finding for one in CHECKS for finding in one(ordered, logs)]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the findings; the exit code is 0 when there are none."""
+    if not arguments:
+        print("usage: python -m compat.checker HISTORY...", file=sys.stderr)
+        return 2
+    try:
+        events = read(map(Path, arguments))
+    except (HistoryError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not events:
+        print("there are no events in that history", file=sys.stderr)
+        return 2
+    found = check(events)
+    for finding in found:
+        print(finding)
+    if not found:
+        print(f"nothing found in {len(events)} events of {len({event.process for event in events})} processes")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

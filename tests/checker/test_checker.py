@@ -1,0 +1,379 @@
+"""Rules section 5.3: the checker finds each anomaly that is planted in a history, names it, and finds no other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.checker.__main__ import check
+from compat.checker.history import HistoryError, Writer, events_of, read
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMITTED = {"isolation": "read_committed"}
+
+
+def kinds(*lines: tuple[str, str, dict[str, Any]]) -> list[str]:
+    """The kinds of findings in a history of (process, type, fields), one moment after the other."""
+    events = [
+        {"at": float(moment), "process": process, "type": kind, **fields}
+        for moment, (process, kind, fields) in enumerate(lines)
+    ]
+    text = "".join(json.dumps(event) + "\n" for event in events)
+    return [finding.kind for finding in check(events_of("history", text))]
+
+
+def send(value, partition=0, process="w", topic="t", **more):
+    return process, "send", {"topic": topic, "partition": partition, "value": value, **more}
+
+
+def sent(value, offset, partition=0, process="w", topic="t"):
+    return process, "sent", {"topic": topic, "partition": partition, "value": value, "offset": offset}
+
+
+def written(*values, topic="t"):
+    """Sends and their answers, at the offsets from 0."""
+    both = [(send(value, topic=topic), sent(value, offset, topic=topic)) for offset, value in enumerate(values)]
+    return [line for pair in both for line in pair]
+
+
+def txn(kind, name="x", process="w"):
+    return process, kind, {"txn": name}
+
+
+def poll(*records, process="r", topic="t", **more):
+    """Records as (offset, value) of partition 0."""
+    return process, "poll", {"records": [[topic, 0, offset, value] for offset, value in records], **more}
+
+
+def end(offset, topic="t", **more):
+    return "r", "end", {"topic": topic, "partition": 0, "offset": offset, **more}
+
+
+def offsets(kind, offset, process="c", **more):
+    return process, kind, {"group": "g", "offsets": [["t", 0, offset]], **more}
+
+
+TWO_READ = [*written("a", "b"), poll((0, "a"), (1, "b")), end(2)]
+
+
+class TestRecords:
+    def test_what_was_written_and_read_is_in_order(self):
+        assert kinds(*TWO_READ) == []
+
+    def test_an_acknowledged_record_below_others_that_nobody_read_is_lost(self):
+        assert kinds(*written("a", "b"), poll((1, "b"))) == ["lost-write"]
+
+    def test_an_acknowledged_record_beyond_the_last_that_was_read_may_still_be_read(self):
+        assert kinds(*written("a", "b"), poll((0, "a"))) == []
+
+    def test_an_acknowledged_record_that_is_not_there_at_the_end_is_lost(self):
+        assert kinds(*written("a", "b"), poll((0, "a")), end(1)) == ["lost-write"]
+
+    def test_a_record_without_an_answer_may_be_there_or_not(self):
+        assert kinds(send("a"), end(0)) == []
+        assert kinds(send("a"), poll((0, "a")), end(1)) == []
+
+    def test_a_record_at_two_offsets_is_a_duplicate(self):
+        assert kinds(*written("a"), poll((0, "a"), (1, "a"))) == ["duplicate"]
+
+    def test_a_record_that_is_read_elsewhere_than_it_was_said_to_be_is_a_duplicate(self):
+        assert kinds(send("a"), sent("a", 3), poll((4, "a"))) == ["duplicate"]
+
+    def test_two_values_at_one_offset_are_inconsistent(self):
+        found = kinds(poll((0, "a"), process="one"), poll((0, "b"), process="two"))
+        assert found == ["inconsistent-offsets"]
+
+    def test_an_answer_that_gives_the_offset_of_another_record_is_inconsistent(self):
+        found = kinds(send("a"), sent("a", 0), send("b"), sent("b", 0))
+        assert found == ["inconsistent-offsets", "nonmonotonic-send"]
+
+    def test_a_failed_send_that_is_read_is_an_aborted_read(self):
+        failed = ("w", "failed", {"topic": "t", "partition": 0, "value": "a"})
+        assert kinds(send("a"), failed, poll((0, "a"), **COMMITTED)) == ["aborted-read"]
+
+
+class TestTransactions:
+    def test_a_committed_transaction_is_read_whole(self):
+        lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing"), txn("committed")]
+        assert kinds(*lines, poll((0, "a"), (1, "b"), **COMMITTED), end(3, **COMMITTED)) == []
+
+    def test_a_value_of_an_aborted_transaction_is_an_aborted_read(self):
+        lines = [txn("begin"), send("a", txn="x"), txn("aborted"), poll((0, "a"), **COMMITTED)]
+        assert kinds(*lines) == ["aborted-read"]
+
+    def test_a_reader_of_everything_may_see_aborted_values(self):
+        assert kinds(txn("begin"), send("a", txn="x"), txn("aborted"), poll((0, "a"))) == []
+
+    def test_a_value_of_a_transaction_whose_commit_was_never_asked_for_is_an_aborted_read(self):
+        assert kinds(txn("begin"), send("a", txn="x"), poll((0, "a"), **COMMITTED)) == ["aborted-read"]
+
+    def test_a_value_that_is_read_before_the_commit_was_asked_for_is_precommitted(self):
+        lines = [txn("begin"), send("a", txn="x"), poll((0, "a"), **COMMITTED), txn("committing"), txn("committed")]
+        assert kinds(*lines) == ["precommitted-read"]
+
+    def test_a_value_that_is_read_before_the_commit_was_answered_is_in_order(self):
+        lines = [txn("begin"), send("a", txn="x"), txn("committing"), poll((0, "a"), **COMMITTED), txn("committed")]
+        assert kinds(*lines) == []
+
+    def test_a_committed_transaction_that_nobody_can_read_is_lost(self):
+        lines = [txn("begin"), send("a", txn="x"), txn("committing"), txn("committed"), end(0, **COMMITTED)]
+        assert kinds(*lines) == ["lost-write"]
+
+    def test_only_readers_of_committed_records_prove_that_a_transaction_is_there(self):
+        lines = [txn("begin"), send("a", txn="x"), txn("committing"), txn("committed"), poll((0, "a"))]
+        assert kinds(*lines, end(0, **COMMITTED)) == ["lost-write"]
+
+    def test_a_transaction_without_an_answer_may_be_there_or_not(self):
+        lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing")]
+        assert kinds(*lines, end(0, **COMMITTED)) == []
+        assert kinds(*lines, poll((0, "a"), (1, "b"), **COMMITTED), end(2, **COMMITTED)) == []
+
+    def test_a_transaction_of_which_a_part_is_there_is_torn(self):
+        lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing")]
+        assert kinds(*lines, poll((0, "a"), **COMMITTED), end(2, **COMMITTED)) == ["torn-transaction"]
+
+
+class TestOrder:
+    def test_a_poll_that_goes_back_within_itself(self):
+        assert kinds(*written("a", "b"), poll((1, "b"), (0, "a"))) == ["int-nonmonotonic-poll"]
+
+    def test_a_poll_that_goes_back_behind_the_one_before(self):
+        assert kinds(*written("a", "b"), poll((0, "a"), (1, "b")), poll((1, "b"))) == ["nonmonotonic-poll"]
+
+    def test_a_poll_that_leaves_out_within_itself(self):
+        other = poll((1, "b"), process="other")
+        assert kinds(*written("a", "b", "c"), other, poll((0, "a"), (2, "c"))) == ["int-poll-skip"]
+
+    def test_a_poll_that_leaves_out_after_the_one_before(self):
+        other = poll((1, "b"), process="other")
+        assert kinds(*written("a", "b", "c"), other, poll((0, "a")), poll((2, "c"))) == ["poll-skip"]
+
+    def test_offsets_that_hold_no_record_for_such_a_reader_may_be_left_out(self):
+        aborted = [txn("begin"), send("b", txn="x"), sent("b", 1), txn("aborted")]
+        lines = [send("a"), sent("a", 0), *aborted, send("c"), sent("c", 2)]
+        assert kinds(*lines, poll((0, "a"), (2, "c"), **COMMITTED)) == []
+        assert kinds(*lines, poll((1, "b"), process="other"), poll((0, "a"), (2, "c"))) == ["int-poll-skip"]
+
+    @pytest.mark.parametrize(
+        "anew",
+        [
+            ("r", "assigned", {"partitions": [["t", 0]]}),
+            ("r", "revoked", {"partitions": [["t", 0]]}),
+            ("r", "seek", {"topic": "t", "partition": 0, "offset": 0}),
+        ],
+    )
+    def test_an_assignment_or_a_seek_begins_anew(self, anew):
+        assert kinds(*written("a", "b"), poll((0, "a"), (1, "b")), anew, poll((0, "a"))) == []
+
+    def test_an_assignment_of_another_partition_does_not(self):
+        anew = ("r", "assigned", {"partitions": [["t", 1]]})
+        assert kinds(*written("a"), poll((0, "a")), anew, poll((0, "a"))) == ["nonmonotonic-poll"]
+
+    def test_sends_that_overtake_one_another(self):
+        lines = [send("a"), send("b"), sent("b", 0), sent("a", 1)]
+        assert kinds(*lines) == ["nonmonotonic-send"]
+
+    def test_sends_that_overtake_one_another_within_a_transaction(self):
+        lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), sent("b", 0), sent("a", 1), txn("aborted")]
+        assert kinds(*lines) == ["int-nonmonotonic-send"]
+
+    def test_sends_of_two_processes_may_overtake_one_another(self):
+        assert kinds(send("a"), send("b", process="v"), sent("b", 0, process="v"), sent("a", 1)) == []
+
+
+class TestCommittedOffsets:
+    def test_the_last_commit_is_found(self):
+        lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=2.0)) == []
+
+    def test_an_older_commit_is_a_regression(self):
+        lines = [offsets(kind, offset) for offset in (5, 9) for kind in ("committing_offsets", "committed_offsets")]
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=4.0)) == ["committed-offset-regression"]
+
+    def test_no_offset_at_all_is_a_regression(self):
+        lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
+        assert kinds(*lines, offsets("fetched_offsets", -1, since=2.0)) == ["committed-offset-regression"]
+
+    def test_a_commit_that_is_under_way_may_be_found_or_not(self):
+        lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5), offsets("committing_offsets", 9)]
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == []
+        assert kinds(*lines, offsets("fetched_offsets", 9, since=3.0)) == []
+
+    def test_a_commit_that_was_answered_after_the_question_may_be_found_or_not(self):
+        lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
+        assert kinds(*lines, offsets("fetched_offsets", -1, since=0.5)) == []
+
+    def test_an_offset_that_nobody_committed_is_invented(self):
+        assert kinds(offsets("fetched_offsets", 5, since=0.0)) == ["committed-offset-invented"]
+
+    def test_offsets_of_an_aborted_transaction_are_invented(self):
+        lines = [txn("begin"), offsets("committing_offsets", 5, txn="x"), txn("aborted")]
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == ["committed-offset-invented"]
+
+    def test_offsets_of_a_committed_transaction_hold(self):
+        asked = [txn("begin"), offsets("committing_offsets", 5, txn="x"), offsets("committed_offsets", 5, txn="x")]
+        ended = [txn("committing"), txn("committed")]
+        assert kinds(*asked, *ended, offsets("fetched_offsets", 5, since=5.0)) == []
+        assert kinds(*asked, *ended, offsets("fetched_offsets", -1, since=5.0)) == ["committed-offset-regression"]
+        assert kinds(*asked, offsets("fetched_offsets", -1, since=3.0), *ended) == []
+
+
+class TestCopies:
+    source = (*written("a", "b"), poll((0, "a"), (1, "b")), end(2))
+    declared = ("driver", "copy", {"source": "t", "target": "u"})
+
+    def copied(self, *records):
+        target = [poll(*records, topic="u", process="u", **COMMITTED), end(9, topic="u", **COMMITTED)]
+        return kinds(self.declared, *self.source, *target)
+
+    def test_an_exact_copy_in_another_order(self):
+        assert self.copied((0, "b"), (1, "a")) == []
+
+    def test_a_value_that_is_missing(self):
+        assert self.copied((0, "b")) == ["copy-missing"]
+
+    def test_a_value_that_was_copied_twice(self):
+        assert self.copied((0, "a"), (1, "b"), (2, "a")) == ["duplicate", "copy-repeated"]
+
+    def test_a_value_that_is_not_from_the_source(self):
+        assert self.copied((0, "a"), (1, "b"), (2, "c")) == ["copy-invented"]
+
+    def test_a_copy_that_nobody_read_to_the_end_proves_nothing(self):
+        unread = poll((0, "a"), (1, "b"), topic="u", process="u", **COMMITTED)
+        assert kinds(self.declared, *self.source, unread) == ["copy-unread"]
+
+
+class TestShareGroups:
+    settings = ("driver", "share_group", {"group": "s", "topic": "t", "delivery_limit": 2, "lock_s": 30.0})
+    drained = ("driver", "drained", {"group": "s", "topic": "t"})
+
+    def acquired(self, count, process="m", offset=0):
+        return process, "acquired", {"group": "s", "records": [["t", 0, offset, f"v{offset}", count]]}
+
+    def acked(self, kind, process="m", is_answered=True):
+        rows = {"group": "s", "records": [["t", 0, 0, kind]]}
+        return [(process, "acknowledging", rows), *([(process, "acknowledged", rows)] if is_answered else [])]
+
+    def test_a_record_that_is_accepted_once(self):
+        assert kinds(self.settings, self.acquired(1), *self.acked("accept"), self.drained) == []
+
+    @pytest.mark.parametrize("kind", ["accept", "reject"])
+    def test_a_record_that_comes_back_after_its_end(self, kind):
+        found = kinds(self.settings, self.acquired(1), *self.acked(kind), self.acquired(2, "n"))
+        assert found == ["share-redelivered"]
+
+    def test_a_released_record_comes_back_with_the_next_count(self):
+        again = [self.acquired(2, "n"), *self.acked("accept", "n")]
+        assert kinds(self.settings, self.acquired(1), *self.acked("release"), *again, self.drained) == []
+
+    def test_a_record_that_two_members_hold(self):
+        assert kinds(self.settings, self.acquired(1), self.acquired(2, "n")) == ["share-held-by-two"]
+
+    def test_a_lock_that_ran_out_lets_another_member_have_it(self):
+        moments = [self.settings, self.acquired(1), *[("driver", "note", {"text": ""})] * 30, self.acquired(2, "n")]
+        assert kinds(*moments) == []
+
+    def test_a_renewed_lock_still_holds(self):
+        pause = [("driver", "note", {"text": ""})] * 28
+        assert kinds(self.settings, self.acquired(1), *pause, *self.acked("renew"), self.acquired(2, "n")) == [
+            "share-held-by-two"
+        ]
+
+    @pytest.mark.parametrize("left", [("m", "closed", {}), ("driver", "killed", {"victim": "m"})])
+    def test_what_a_member_that_is_gone_held_is_free(self, left):
+        assert kinds(self.settings, self.acquired(1), left, self.acquired(2, "n")) == []
+
+    def test_a_count_that_does_not_rise(self):
+        found = kinds(self.settings, self.acquired(1), *self.acked("release"), self.acquired(1))
+        assert found == ["share-delivery-count"]
+
+    def test_a_count_beyond_the_limit(self):
+        lines = [line for count in (1, 2, 3) for line in (self.acquired(count), *self.acked("release"))]
+        assert kinds(self.settings, *lines) == ["share-delivery-count"]
+
+    def test_a_broker_that_starts_again_may_have_forgotten_locks_and_counts(self):
+        assert kinds(self.settings, self.acquired(1), ("driver", "restarted", {}), self.acquired(1, "n")) == []
+
+    def test_a_broker_that_starts_again_may_not_have_forgotten_acknowledgements(self):
+        lines = [self.acquired(1), *self.acked("accept"), ("driver", "restarted", {}), self.acquired(1, "n")]
+        assert kinds(self.settings, *lines) == ["share-redelivered"]
+
+    def test_a_record_that_never_comes_to_an_end(self):
+        assert kinds(self.settings, self.acquired(1), *self.acked("release"), self.drained) == ["share-unfinished"]
+
+    def test_a_record_that_was_never_delivered(self):
+        assert kinds(self.settings, *written("v0"), self.drained) == ["share-unfinished"]
+
+    def test_a_record_that_is_out_of_deliveries_has_come_to_its_end(self):
+        lines = [line for count in (1, 2) for line in (self.acquired(count), *self.acked("release"))]
+        assert kinds(self.settings, *lines, self.drained) == []
+
+    def test_an_accept_without_an_answer_may_have_happened(self):
+        lines = [self.settings, self.acquired(1), *self.acked("accept", is_answered=False)]
+        assert kinds(*lines, self.drained) == []
+        assert kinds(*lines, ("driver", "killed", {"victim": "m"}), self.acquired(2, "n"), self.drained) == []
+
+
+class TestFiles:
+    def run(self, *arguments):
+        command = [sys.executable, "-m", "compat.checker", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+
+    def write(self, folder, *lines):
+        for name in {process for process, _, _ in lines}:
+            writer = Writer(folder / f"{name}.jsonl", name)
+            for process, kind, fields in lines:
+                if process == name:
+                    writer.write(kind, **fields)
+            writer.close()
+
+    def test_a_directory_of_clean_histories_ends_with_0(self, tmp_path):
+        self.write(tmp_path, *TWO_READ)
+        done = self.run(tmp_path)
+        assert (done.returncode, done.stdout) == (0, "nothing found in 6 events of 2 processes\n")
+
+    def test_a_finding_is_one_line_that_tells_where_and_ends_with_1(self, tmp_path):
+        self.write(tmp_path, *written("a"), poll((0, "a"), (3, "a")))
+        done = self.run(tmp_path)
+        assert done.returncode == 1
+        assert done.stdout == "duplicate: 'a' is at t-0@0 (w at w.jsonl:2), t-0@3 (r at r.jsonl:1)\n"
+
+    def test_files_are_put_together_by_their_times(self, tmp_path):
+        one, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))
+        for writer in (one, other, one):
+            writer.write("restarted")
+        assert [event.process for event in read([tmp_path])] == ["b", "a", "b"]
+
+    def test_a_torn_last_line_is_dropped(self):
+        line = json.dumps({"at": 1.0, "process": "w", "type": "restarted"})
+        assert len(list(events_of("torn", f"{line}\n{line[:20]}"))) == 1
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ("{", "no JSON"),
+            ("[]", "no event of a known type"),
+            ('{"type": "sing"}', "no event of a known type"),
+            ('{"type": "begin", "at": 1, "process": "p"}', "begin needs 'txn' as str"),
+            ('{"type": "restarted", "at": true, "process": "p"}', "restarted needs 'at' as float"),
+            ('{"type": "poll", "at": 1, "process": "p", "records": [["t", 0, "1", "v"]]}', "which is not"),
+        ],
+    )
+    def test_a_line_that_is_no_event_is_named(self, line, told):
+        with pytest.raises(HistoryError, match=told) as raised:
+            list(events_of("bad", f"{line}\n"))
+        assert str(raised.value).startswith("bad:1: ")
+
+    @pytest.mark.parametrize("arguments", [[], ["/nowhere/history"]])
+    def test_a_mistake_is_one_line_and_ends_with_2(self, arguments):
+        done = self.run(*arguments)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+
+    def test_a_history_that_holds_nothing_is_a_mistake(self, tmp_path):
+        assert self.run(tmp_path).returncode == 2
