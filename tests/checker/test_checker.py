@@ -347,6 +347,8 @@ class TestFiles:
         one, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))
         for writer in (one, other, one):
             writer.write("restarted")
+        one.close()
+        other.close()
         assert [event.process for event in read([tmp_path])] == ["b", "a", "b"]
 
     def test_a_torn_last_line_is_dropped(self):
