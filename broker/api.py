@@ -63,6 +63,11 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.LIST_TRANSACTIONS: "transaction_admin",
     ApiKey.LIST_CONFIG_RESOURCES: "configs",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "metadata",
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE: "share_state",
+    ApiKey.WRITE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.DELETE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
 }
 """Every API of this broker, and the module under `broker.apis` that serves it."""
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker.partitions import Partitions
     from broker.producer_ids import ProducerIds
     from broker.server_config import ServerConfig
+    from broker.share_coordinators import ShareCoordinators
     from broker.transactions import TransactionCoordinators
     from coord.cluster.image import ClusterImage
     from storage.log_dir import LogDir
@@ -53,6 +54,7 @@ class Broker:
     partitions: Partitions
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    shares: ShareCoordinators
     transactions: TransactionCoordinators
 
     def __init__(
@@ -85,8 +87,6 @@ class Broker:
         """The cluster's metadata as of now."""
         return self.controller.image
 
-    def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
-        """Node id, host, port and rack of the brokers, as a client of this connection should dial them.
     @cached_property
     def group_configs(self) -> GroupConfigs:
         """The settings of groups; made when a coordinator first asks, since a start needs none."""
@@ -94,6 +94,8 @@ class Broker:
 
         return GroupConfigs(self)
 
+    def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
+        """Node id, host, port and rack of the brokers, as a client of this connection should dial them.
 
         Without advertised.listeners that is the address it has dialled already.
         """

@@ -19,6 +19,12 @@ from broker.config_keys.groups import (
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
+from broker.config_keys.share_and_streams import (
+    SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
+    SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS,
+    SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
+    SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES,
+)
 from broker.config_keys.transactions import (
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
@@ -144,6 +150,7 @@ class Controller:
         self._broker.partitions.apply(self.image, delta)
         self._broker.coordinators.apply(delta)
         self._broker.transactions.apply(delta)
+        self._broker.shares.apply(delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
@@ -152,6 +159,8 @@ class Controller:
                 self._broker.partitions.update_configs(self.image)
             for listener in self.on_config_change:
                 listener(changed)
+        if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
+            self._broker.group_configs.apply(delta)
 
     def _take_over_configs(self) -> set[str]:
         """Put the dynamic configs of the image in force."""
@@ -159,8 +168,6 @@ class Controller:
         return self._broker.config.set_dynamic(own, self.image.config(BROKER, ""))
 
     def _warn_unused(self, kind: int, name: str) -> None:
-        if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
-            self._broker.group_configs.apply(delta)
         """Say once of every config that was set and does nothing here."""
         keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
         for config, value in self.image.config(kind, name).items():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.partition import Partition
     from coord.groups.coordinator import GroupCoordinator
     from coord.machine import Moment
+    from coord.share_state.coordinator import ShareCoordinator
     from coord.transactions.coordinator import TransactionCoordinator
     from wire.records import BatchView, Record
 
@@ -68,5 +69,14 @@ def into_transactions(coordinator: TransactionCoordinator, at: Moment) -> Take:
 
     def take(_batch: BatchView, record: Record) -> None:
         coordinator.replay(record.key or b"", record.value, at)
+
+    return take
+
+
+def into_shares(coordinator: ShareCoordinator, at: Moment) -> Take:
+    """Replays `__share_group_state`."""
+
+    def take(_batch: BatchView, record: Record) -> None:
+        coordinator.replay(record.key or b"", record.value, at, record.offset)
 
     return take

@@ -18,7 +18,7 @@ from broker.config_keys.general import PRODUCER_ID_EXPIRATION_MS
 from broker.config_keys.own import LOG_SYNC
 from broker.log_dir_failure import NO_DESCRIPTORS, is_passing
 from broker.partition import Partition
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from storage.checkpoints import CorruptCheckpoint
 from storage.damage import DamagedLog
 from storage.log_config import LogConfig
@@ -263,6 +263,8 @@ class Partitions:
             broker.call_after_turn(lambda: broker.coordinators.partition_failed(partition.index))
         elif partition.topic == TRANSACTION_STATE_TOPIC:
             broker.call_after_turn(lambda: broker.transactions.partition_failed(partition.index))
+        elif partition.topic == SHARE_GROUP_STATE_TOPIC:
+            broker.call_after_turn(lambda: broker.shares.partition_failed(partition.index))
         partition.leave(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _note_offline(self, topic: str, index: int, reason: str) -> None:

@@ -41,6 +41,7 @@ from broker.logging_setup import set_up_logging
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.server_config import ServerConfig, load
+from broker.share_coordinators import ShareCoordinators
 from broker.transactions import TransactionCoordinators
 from broker.transport import Limits, Listener, Reactor, bind
 from coord.cluster.image import UnknownMetadataError
@@ -208,6 +209,7 @@ class Server:
         broker.is_stopping = True
         self.reactor.stop_accepting()
         broker.transactions.stop()
+        broker.shares.stop()
         broker.coordinators.stop()  # answers the parked JoinGroups and SyncGroups
         self.reactor.stop_reading()
         with trio.move_on_after(DRAIN_S):
@@ -263,10 +265,12 @@ def open_broker(
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
         broker.coordinators = Coordinators(broker)
         broker.transactions = TransactionCoordinators(broker)
+        broker.shares = ShareCoordinators(broker)
         broker.controller.open()
         broker.partitions.load(broker.image)
         broker.coordinators.load()
         broker.transactions.load()
+        broker.shares.load()
     except BaseException:
         log_dirs.release()
         raise

@@ -45,14 +45,13 @@ if TYPE_CHECKING:
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4
+FIRST_VERSION_WITH_SHARE_KEYS = 6
 FIRST_JOIN_WITH_NULL_PROTOCOL = 7
 FIRST_LEAVE_WITH_MEMBERS = 3
 FIRST_SYNC_WITH_PROTOCOL = 5
 
 GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
 """Bit n stands for AclOperation n: read, delete, describe, describe and alter configs."""
-
-NO_SHARE_GROUPS = "This broker does not coordinate share groups yet."
 
 
 def client_of(ctx: RequestContext) -> ClientContext:
@@ -88,7 +87,7 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         elif key_type == GROUP_KEY:
             ctx.broker.coordinators.find(key)
         elif key_type == SHARE_KEY:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, NO_SHARE_GROUPS)
+            _find_share(ctx, key)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type}.")
     except KafkaError as error:
@@ -97,6 +96,19 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         )
     node_id, host, port, _ = ctx.broker.endpoints(ctx)[0]
     return Coordinator(key=key, node_id=node_id, host=host, port=port)
+
+
+def _find_share(ctx: RequestContext, key: str) -> None:
+    """The share coordinator's keys are `group:topicId:partition` (KIP-932)."""
+    from coord.share_state.key import parse_key
+
+    if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators are found from version 6 on.")
+    try:
+        about = parse_key(key)
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    ctx.broker.shares.find(str(about))
 
 
 # ---- membership

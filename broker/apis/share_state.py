@@ -1,0 +1,122 @@
+"""InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86),
+ReadShareGroupStateSummary (87): the share coordinator over the wire (KIP-932).
+
+Leaders of partitions and group coordinators send these; in this broker they ask `broker.share_coordinators` directly.
+Each partition of a request is judged by itself. As in Kafka a request without a group, a topic or a partition gets an
+empty answer. Write v1 and Summary v1 carry how many records are finished (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from broker.api import api
+from broker.pending import Pending
+from coord.share_state.key import SharePartitionKey
+from wire.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateResult,
+    ReadStateSummaryResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+    from wire.schema import Message
+    from wire.types import Uuid
+
+Answer = Callable[[Any], None]
+Ask = Callable[[SharePartitionKey, Any, Answer], None]
+
+
+class _Topic(Protocol):
+    topic_id: Uuid
+    partitions: list[Any]
+
+
+class _Request(Protocol):
+    group_id: str
+
+    @property
+    def topics(self) -> Sequence[_Topic]: ...
+
+
+@api(InitializeShareGroupStateRequest)
+def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> Pending:
+    """Begin share partitions."""
+    response = InitializeShareGroupStateResponse()
+    return _gather(request, response, InitializeStateResult, ctx.broker.shares.ask_initialize)
+
+
+@api(ReadShareGroupStateRequest)
+def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Pending:
+    """Everything that is kept of share partitions."""
+    return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.ask_read)
+
+
+@api(WriteShareGroupStateRequest)
+def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> Pending:
+    """Keep what has become of records."""
+    return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.ask_write)
+
+
+@api(DeleteShareGroupStateRequest)
+def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> Pending:
+    """Forget share partitions."""
+    shares = ctx.broker.shares
+
+    def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
+        shares.ask_delete(about, answer)
+
+    return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, ask)
+
+
+@api(ReadShareGroupStateSummaryRequest)
+def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> Pending:
+    """Start offsets and epochs of share partitions."""
+    shares = ctx.broker.shares
+
+    def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
+        shares.ask_summary(about, answer)
+
+    return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, ask)
+
+
+def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], ask: Ask) -> Pending:
+    """Ask about each partition; answer when all answers are there, in the order of the request."""
+    pending = Pending(is_owed=True)
+    topics = request.topics
+    if not request.group_id or not topics or not all(topic.partitions for topic in topics):
+        pending.resolve(response)
+        return pending
+    missing = sum(len(topic.partitions) for topic in topics)
+    results = [topic_result(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions)) for topic in topics]
+    response.results = results  # type: ignore[attr-defined]  # each of the five has it
+
+    def answer_into(place: list[Any], index: int) -> Answer:
+        def answer(result: Any) -> None:
+            nonlocal missing
+            place[index] = result
+            missing -= 1
+            if not missing:
+                pending.resolve(response)
+
+        return answer
+
+    for topic, result in zip(topics, results, strict=True):
+        for index, asked in enumerate(topic.partitions):
+            about = SharePartitionKey(request.group_id, topic.topic_id, asked.partition)
+            ask(about, asked, answer_into(result.partitions, index))
+    return pending

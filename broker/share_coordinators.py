@@ -1,0 +1,161 @@
+"""Runs the share coordinators: one pure `ShareCoordinator` for each partition of `__share_group_state` (KIP-932).
+
+How they are run is in `broker.coordinator_runtime`. Who keeps state here, in this process or over the wire, comes
+through `ask_*`: one share partition at a time, and the answer is the partition's result, also for a failure. The topic
+is created by the first who asks.
+
+What is in the log before the oldest of the last snapshots is deleted from time to time, since the topic is not
+compacted; only a log's start moves, segments go with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker.config_keys.share_and_streams import SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT
+from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
+from wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.coordinator_runtime import Event
+    from broker.partition import Partition
+    from coord.cluster.image import ClusterDelta
+    from coord.machine import Moment, Result
+    from coord.share_state.coordinator import ShareCoordinator
+    from coord.share_state.key import SharePartitionKey
+    from wire.messages.share_state import (
+        DeleteShareGroupStateResponsePartitionResult,
+        InitializeShareGroupStateRequestPartitionData,
+        InitializeShareGroupStateResponsePartitionResult,
+        ReadShareGroupStateRequestPartitionData,
+        ReadShareGroupStateResponsePartitionResult,
+        ReadShareGroupStateSummaryResponsePartitionResult,
+        WriteShareGroupStateRequestPartitionData,
+        WriteShareGroupStateResponsePartitionResult,
+    )
+    from wire.types import Uuid
+
+logger = logging.getLogger("kafka.coordinator.share.ShareCoordinator")
+
+P = TypeVar("P")
+
+
+class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
+    """All share coordinators of this broker."""
+
+    topic = SHARE_GROUP_STATE_TOPIC
+
+    def apply(self, delta: ClusterDelta) -> None:
+        """Follow a change of the metadata: the state of deleted topics goes."""
+        deleted = set(delta.deleted_topics)
+        if any(topic.name == SHARE_GROUP_STATE_TOPIC for topic in delta.deleted_topics.values()):
+            self.stop()
+        elif deleted:
+            self.handle_all(lambda shares, _: shares.topics_deleted(deleted))
+
+    # ---- state for those who share out records
+
+    def ask_initialize(
+        self,
+        about: SharePartitionKey,
+        asked: InitializeShareGroupStateRequestPartitionData,
+        answer: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Begin a share partition at an offset, -1 for one that its leader finds out."""
+        from wire.messages.share_state import InitializeShareGroupStateResponsePartitionResult as PartitionResult
+
+        self._ask(about, PartitionResult, answer, lambda shares, at: shares.initialize(about, asked, answer, at))
+
+    def ask_read(
+        self,
+        about: SharePartitionKey,
+        asked: ReadShareGroupStateRequestPartitionData,
+        answer: Callable[[ReadShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Everything that is kept of a share partition; older leaders are fenced off."""
+        from wire.messages.share_state import ReadShareGroupStateResponsePartitionResult as PartitionResult
+
+        self._ask(about, PartitionResult, answer, lambda shares, at: shares.read(about, asked, answer, at))
+
+    def ask_write(
+        self,
+        about: SharePartitionKey,
+        asked: WriteShareGroupStateRequestPartitionData,
+        answer: Callable[[WriteShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Keep what has become of records; answered when that is committed."""
+        from wire.messages.share_state import WriteShareGroupStateResponsePartitionResult as PartitionResult
+
+        self._ask(about, PartitionResult, answer, lambda shares, at: shares.write(about, asked, answer, at))
+
+    def ask_delete(
+        self, about: SharePartitionKey, answer: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
+    ) -> None:
+        """Forget a share partition."""
+        from wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
+
+        self._ask(about, PartitionResult, answer, lambda shares, _: shares.delete(about, answer))
+
+    def ask_summary(
+        self, about: SharePartitionKey, answer: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
+    ) -> None:
+        """A share partition's start offset and epochs."""
+        from wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult
+
+        self._ask(about, PartitionResult, answer, lambda shares, _: shares.read_summary(about, answer))
+
+    def _ask(
+        self,
+        about: SharePartitionKey,
+        result_type: Callable[..., P],
+        answer: Callable[[P], None],
+        event: Event[ShareCoordinator],
+    ) -> None:
+        try:
+            self.ensure_topic()
+            self.handle(str(about), event)
+        except KafkaError as error:
+            answer(result_type(partition=about.partition, error_code=int(error.code), error_message=error.message))
+
+    # ---- what is special about these coordinators
+
+    def _new(self, partition: Partition, at: Moment) -> ShareCoordinator:
+        from broker.coordinator_log import into_shares, replay_log
+        from coord.share_state.config import ShareStateConfig
+        from coord.share_state.coordinator import ShareCoordinator
+
+        config = ShareStateConfig(
+            updates_per_snapshot=self._broker.config[SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
+        )
+        coordinator = ShareCoordinator(config, self._partition_count_of)
+        count = replay_log(partition, into_shares(coordinator, at))
+        if count:
+            logger.info("Loaded %d share partitions from %d records of %r", len(coordinator.states), count, partition)
+        return coordinator
+
+    def _partition_count_of(self, topic_id: Uuid) -> int:
+        topic = self._broker.image.topic_by_id(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
+    def _replay(self, shard: Shard[ShareCoordinator], result: Result, first_offset: int, at: Moment) -> None:
+        for offset, (key, value) in enumerate(result.records, first_offset):
+            shard.coordinator.replay(key, value, at, offset)
+
+    def _released(self, shard: Shard[ShareCoordinator], result: Result) -> None:
+        release_replies(result)
+        prune_to: Any = getattr(result, "prune_to", None)
+        if prune_to is not None:
+            self._prune(shard.partition, prune_to)
+
+    def _prune(self, partition: Partition, offset: int) -> None:
+        """Let a state partition begin at `offset`: no record before it says anything that still holds."""
+        try:
+            if not partition.is_gone and partition.log.advance_log_start_offset(offset):
+                self._broker.partitions.persist_log_starts()
+        except KafkaError as error:
+            logger.warning("Cannot delete what is not needed of %r before offset %d: %s", partition, offset, error)
+        except OSError as error:
+            partition.note_failure("new log start", error)

@@ -1,0 +1,101 @@
+"""State batches: ranges of offsets with a delivery state and count, sorted and without overlap.
+
+Where two batches speak of one offset the higher delivery count holds, and with equal counts the higher state;
+contiguous ranges that say the same are one. What lies below the start offset is forgotten. Source: Kafka 4.4
+`PersisterStateBatchCombiner`, of which this is the plain meaning (rule G6).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+NO_OFFSET = -1
+
+
+class StateBatch(NamedTuple):
+    """The offsets from `first_offset` to `last_offset`, both included."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class BatchFields(Protocol):
+    """A state batch in any request, response or record."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def state_batches(fields: Iterable[BatchFields]) -> list[StateBatch]:
+    """The batches of a message, as they stand there."""
+    return [
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in fields
+    ]
+
+
+def combine(batches: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """`batches`, which are sorted and disjoint, with `new` ones in any order, from `start_offset` on (-1: all)."""
+    combined = list(batches)
+    for batch in new:
+        _insert(combined, batch)
+    if start_offset != NO_OFFSET:
+        _prune(combined, start_offset)
+    return combined
+
+
+def _insert(batches: list[StateBatch], new: StateBatch) -> None:
+    """Lay one batch over those it touches; the others are not looked at."""
+    low = bisect_left(batches, new.first_offset - 1, key=_last_offset)
+    high = bisect_right(batches, new.last_offset + 1, lo=low, key=_first_offset)
+    batches[low:high] = _overlay(batches[low:high], new)
+
+
+def _overlay(old_batches: Sequence[StateBatch], new: StateBatch) -> list[StateBatch]:
+    out: list[StateBatch] = []
+    cursor = new.first_offset  # the first offset of `new` that is not dealt with
+    for old in old_batches:
+        _add(out, old, old.first_offset, min(old.last_offset, new.first_offset - 1))
+        _add(out, new, cursor, min(old.first_offset - 1, new.last_offset))
+        first, last = max(old.first_offset, new.first_offset), min(old.last_offset, new.last_offset)
+        _add(out, new if _rank(new) > _rank(old) else old, first, last)
+        _add(out, old, max(old.first_offset, new.last_offset + 1), old.last_offset)
+        cursor = max(cursor, last + 1)
+    _add(out, new, cursor, new.last_offset)
+    return out
+
+
+def _add(out: list[StateBatch], batch: StateBatch, first: int, last: int) -> None:
+    """Append what `batch` says of a range, if it is one; the range before grows when it says the same."""
+    if first > last:
+        return
+    if out and out[-1].last_offset + 1 == first and _rank(out[-1]) == _rank(batch):
+        out[-1] = out[-1]._replace(last_offset=last)
+    else:
+        out.append(batch._replace(first_offset=first, last_offset=last))
+
+
+def _prune(batches: list[StateBatch], start_offset: int) -> None:
+    del batches[: bisect_left(batches, start_offset, key=_last_offset)]
+    if batches and batches[0].first_offset < start_offset:
+        batches[0] = batches[0]._replace(first_offset=start_offset)
+
+
+def _first_offset(batch: StateBatch) -> int:
+    return batch.first_offset
+
+
+def _last_offset(batch: StateBatch) -> int:
+    return batch.last_offset
+
+
+def _rank(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.delivery_state

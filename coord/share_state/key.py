@@ -1,0 +1,30 @@
+"""What the share coordinator keeps state of: one partition as one share group sees it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wire.types import Uuid, uuid_to_text
+
+
+class SharePartitionKey(NamedTuple):
+    """A group and a partition of a topic that it shares out."""
+
+    group_id: str
+    topic_id: Uuid
+    partition: int
+
+    def __str__(self) -> str:
+        """The coordinator key of FindCoordinator: `group:topicId:partition`; its hash picks the state partition."""
+        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+
+
+def parse_key(text: str) -> SharePartitionKey:
+    """The parts of a coordinator key; the group's name may contain colons. ValueError when the text is none."""
+    from wire.types import uuid_from_text
+
+    parts = text.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0].strip():
+        raise ValueError("The coordinator key must be of the form groupId:topicId:partition.")
+    group_id, topic_id, partition = parts
+    return SharePartitionKey(group_id, uuid_from_text(topic_id), int(partition))

@@ -1,0 +1,71 @@
+"""Records of `__share_group_state` in Kafka's bytes: a 2-byte type or schema version, then the message (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.machine import CoordinatorRecord
+from coord.share_state.key import SharePartitionKey
+from wire.errors import ProtocolError
+from wire.messages.coordinator_records import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+
+if TYPE_CHECKING:
+    from wire.schema import Message
+
+SHARE_SNAPSHOT = 0
+SHARE_UPDATE = 1
+_VALUE_VERSION = 0
+
+
+def snapshot_record(key: SharePartitionKey, value: ShareSnapshotValue) -> CoordinatorRecord:
+    """The record that says everything of a share partition."""
+    return CoordinatorRecord(_key(SHARE_SNAPSHOT, ShareSnapshotKey(**key._asdict())), _value(value))
+
+
+def update_record(key: SharePartitionKey, value: ShareUpdateValue) -> CoordinatorRecord:
+    """The record that says what has changed since the snapshot."""
+    return CoordinatorRecord(_key(SHARE_UPDATE, ShareUpdateKey(**key._asdict())), _value(value))
+
+
+def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
+    """The record that forgets a share partition."""
+    return CoordinatorRecord(_key(SHARE_SNAPSHOT, ShareSnapshotKey(**key._asdict())), None)
+
+
+def read_key(key: bytes) -> tuple[int, SharePartitionKey] | None:
+    """Type and share partition of a record; None for types that Kafka 4.4 does not know. ProtocolError: no key."""
+    record_type = int.from_bytes(key[:2], "big")
+    if record_type not in (SHARE_SNAPSHOT, SHARE_UPDATE):
+        return None
+    read = (ShareSnapshotKey if record_type == SHARE_SNAPSHOT else ShareUpdateKey).decode(key[2:], 0)
+    return record_type, SharePartitionKey(read.group_id, read.topic_id, read.partition)
+
+
+def read_snapshot(value: bytes) -> ShareSnapshotValue:
+    """A snapshot. ProtocolError when the bytes or their version are unknown."""
+    return ShareSnapshotValue.decode(_body(value), _VALUE_VERSION)
+
+
+def read_update(value: bytes) -> ShareUpdateValue:
+    """An update. ProtocolError when the bytes or their version are unknown."""
+    return ShareUpdateValue.decode(_body(value), _VALUE_VERSION)
+
+
+def _body(value: bytes) -> bytes:
+    version = int.from_bytes(value[:2], "big")
+    if version != _VALUE_VERSION:
+        raise ProtocolError(f"Records of share state have no version {version}")
+    return value[2:]
+
+
+def _key(record_type: int, key: Message) -> bytes:
+    return record_type.to_bytes(2, "big") + key.encode(0)
+
+
+def _value(value: Message) -> bytes:
+    return _VALUE_VERSION.to_bytes(2, "big") + value.encode(_VALUE_VERSION)
