@@ -1,0 +1,38 @@
+"""The `range` assignor: of every topic each subscriber gets one contiguous range (KIP-848).
+
+Members stand in one order for all topics, static ones first by instance id, then the others by member id. So topics of
+one size with the same subscribers are co-partitioned, and a static member that comes back gets the same ranges. The
+first members of a topic have at most one partition more than the last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups.assignors.spec import Assignment, MemberSpec, subscribed_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wire.types import Uuid
+
+NAME = "range"
+
+
+def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
+    """Ranges for everybody; what the members had does not matter."""
+    order = sorted(members, key=lambda member_id: _rank(member_id, members[member_id]))
+    assignment: Assignment = {member_id: {} for member_id in members}
+    for topic, size in subscribed_topics(members, topics).items():
+        subscribers = [member_id for member_id in order if topic in members[member_id].subscribed]
+        quota, extra = divmod(size, len(subscribers))
+        start = 0
+        for place, member_id in enumerate(subscribers[:size]):
+            end = start + quota + (place < extra)
+            assignment[member_id][topic] = frozenset(range(start, end))
+            start = end
+    return assignment
+
+
+def _rank(member_id: str, member: MemberSpec) -> tuple[bool, str, str]:
+    return (member.instance_id is None, member.instance_id or "", member_id)

@@ -1,0 +1,94 @@
+"""The `uniform` assignor, Kafka's default: partitions evenly over the members, moving as few as it can (KIP-848).
+
+When all subscribe to the same topics, nobody has more than one partition more than anybody else, and the number of
+partitions that change hands is the least possible. Otherwise see `uniform_mixed`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups.assignors import uniform_mixed
+from coord.groups.assignors.spec import Assignment, MemberSpec, same_subscription, subscribed_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wire.types import Uuid
+
+NAME = "uniform"
+
+
+def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
+    """Keep what may be kept, then fill up those who have too little."""
+    if not members:
+        return {}
+    wanted = subscribed_topics(members, topics)
+    if same_subscription(members):
+        return _Shares(members, wanted).assign()
+    return uniform_mixed.assign(members, wanted)
+
+
+class _Shares:
+    """One assignment on its way."""
+
+    def __init__(self, members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> None:
+        self._members = members
+        self._unowned = {topic: set(range(size)) for topic, size in topics.items()}
+        self._total = sum(topics.values())
+        self._kept: dict[str, dict[Uuid, frozenset[int]]] = {}
+
+    def assign(self) -> Assignment:
+        order = sorted(self._members)
+        counts = {member_id: self._keep(member_id) for member_id in order}
+        quota, extra = divmod(self._total, len(order))
+        by_count = sorted(order, key=counts.__getitem__, reverse=True)
+        quotas = {member_id: quota + (place < extra) for place, member_id in enumerate(by_count)}
+        for member_id in order:
+            if counts[member_id] > quotas[member_id]:
+                self._revoke(member_id, quotas[member_id])
+        pool = iter([(topic, index) for topic, left in self._unowned.items() for index in sorted(left)])
+        for member_id in order:
+            missing = quotas[member_id] - counts[member_id]
+            if missing > 0:
+                self._give(member_id, [next(pool) for _ in range(missing)])
+        return {member_id: self._kept[member_id] for member_id in self._members}
+
+    def _keep(self, member_id: str) -> int:
+        """Let the member have what it has of the topics; of a partition with two owners the first one stays it."""
+        kept = self._kept[member_id] = {}
+        count = 0
+        for topic, partitions in self._members[member_id].assigned.items():
+            left = self._unowned.get(topic)
+            if left is None:
+                continue
+            mine = partitions if partitions <= left else partitions & left
+            if mine:
+                kept[topic] = mine
+                left -= mine
+                count += len(mine)
+        return count
+
+    def _revoke(self, member_id: str, quota: int) -> None:
+        """Take from the member what is over its quota: the last partitions of the last topics."""
+        kept = self._kept[member_id]
+        for topic in sorted(kept):
+            mine = kept[topic]
+            if len(mine) > quota:
+                staying = frozenset(sorted(mine)[:quota])
+                self._unowned[topic] |= mine - staying
+                if staying:
+                    kept[topic] = staying
+                else:
+                    del kept[topic]
+                quota = 0
+            else:
+                quota -= len(mine)
+
+    def _give(self, member_id: str, partitions: list[tuple[Uuid, int]]) -> None:
+        gained: dict[Uuid, list[int]] = {}
+        for topic, index in partitions:
+            gained.setdefault(topic, []).append(index)
+        kept = self._kept[member_id]
+        for topic, indexes in gained.items():
+            kept[topic] = kept.get(topic, frozenset()).union(indexes)
