@@ -57,6 +57,7 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.DELETE_GROUPS: "groups",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
     ApiKey.OFFSET_DELETE: "offsets",
+    ApiKey.UPDATE_FEATURES: "features",
     ApiKey.DESCRIBE_CLUSTER: "metadata",
     ApiKey.DESCRIBE_PRODUCERS: "producers",
     ApiKey.DESCRIBE_TRANSACTIONS: "transaction_admin",

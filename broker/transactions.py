@@ -8,7 +8,7 @@ partitions are here; a partition that is offline is tried again, one that was de
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from broker.config_keys.transactions import (
@@ -19,6 +19,7 @@ from broker.config_keys.transactions import (
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
 from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from coord.cluster.image import FEATURES
 from coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
 from wire.errors import ErrorCode, KafkaError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from broker.partition import Partition
     from coord.cluster.image import ClusterDelta
     from coord.machine import Moment, Result
+    from coord.transactions.config import TransactionConfig
     from coord.transactions.coordinator import TransactionCoordinator
     from coord.transactions.markers import Markers
     from coord.transactions.transaction import TopicPartition
@@ -47,18 +49,13 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
 
     topic = TRANSACTION_STATE_TOPIC
 
-    def apply(self, delta: ClusterDelta) -> None:
-        """Follow a change of the metadata."""
-        if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics.values()):
-            self.stop()
-
-    def _new(self, partition: Partition, at: Moment) -> TransactionCoordinator:
-        from broker.coordinator_log import into_transactions, replay_log
+    @cached_property
+    def _config(self) -> TransactionConfig:
+        """What all of them know of the configuration; the level of the feature follows the cluster's."""
         from coord.transactions.config import TransactionConfig
-        from coord.transactions.coordinator import TransactionCoordinator
 
         broker = self._broker
-        config = TransactionConfig(
+        return TransactionConfig(
             max_timeout_ms=broker.config[TRANSACTION_MAX_TIMEOUT_MS],
             id_expiration_ms=broker.config[TRANSACTIONAL_ID_EXPIRATION_MS],
             abort_interval_ms=broker.config[TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS],
@@ -66,7 +63,19 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             is_two_phase_commit_enabled=broker.config[TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
             transaction_version=broker.image.features.get(TRANSACTION_VERSION_FEATURE, 0),
         )
-        coordinator = TransactionCoordinator(config, broker.producer_ids.next)
+
+    def apply(self, delta: ClusterDelta) -> None:
+        """Follow a change of the metadata."""
+        if FEATURES in delta.other_changes:
+            self._config.transaction_version = self._broker.image.features.get(TRANSACTION_VERSION_FEATURE, 0)
+        if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics.values()):
+            self.stop()
+
+    def _new(self, partition: Partition, at: Moment) -> TransactionCoordinator:
+        from broker.coordinator_log import into_transactions, replay_log
+        from coord.transactions.coordinator import TransactionCoordinator
+
+        coordinator = TransactionCoordinator(self._config, self._broker.producer_ids.next)
         count = replay_log(partition, into_transactions(coordinator, at))
         if count:
             logger.info(

@@ -28,6 +28,9 @@ BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
+FEATURES: Final = "features"
+"""How `ClusterDelta.other_changes` names a change of feature levels."""
+
 METADATA_VERSION_FEATURE: Final = "metadata.version"
 LATEST_METADATA_VERSION: Final = 33
 """4.4-IV2: the newest format of metadata records that is known here."""
@@ -270,7 +273,7 @@ def _feature_level(image: ClusterImage, record: m.FeatureLevelRecord, delta: Clu
         image.features[record.name] = record.feature_level
     else:
         image.features.pop(record.name, None)
-    delta.other_changes.add("features")
+    delta.other_changes.add(FEATURES)
 
 
 def _producer_ids(image: ClusterImage, record: m.ProducerIdsRecord, delta: ClusterDelta) -> None:

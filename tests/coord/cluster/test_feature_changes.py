@@ -1,0 +1,95 @@
+"""KIP-584, KIP-778: which levels of features may be set, with Kafka's sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from coord.cluster.feature_changes import FeatureChanges, FeatureUpdate, UpgradeType
+from coord.cluster.image import ClusterDelta, ClusterImage
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
+
+UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
+SUPPORTED = {"metadata.version": (7, 33), "group.version": (0, 1), "share.version": (0, 2)}
+
+
+NOT_MARKED = (
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+)
+
+
+@pytest.fixture
+def image() -> ClusterImage:
+    image = ClusterImage()
+    for name, level in {"metadata.version": 29, "share.version": 1, "other.version": 3}.items():
+        image.replay(FeatureLevelRecord(name=name, feature_level=level), ClusterDelta())
+    features = [
+        BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in {**SUPPORTED, "share.version": (0, 1)}.items()
+    ]
+    image.replay(RegisterBrokerRecord(broker_id=1, broker_epoch=5, features=features), ClusterDelta())
+    return image
+
+
+def update(image: ClusterImage, *updates: tuple[str, int, int]) -> dict[str, int]:
+    records = FeatureChanges(image, SUPPORTED, 1).update(FeatureUpdate(*one) for one in updates)
+    return {record.name: record.feature_level for record in records}
+
+
+def test_levels_go_up_and_down_together(image: ClusterImage) -> None:
+    asked = (("group.version", 1, UPGRADE), ("share.version", 0, SAFE), ("metadata.version", 33, UPGRADE))
+    assert update(image, *asked) == {"group.version": 1, "share.version": 0, "metadata.version": 33}
+
+
+def test_the_level_that_is_there_may_be_set_again(image: ClusterImage) -> None:
+    assert update(image, ("share.version", 1, UPGRADE)) == {"share.version": 1}
+
+
+def test_a_feature_nobody_supports_any_more_can_be_taken_away(image: ClusterImage) -> None:
+    assert update(image, ("other.version", 0, SAFE)) == {"other.version": 0}
+
+
+def test_metadata_goes_back_where_the_format_did_not_change(image: ClusterImage) -> None:
+    assert update(image, ("metadata.version", 23, SAFE)) == {"metadata.version": 23}
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (("group.version", 1, 0), "The controller does not support the given upgrade type."),
+        (("group.version", -1, UPGRADE), "A feature version cannot be less than 0."),
+        (("group.version", 2, UPGRADE), "Local controller 1 only supports versions 0-1"),
+        (("share.version", 2, UPGRADE), "Broker 1 only supports versions 0-1"),
+        (("no.such.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
+        (("no.such.version", 0, UPGRADE), "Feature no.such.version not found."),
+        (
+            ("share.version", 0, UPGRADE),
+            NOT_MARKED,
+        ),
+        (("group.version", 1, SAFE), "Can't downgrade to a newer version."),
+        (("metadata.version", 6, SAFE), "Local controller 1 only supports versions 7-33"),
+    ],
+)
+def test_what_may_not_be_says_why(image: ClusterImage, asked: tuple[str, int, int], sentence: str) -> None:
+    with pytest.raises(KafkaError) as refused:
+        update(image, asked)
+    assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION
+    assert refused.value.message == f"Invalid update version {asked[1]} for feature {asked[0]}. {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (SAFE, "Refusing to perform the requested downgrade because it might delete metadata information."),
+        (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
+    ],
+)
+def test_metadata_does_not_go_back_where_something_could_be_lost(image: ClusterImage, kind: int, why: str) -> None:
+    with pytest.raises(KafkaError, match=r"Unsupported metadata.version downgrade from 29 to 22. ") as refused:
+        update(image, ("metadata.version", 22, kind))
+    assert str(refused.value.message).endswith(why)
+
+
+def test_one_that_may_not_be_stops_all(image: ClusterImage) -> None:
+    with pytest.raises(KafkaError):
+        update(image, ("group.version", 1, UPGRADE), ("share.version", 9, UPGRADE))
