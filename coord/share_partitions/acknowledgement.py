@@ -1,0 +1,54 @@
+"""Acknowledgements as members send them: ranges of offsets with one type for all or a type for each (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+from coord.share_partitions.states import AcknowledgeType
+from wire.errors import ErrorCode, KafkaError
+
+
+class BatchFields(Protocol):
+    """An AcknowledgementBatch of either request."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of the records from `first` to `last`."""
+
+    first: int
+    last: int
+    type: AcknowledgeType
+
+
+def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list[Acknowledgement]:
+    """The batches of one partition, checked and in runs of one type. KafkaError INVALID_REQUEST."""
+    found: list[Acknowledgement] = []
+    behind = -1
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if first > last or first <= behind:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        behind = last
+        if len(types) != 1 and len(types) != last - first + 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+        if not 0 <= min(types) <= max(types) <= highest:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if len(types) == 1 or types.count(types[0]) == len(types):
+            found.append(Acknowledgement(first, last, AcknowledgeType(types[0])))
+        else:
+            found += _runs(first, types)
+    return found
+
+
+def _runs(first: int, types: Sequence[int]) -> Iterator[Acknowledgement]:
+    for kind, alike in groupby(types):
+        behind = first + sum(1 for _ in alike)
+        yield Acknowledgement(first, behind - 1, AcknowledgeType(kind))
+        first = behind
