@@ -1,0 +1,56 @@
+"""`python -m tests.simulation --kind KIND --seeds N --seed S`: runs of a kind from seed S on, and what did not hold.
+
+Prints the hash of each trace with --tell, and of all of them in the end: the same seeds give the same hash anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+import traceback
+from hashlib import blake2b
+
+from tests.simulation.kinds import KINDS, SimulationFailure, run
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--kind", choices=sorted(KINDS), required=True)
+    parser.add_argument("--seeds", type=int, default=100, help="how many runs")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
+    parser.add_argument("--failures", type=int, default=1, help="stop after this many failures")
+    parser.add_argument("--tell", action="store_true", help="print what happens, and the trace of each run")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    began = time.monotonic()
+    hashes = blake2b(digest_size=8)
+    failures = done = 0
+    for seed in range(options.seed, options.seed + options.seeds):
+        try:
+            trace = run(options.kind, seed, is_told=options.tell).world.trace
+        except SimulationFailure as failure:
+            trace = failure.run.world.trace
+            failures += 1
+            if options.tell:
+                print("\n".join(trace.lines))
+            traceback.print_exception(failure.__cause__)
+            print(failure)
+        done += 1
+        hashes.update(trace.digest().encode())
+        if options.tell:
+            print(f"{options.kind} seed {seed} trace {trace.digest()}")
+        if failures == options.failures:
+            break
+    elapsed = time.monotonic() - began
+    print(
+        f"{options.kind}: {done} runs from seed {options.seed} in {elapsed:.1f} s "
+        f"({1000 * elapsed / done:.0f} ms a run), {failures} failures, traces {hashes.hexdigest()}"
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""Simulated time: both clocks of a run, and what is to happen at which moment."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from math import inf
+
+START_MS = 1_700_000_000_000
+
+
+class Clock:
+    """Moves from event to event; events of one moment happen in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._tie = count()
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return START_MS + int(self.now * 1000)
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Have something happen."""
+        heapq.heappush(self._heap, (self.now + seconds, next(self._tie), callback))
+
+    def next_moment(self) -> float:
+        """When something happens next, or infinity."""
+        return self._heap[0][0] if self._heap else inf
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        moment, _, callback = heapq.heappop(self._heap)
+        self.now = max(self.now, moment)
+        callback()

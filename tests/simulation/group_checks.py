@@ -1,0 +1,88 @@
+"""`__consumer_offsets` replayed in a way of its own, to be compared with the live coordinator after every turn.
+
+Offsets of a transaction count from its commit marker on, unless a later commit stands behind them (T5, T11). A classic
+group that is Stable or Empty is what its last record says (G2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups import records
+from coord.groups.states import GroupState
+from tests.simulation.partition_model import Batch, Marker
+from wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+
+if TYPE_CHECKING:
+    from coord.groups.coordinator import GroupCoordinator
+
+OffsetKey = tuple[str, str, int]
+
+
+class GroupLog:
+    """What the records of one partition say."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[OffsetKey, tuple[int, int]] = {}
+        """Log offset of the record, and the committed offset."""
+        self.groups: dict[str, GroupMetadataValue] = {}
+        self._pending: dict[int, list[tuple[int, OffsetKey, int | None]]] = {}
+        self._read = 0
+
+    def read(self, batches: list[Batch | Marker]) -> None:
+        """Take over what is new."""
+        for one in batches[self._read :]:
+            if isinstance(one, Marker):
+                held = self._pending.pop(one.producer_id, [])
+                for at, key, offset in held if one.is_commit else ():
+                    if at > self.offsets.get(key, (-1, 0))[0]:
+                        self._put(at, key, offset)
+            else:
+                self._take(one)
+        self._read = len(batches)
+
+    def _take(self, batch: Batch) -> None:
+        for record in batch.records:
+            kind = int.from_bytes((record.key or b"")[:2], "big")
+            if kind > records.GROUP_METADATA:
+                continue
+            about = records.read_key(record.key or b"")
+            if isinstance(about, OffsetCommitKey):
+                key = (about.group, about.topic, about.partition)
+                offset = None if record.value is None else records.read_offset(record.value).offset
+                if batch.is_transactional:
+                    self._pending.setdefault(batch.producer_id, []).append((record.offset, key, offset))
+                else:
+                    self._put(record.offset, key, offset)
+            elif isinstance(about, GroupMetadataKey):
+                if record.value is None:
+                    self.groups.pop(about.group, None)
+                else:
+                    self.groups[about.group] = records.read_group(record.value)
+
+    def _put(self, at: int, key: OffsetKey, offset: int | None) -> None:
+        if offset is None:
+            self.offsets.pop(key, None)
+        else:
+            self.offsets[key] = (at, offset)
+
+    def check(self, live: GroupCoordinator) -> None:
+        """The live coordinator knows the same."""
+        for (group, topic, partition), (_, offset) in self.offsets.items():
+            found = live.offsets.get(group, topic, partition)
+            assert found is not None, f"{group} has lost its offset of {topic}-{partition}"
+            assert found.offset == offset, f"{group} has {found.offset} of {topic}-{partition}, its log {offset}"
+        pending = sum(len(held) for held in self._pending.values())
+        assert live.pending_count == pending, f"{live.pending_count} offsets are pending, by the log {pending}"
+        for group_id, kept in self.groups.items():
+            self._check_group(live, group_id, kept)
+
+    @staticmethod
+    def _check_group(live: GroupCoordinator, group_id: str, kept: GroupMetadataValue) -> None:
+        group = live.groups.get(group_id)
+        if group is None or getattr(group, "state", None) is not GroupState.STABLE:
+            return
+        assert (group.generation, group.protocol, group.leader) == (kept.generation, kept.protocol, kept.leader), group
+        members = {one.member_id: (one.group_instance_id, bytes(one.assignment)) for one in kept.members}
+        found = {name: (one.instance_id, bytes(one.assignment)) for name, one in group.members.items()}
+        assert found == members, f"{group} differs from its record"

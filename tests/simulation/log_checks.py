@@ -1,0 +1,200 @@
+"""What must hold of the logs and the coordinators after every turn of the broker.
+
+LSO <= high watermark and both right (T6); a marker only where the outcome is committed in `__transaction_state`, and a
+transaction complete only where all its markers are committed (T4); what the coordinators know is what their logs say;
+committed offsets count from the marker on (T11); what was committed before a crash is there after it (R12).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from coord.transactions import records
+from coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
+from tests.simulation.group_checks import GroupLog
+from tests.simulation.partition_model import Batch, Marker, PartitionModel
+
+if TYPE_CHECKING:
+    from broker.context import Broker
+    from broker.partition import Partition
+    from coord.transactions.transaction import Transaction
+    from tests.simulation.world import World
+
+Place = tuple[str, int]
+
+
+class TransactionLog:
+    """`__transaction_state` replayed by last record wins: up to its end, and up to the high watermark."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, Transaction] = {}
+        self.committed: dict[str, Transaction] = {}
+        self._waiting: list[tuple[int, str, Transaction | None]] = []
+
+    def append(self, batch: Batch) -> list[tuple[str, Transaction | None, Transaction | None]]:
+        """Take over a batch; for each record the transactional id, what it was and what it is."""
+        steps = []
+        for record in batch.records:
+            transactional_id = records.read_key(record.key or b"")
+            assert transactional_id is not None
+            new = None if record.value is None else records.read_transaction(record.value)
+            steps.append((transactional_id, self.written.get(transactional_id), new))
+            _put(self.written, transactional_id, new)
+            self._waiting.append((record.offset, transactional_id, new))
+        return steps
+
+    def commit(self, high_watermark: int) -> None:
+        """All below the high watermark is committed."""
+        while self._waiting and self._waiting[0][0] < high_watermark:
+            _, transactional_id, new = self._waiting.pop(0)
+            _put(self.committed, transactional_id, new)
+
+
+def _put(where: dict[str, Transaction], transactional_id: str, new: Transaction | None) -> None:
+    if new is None:
+        where.pop(transactional_id, None)
+    else:
+        where[transactional_id] = new
+
+
+class LogChecks:
+    """Looks at every partition after every turn."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._models: dict[Place, PartitionModel] = {}
+        self._seen: dict[Place, tuple[int, int]] = {}
+        self._transactions: dict[int, TransactionLog] = {}
+        self._groups: dict[int, GroupLog] = {}
+        self._promised: dict[Place, list[tuple[object, ...]]] = {}
+        self._checked: dict[Place, int] = {}
+        """How many batches of a partition were looked at."""
+        node = world.node
+        node.after_turn.append(self.check)
+        node.at_crash.append(self._crashed)
+        node.at_start.append(self._started)
+
+    # ---- lives of the broker
+
+    def _crashed(self) -> None:
+        """Remember what was committed."""
+        self._promised = {
+            place: [_same(one) for one in model.batches if _last(one) < self._seen[place][1]]
+            for place, model in self._models.items()
+        }
+
+    def _started(self) -> None:
+        for states in (self._models, self._seen, self._transactions, self._groups, self._checked):
+            states.clear()  # type: ignore[attr-defined]
+        self.check()
+        for place, promised in self._promised.items():
+            kept = [_same(one) for one in self._models[place].batches[: len(promised)]]
+            assert kept == promised, f"what was committed in {place} is not there after the crash"
+        self._promised = {}
+
+    # ---- every turn
+
+    def check(self) -> None:
+        """Look at what has changed."""
+        broker = self._world.node.broker
+        assert broker is not None
+        changed = [partition for partition in broker.partitions if self._has_changed(partition)]
+        for partition in changed:  # what is decided is taken over before the markers that must follow from it
+            if partition.topic == TRANSACTION_STATE_TOPIC:
+                self._check_coordinator(partition)
+        for partition in changed:
+            if partition.topic != TRANSACTION_STATE_TOPIC:
+                self._check_data(partition)
+        self._check_live(broker)
+
+    def _has_changed(self, partition: Partition) -> bool:
+        log = partition.log
+        now = (log.log_end_offset, log.high_watermark)
+        place = (partition.topic, partition.index)
+        before = self._seen.get(place)
+        if before == now:
+            return False
+        assert before is None or now >= before, f"{place} has gone back from {before} to {now}"
+        self._seen[place] = now
+        return True
+
+    def _model(self, partition: Partition) -> PartitionModel:
+        return self._models.setdefault((partition.topic, partition.index), PartitionModel())
+
+    def _check_coordinator(self, partition: Partition) -> None:
+        model = self._model(partition)
+        log = self._transactions.setdefault(partition.index, TransactionLog())
+        for new in model.read(partition.log):
+            assert isinstance(new, Batch)
+            for transactional_id, before, after in log.append(new):
+                self._check_step(transactional_id, before, after)
+        log.commit(partition.log.high_watermark)
+
+    def _check_step(self, transactional_id: str, before: Transaction | None, after: Transaction | None) -> None:
+        state = TransactionState.DEAD if after is None else after.state
+        if before is not None:
+            assert before.state in PREDECESSORS[state], f"{transactional_id}: {before.state} -> {state}"
+        if before is None or after is None or before.state not in PREPARED:
+            return
+        missing = [place for place in before.partitions if not self._is_marked(place, before)]
+        assert not missing, f"{transactional_id} is complete without committed markers in {missing}"
+
+    def _is_marked(self, place: Place, transaction: Transaction) -> bool:
+        assert self._world.node.broker is not None
+        log = self._world.node.broker.partitions.get(*place).log
+        model = self._models.setdefault(place, PartitionModel())
+        model.read(log)
+        is_commit = transaction.state is TransactionState.PREPARE_COMMIT
+        return any(
+            isinstance(one, Marker)
+            and (one.producer_id, one.producer_epoch) == (transaction.producer_id, transaction.producer_epoch)
+            and one.is_commit is is_commit
+            and one.offset < log.high_watermark
+            for one in reversed(model.batches)
+        )
+
+    def _check_data(self, partition: Partition) -> None:
+        log = partition.log
+        place = (partition.topic, partition.index)
+        model = self._model(partition)
+        model.read(log)
+        stable = model.stable_offset(log.high_watermark)
+        assert log.last_stable_offset <= log.high_watermark, f"LSO > HW of {place}"
+        assert log.last_stable_offset == stable, f"LSO of {place} is {log.last_stable_offset}, not {stable}"
+        for new in model.batches[self._checked.get(place, len(model.batches)) :]:
+            if isinstance(new, Marker):
+                self._check_marker(place, new)
+        self._checked[place] = len(model.batches)
+
+    def _check_marker(self, place: Place, marker: Marker) -> None:
+        wanted = TransactionState.PREPARE_COMMIT if marker.is_commit else TransactionState.PREPARE_ABORT
+        decided = [
+            transactional_id
+            for log in self._transactions.values()
+            for transactional_id, transaction in log.committed.items()
+            if (transaction.producer_id, transaction.producer_epoch) == (marker.producer_id, marker.producer_epoch)
+            and transaction.state is wanted
+        ]
+        assert decided, f"{marker} in {place} without a committed decision"
+
+    def _check_live(self, broker: Broker) -> None:
+        """The coordinators know what their logs say."""
+        for index, shard in broker.transactions._shards.items():
+            log = self._transactions.get(index)
+            kept = {} if log is None else log.written
+            assert shard.coordinator.transactions == kept, f"transaction coordinator {index} differs from its log"
+        for index, groups in broker.coordinators._shards.items():
+            model = self._models.get((GROUP_METADATA_TOPIC, index))
+            if model is not None:
+                group_log = self._groups.setdefault(index, GroupLog())
+                group_log.read(model.batches)
+                group_log.check(groups.coordinator)
+
+
+def _last(one: Batch | Marker) -> int:
+    return one.offset if isinstance(one, Marker) else one.last_offset
+
+
+def _same(one: Batch | Marker) -> tuple[object, ...]:
+    return one if isinstance(one, Marker) else one.same()

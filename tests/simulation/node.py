@@ -1,0 +1,189 @@
+"""The broker of a run: the real one on a recording disk, which crashes at any operation and starts on what is left.
+
+Everything happens in turns, as in the broker's own loop: bytes come in, a timer fires or a sync is done, then what was
+put off to the end of the turn, then the answers leave. A crash in the middle of a turn leaves some of the turn's
+operations on the disk and none of its answers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from broker.listeners import Endpoint
+from broker.server import open_broker
+from broker.server_config import load
+from storage import layout
+from tests.crash.disk import Image, RecordingDisk
+from tests.crash.survivors import Kind, Survivors
+
+if TYPE_CHECKING:
+    from broker.context import Broker
+    from tests.simulation.world import World
+
+SYNC_S = (0.0002, 0.02)
+CHECKPOINT_S = 5.0
+PATHS = ("/data",)
+
+
+class Node:
+    """One broker, over all its lives."""
+
+    def __init__(self, world: World, settings: Mapping[str, str]) -> None:
+        self._world = world
+        self._config = {"listeners": "PLAINTEXT://127.0.0.1:0", "barnabas.log.sync": "always", **settings}
+        self.life = 0
+        """Counts the starts."""
+        self.broker: Broker | None = None
+        self.crashes_in_next_turn = False
+        self.after_turn: list[Callable[[], None]] = []
+        self.at_start: list[Callable[[], None]] = []
+        self.at_crash: list[Callable[[], None]] = []
+        self._resumes_at = 0.0
+        self._errors = _Errors()
+        self._disk = RecordingDisk()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is somebody to talk to."""
+        return self.broker is not None
+
+    # ---- lives
+
+    def start(self) -> None:
+        """Open the broker on the disk as it is."""
+        world = self._world
+        while world.random.random() < world.faults.crashes_at_start:
+            self._open()
+            self._power_failure(world.random.randint(0, len(self._disk.operations)))
+        self._open()
+        world.trace.note("broker started", self.life)
+        life = self.life
+        world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+        for told in self.at_start:
+            told()
+
+    def _open(self) -> None:
+        world = self._world
+        self.life += 1
+        with self._errors:
+            config = load(self._config, {}, None, "dev")
+            self.broker = open_broker(
+                config,
+                PATHS,
+                syncs=self,
+                files=self._disk,
+                now=lambda: world.clock.now,
+                now_ms=lambda: world.clock.now_ms,
+                random_bytes=world.random.randbytes,
+            )
+            self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+            self.broker.after_turn()
+        self._errors.check()
+
+    def crash(self, at_operation: int | None = None) -> None:
+        """The machine stops, or only the process; the rest of the network hears of it by and by."""
+        world = self._world
+        for told in self.at_crash:
+            told()
+        operations = len(self._disk.operations)
+        self._power_failure(operations if at_operation is None else at_operation)
+        world.trace.note("broker crashed", self.life, operations)
+        self.crashes_in_next_turn = False
+        world.network.broker_is_gone()
+        world.clock.after(world.random.choice((0.05, 1.0, 4.0)), self.start)
+
+    def _power_failure(self, cut: int) -> None:
+        random = self._world.random
+        survivors = Survivors(self._disk)
+        for operation in self._disk.operations[:cut]:
+            survivors.take(operation)
+        kind = random.choice(list(Kind))
+        image: Image = survivors.image(kind, random)
+        self.broker = None
+        self._disk = RecordingDisk(image)
+
+    def pause(self, seconds: float) -> None:
+        """The process is not scheduled for a while."""
+        self._resumes_at = max(self._resumes_at, self._world.clock.now + seconds)
+
+    # ---- turns
+
+    def turn(self, work: Callable[[Broker], None]) -> None:
+        """Let the broker do something, to the end of the loop's turn."""
+        world = self._world
+        if self.broker is None:
+            return
+        if world.clock.now < self._resumes_at:
+            life = self.life
+            later = self._resumes_at - world.clock.now
+            world.clock.after(later, lambda: self.turn(work) if self.life == life else None)
+            return
+        before = len(self._disk.operations)
+        with self._errors:
+            work(self.broker)
+            self.broker.after_turn()
+        self._errors.check()
+        if self.crashes_in_next_turn and len(self._disk.operations) > before:
+            self.crash(world.random.randint(before, len(self._disk.operations)))
+            return
+        assert self.broker.halt_reason is None, self.broker.halt_reason
+        world.network.send_answers()
+        for told in self.after_turn:
+            told()
+
+    def next_deadline(self) -> float:
+        """When a timer of the broker is due."""
+        return inf if self.broker is None else max(self.broker.timers.next_deadline(), self._resumes_at)
+
+    def fire_timers(self) -> None:
+        """What is due now."""
+        now = self._world.clock.now
+        self.turn(lambda broker: broker.timers.fire(now) and None)
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        """Run a sync beside the loop: it takes its time."""
+        life = self.life
+        seconds = self._world.random.uniform(*SYNC_S)
+
+        def run() -> None:
+            if self.life == life and self.broker is not None:
+                work()
+                self.turn(lambda _: then(None))
+
+        self._world.clock.after(seconds, run)
+
+    def _checkpoint(self, life: int) -> None:
+        """What `broker/background.py` does with recovery points and high watermarks."""
+        if self.life != life or self.broker is None:
+            return
+        for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
+            for _, write in self.broker.log_dirs.plan_checkpoint(name):
+                write()
+        self._world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+
+
+class _Errors(logging.Handler):
+    """Collects the bugs that the broker has only logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._bug: BaseException | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None and self._bug is None:
+            self._bug = record.exc_info[1]
+
+    def __enter__(self) -> None:
+        logging.getLogger("kafka").addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("kafka").removeHandler(self)
+
+    def check(self) -> None:
+        """Raise what was logged."""
+        if self._bug is not None:
+            bug, self._bug = self._bug, None
+            raise AssertionError(f"the broker failed: {bug!r}") from bug

@@ -1,0 +1,106 @@
+"""What one partition's log says, worked out batch by batch and slowly: open transactions, markers, the stable offset.
+
+It shares nothing with the broker but the record format, so that both can be compared after every turn (T5, T6, I2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+READ_BYTES = 1 << 22
+
+
+class Marker(NamedTuple):
+    """The end of a transaction."""
+
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+
+
+class Ended(NamedTuple):
+    """A transaction with its marker."""
+
+    first_offset: int
+    marker: Marker
+
+
+@dataclass
+class Batch:
+    """One batch of data."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    records: list[Record]
+
+    def same(self) -> tuple[object, ...]:
+        """What must not change."""
+        values = tuple((record.key, record.value) for record in self.records)
+        return self.base_offset, self.producer_id, self.producer_epoch, self.base_sequence, values
+
+
+@dataclass
+class PartitionModel:
+    """One partition, as far as it was read."""
+
+    end: int = 0
+    batches: list[Batch | Marker] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+    """First offset of each producer's open transaction."""
+    markers: dict[int, Marker] = field(default_factory=dict)
+    """The last marker of each producer."""
+    ended: list[Ended] = field(default_factory=list)
+    """Transactions whose markers were not committed when they were last looked at."""
+
+    def read(self, log: Log) -> list[Batch | Marker]:
+        """Read on to the log's end; what is new."""
+        if log.log_end_offset == self.end:
+            return []
+        slice_ = log.read(self.end, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
+        assert slice_ is not None
+        new = [self._take(batch) for batch in iter_batches(slice_.read())]
+        assert self.end == log.log_end_offset, "offsets have no holes"
+        self.batches += new
+        return new
+
+    def _take(self, batch: BatchView) -> Batch | Marker:
+        assert batch.base_offset == self.end, f"the batch behind {self.end} has offset {batch.base_offset}"
+        self.end = batch.next_offset
+        producer_id = batch.producer_id
+        records = list(iter_records(batch))
+        if batch.is_control:
+            is_commit = control_record_type(records[0]) == ControlRecordType.COMMIT
+            marker = Marker(batch.base_offset, producer_id, batch.producer_epoch, is_commit)
+            first = self.open.pop(producer_id, None)
+            if first is not None:
+                self.ended.append(Ended(first, marker))
+            self.markers[producer_id] = marker
+            return marker
+        if batch.is_transactional:
+            self.open.setdefault(producer_id, batch.base_offset)
+        return Batch(
+            batch.base_offset,
+            batch.last_offset,
+            producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.is_transactional,
+            records,
+        )
+
+    def stable_offset(self, high_watermark: int) -> int:
+        """All below it is decided, and the decision is committed."""
+        self.ended = [one for one in self.ended if one.marker.offset >= high_watermark]
+        undecided = [*self.open.values(), *(one.first_offset for one in self.ended)]
+        return min([high_watermark, *undecided])

@@ -1,0 +1,299 @@
+"""Transactions: writers and exactly-once copies of both generations, and what read_committed readers must see of them.
+
+A transaction whose commit was never asked for is never visible; one that was answered is, whole and once; one of
+which the answer was lost is whole or not at all (T4-T12). The copies' output is their input, however often the copiers,
+their doubles and the broker die. In the end no transaction is open, of whomever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
+from coord.transactions import records
+from coord.transactions.states import IDLE
+from tests.simulation.consumer import Found, Reader, committed_offsets, decided
+from tests.simulation.log_checks import LogChecks
+from tests.simulation.process import Process
+from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer
+from tests.simulation.setup import create_topic, direct_fetch
+from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from wire.records import BatchBuilder
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tests.simulation.faults import Faults
+    from tests.simulation.process import Steps
+
+IN, OUT = "in", "out"
+PARTITIONS = 2
+GROUP = "copiers"
+LAST_EPOCHS = 32_760
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+}
+
+
+@dataclass
+class Transaction:
+    """What a client has done in one transaction."""
+
+    values: list[bytes] = field(default_factory=list)
+    commit_was_asked: bool = False
+    is_committed: bool = False
+
+
+class Ledger:
+    """All transactions, and what readers have seen."""
+
+    def __init__(self) -> None:
+        self.transactions: list[Transaction] = []
+        self.of_value: dict[bytes, Transaction] = {}
+
+    def begin(self) -> Transaction:
+        """A client begins a transaction."""
+        transaction = Transaction()
+        self.transactions.append(transaction)
+        return transaction
+
+    def sending(self, transaction: Transaction, values: list[bytes]) -> None:
+        """A client sends records in it."""
+        transaction.values += values
+        for value in values:
+            self.of_value[value] = transaction
+
+    def check_seen(self, where: str, found: Found) -> None:
+        """A read_committed reader may see these."""
+        for offset, value in found:
+            transaction = self.of_value.get(value)
+            assert transaction is not None, f"{value!r} at {offset} of {where}: nobody has sent that"
+            assert transaction.commit_was_asked, f"{value!r} at {offset} of {where} is visible and was never committed"
+
+    def check_end(self, visible: Counter[bytes]) -> None:
+        """All that is visible in the end."""
+        twice = [value for value, count in visible.items() if count > 1]
+        assert not twice, f"visible more than once: {twice}"
+        for transaction in self.transactions:
+            seen = [value in visible for value in transaction.values]
+            if transaction.is_committed:
+                assert all(seen), f"committed, and not all of it is visible: {transaction.values}"
+            elif transaction.commit_was_asked:
+                assert all(seen) or not any(seen), f"torn: {transaction.values}"
+            else:
+                assert not any(seen), f"visible, and never committed: {transaction.values}"
+
+
+class Transactions:
+    """A run of this kind."""
+
+    def __init__(
+        self, name: str, *, faults: Faults | None = None, generation: int | None = None, is_told: bool = False
+    ) -> None:
+        """With a generation, all clients are of that one, and nothing keeps a late EndTxn from arriving."""
+        world = self.world = World(name, SETTINGS, faults, is_told=is_told)
+        world.late_ends_of_generation_1 = generation is not None
+        self._generations = (generation,) if generation is not None else (1, 2, 2)
+        self.ledger = Ledger()
+        self.checks = LogChecks(world)
+        self.unfinished: set[str] = set()
+        self.count = 0
+
+    # ---- the run
+
+    def run(self) -> None:
+        """From the first start of the broker to the last check."""
+        world = self.world
+        random = world.random
+        world.node.start()
+        for topic in (IN, OUT):
+            create_topic(world, topic, PARTITIONS)
+        clients = [f"writer{n}" for n in range(random.choice((1, 2, 3)))]
+        copiers = [f"copier{n}" for n in range(PARTITIONS)] if random.random() < 0.7 else []
+        generations = {name: random.choice(self._generations) for name in (*clients, *copiers)}
+        if random.random() < 0.2:
+            self._use_up_epochs(list(generations))
+        for name in clients:
+            self.unfinished.add(name)
+            world.run_process(name, lambda process, name=name: process.spawn(self.write(process, generations[name])))
+        for n, name in enumerate(copiers):
+            self.unfinished.add(name)
+            world.run_process(
+                name, lambda process, name=name, n=n: process.spawn(self.copy(process, generations[name], n))
+            )
+        world.run_process("reader", lambda process: process.spawn(self.read(process)))
+        world.plan_faults()
+        world.run(ACTIVE_S, lambda: not self.unfinished - set(copiers))
+        world.heal()
+        world.run(HEALED_S)
+        self.check_end(copiers)
+
+    def _use_up_epochs(self, transactional_ids: list[str]) -> None:
+        """Let transactional ids have nearly no epochs left."""
+        world = self.world
+        process = Process(world, "setup")
+        done: list[str] = []
+
+        def task(name: str) -> Steps[None]:
+            yield from Producer(process, name, 1, 10_000).init()
+            done.append(name)
+
+        for name in transactional_ids:
+            process.spawn(task(name))
+            world.run(10.0, lambda name=name: name in done)
+        broker = world.node.broker
+        assert broker is not None
+        (partition,) = broker.partitions.of_topic(TRANSACTION_STATE_TOPIC)
+        builder = BatchBuilder()
+        for name in transactional_ids:
+            transaction = broker.transactions.of(name).transactions[name]
+            old = transaction._replace(producer_epoch=LAST_EPOCHS + world.random.randrange(7))
+            record = records.transaction_record(name, old, 1)
+            builder.append(world.clock.now_ms, record.key, record.value)
+        partition.append(memoryview(bytearray(builder.build())), world.clock.now, origin="coordinator")
+        broker.transactions.stop()
+        broker.transactions.load()
+        world.run(1.0)
+
+    def check_end(self, copiers: list[str]) -> None:
+        """What must hold when all has healed and time has passed."""
+        world = self.world
+        broker = world.node.broker
+        assert broker is not None, "the broker is not there"
+        for coordinator in broker.transactions:
+            for transactional_id, transaction in coordinator.transactions.items():
+                assert transaction.state in IDLE, f"{transactional_id} is stuck: {transaction}"
+        for partition in broker.partitions:
+            log = partition.log
+            assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
+        assert not self.unfinished - set(copiers), f"{self.unfinished} have not come to their end"
+        given = self._visible(IN)
+        copied = self._visible(OUT)
+        self.ledger.check_end(given + copied)
+        if copiers:
+            copies = Counter(value[2:].partition(b"#")[0] for value in copied.elements())
+            assert copies == given, f"copies without input {copies - given}, input without copy {given - copies}"
+
+    def _visible(self, topic: str) -> Counter[bytes]:
+        visible: Counter[bytes] = Counter()
+        for partition in range(PARTITIONS):
+            position = 0
+            while True:
+                next_position, found = decided(position, direct_fetch(self.world, topic, partition, position))
+                self.ledger.check_seen(topic, found)
+                visible.update(value for _, value in found)
+                if next_position == position:
+                    break
+                position = next_position
+        return visible
+
+    # ---- clients
+
+    def write(self, process: Process, generation: int) -> Steps[None]:
+        """Some transactions, committed or not, with as many lives as that takes."""
+        random = process.world.random
+        left = random.randint(2, 6)
+        while left and process.name in self.unfinished:
+            producer = Producer(process, process.name, generation, random.choice((1_000, 5_000, 20_000)))
+            try:
+                yield from producer.init()
+                while left:
+                    left -= 1
+                    yield from self._transaction(producer, process)
+                    yield random.choice((0.0, 0.0, 0.1, 0.5))
+            except (Fenced, Abortable):
+                yield random.random()
+        self.unfinished.discard(process.name)
+
+    def _transaction(self, producer: Producer, process: Process) -> Steps[None]:
+        random = process.world.random
+        transaction = self.ledger.begin()
+        try:
+            for _ in range(random.randint(1, 4)):
+                values = []
+                for _ in range(random.randint(1, 3)):
+                    self.count += 1
+                    values.append(b"%s/%d" % (process.name.encode(), self.count))
+                self.ledger.sending(transaction, values)
+                yield from producer.send(IN, random.randrange(PARTITIONS), values)
+                if random.random() < 0.2:
+                    yield _thinking(random)
+            if random.random() < 0.75:
+                transaction.commit_was_asked = True
+                yield from producer.end(commit=True)
+                transaction.is_committed = True
+            else:
+                yield from producer.end(commit=False)
+        except Abortable:
+            yield from producer.end(commit=False)
+
+    def copy(self, process: Process, generation: int, partition: int) -> Steps[None]:
+        """Consume, transform, produce: one partition, in one transaction after the other, for ever."""
+        random = process.world.random
+        while True:
+            producer = Producer(process, process.name, generation, random.choice((1_000, 5_000)))
+            try:
+                yield from producer.init()
+                yield from producer.find(GROUP, GROUP_KEY)
+                while True:
+                    yield from self._copy_on(process, producer, partition)
+            except (Fenced, Abortable):
+                if self.world.processes[process.name] is not process:
+                    return  # there is another
+                yield random.random()
+
+    def _copy_on(self, process: Process, producer: Producer, partition: int) -> Steps[None]:
+        """From the committed offset until something goes wrong."""
+        random = process.world.random
+        reader = Reader(process, IN)
+        offsets = None
+        while offsets is None:
+            offsets = yield from committed_offsets(process, GROUP, IN, [partition])
+            if offsets is None:
+                yield BACKOFF_S
+        position = offsets[partition]
+        while True:
+            fetched = yield from reader.fetch(partition, position, 5.0 if self.world.is_healed else 0.5)
+            if fetched is None:
+                yield BACKOFF_S
+                continue
+            position, found = fetched
+            if not found:
+                continue
+            self.ledger.check_seen(IN, found)
+            transaction = self.ledger.begin()
+            try:
+                self.count += 1
+                values = [b"c/%s#%d" % (value, self.count) for _, value in found]  # every attempt has its own
+                self.ledger.sending(transaction, values)
+                yield from producer.send(OUT, random.randrange(PARTITIONS), values)
+                if random.random() < 0.2:
+                    yield _thinking(random)
+                yield from producer.send_offsets(GROUP, IN, {partition: position})
+                transaction.commit_was_asked = True
+                yield from producer.end(commit=True)
+                transaction.is_committed = True
+            except Abortable:
+                yield from producer.end(commit=False)
+                return
+
+    def read(self, process: Process) -> Steps[None]:
+        """Look on, from the beginning: offsets rise, and nothing is shown that was not committed."""
+        reader = Reader(process, OUT if process.world.random.random() < 0.5 else IN)
+        positions = [0] * PARTITIONS
+        while not self.world.is_healed:
+            for partition in range(PARTITIONS):
+                fetched = yield from reader.fetch(partition, positions[partition])
+                if fetched is not None:
+                    positions[partition], found = fetched
+                    self.ledger.check_seen(reader.topic, found)
+            yield 0.3
+
+
+def _thinking(random: Random) -> float:
+    """How long a client takes in the middle of a transaction; at times for longer than it may."""
+    return random.choice((0.05, 0.3, 2.0, 8.0))
