@@ -1,0 +1,70 @@
+"""Regular expressions that members subscribe to, and the topics they stand for (KIP-848).
+
+The syntax is RE2's, as Kafka's, and an expression has to match a topic's whole name; internal topics are no exception.
+The engine needs time linear in the name, so no expression can hold up the broker; it is imported when the first one
+comes. Topics that come or go are looked at one by one: nothing but a member's subscription makes us look at all names.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_log = logging.getLogger(__name__)
+
+_COMPILED_AT_MOST = 1_000
+"""Expressions that are kept compiled."""
+
+
+class Pattern(Protocol):
+    """A compiled expression."""
+
+    def fullmatch(self, text: str, /) -> object | None:
+        """Not None when the expression matches the whole text."""
+
+
+@lru_cache(maxsize=_COMPILED_AT_MOST)
+def compiled(regex: str) -> Pattern:
+    """The expression, ready to match. KafkaError INVALID_REGULAR_EXPRESSION, also for one that would take too much."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        pattern: Pattern = re2.compile(regex, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else error
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}.",
+        ) from None
+    return pattern
+
+
+def resolve(regex: str, names: Iterable[str]) -> frozenset[str]:
+    """Those of `names` that the expression matches; none when it is invalid, as one from an old record may be."""
+    try:
+        matches = compiled(regex).fullmatch
+    except KafkaError as refused:
+        _log.warning("A regular expression is left out: %s", refused)
+        return frozenset()
+    return frozenset(name for name in names if matches(name) is not None)
+
+
+def resolve_changes(
+    regex: str, resolved: frozenset[str], changed: Iterable[str], exists: Callable[[str], bool]
+) -> frozenset[str]:
+    """What the expression stands for now: `resolved` as it was, and `changed`, the topics that came or went since.
+
+    `exists` tells whether a topic is there. The same object comes back when nothing has changed.
+    """
+    changed = frozenset(changed)
+    now = (resolved - changed) | resolve(regex, [name for name in changed if exists(name)])
+    return resolved if now == resolved else now
