@@ -29,10 +29,14 @@ def copy(source: str, target: str, logs: Logs) -> Iterator[Finding]:
     for topic in (source, target):
         if topic not in read_to_end:
             yield Finding("copy-unread", f"{topic} was not read to its end")
-    wanted, found = Counter(logs.values_of(source)), Counter(logs.values_of(target))
+    wanted, found = (Counter(_counts(topic, logs)) for topic in (source, target))
     for value in wanted | found:
         if found[value] > wanted[value]:
             kind = "copy-repeated" if wanted[value] else "copy-invented"
             yield Finding(kind, f"{value!r} is {found[value]} times in {target}, {wanted[value]} in {source}")
         elif found[value] < wanted[value]:
             yield Finding("copy-missing", f"{value!r} is {found[value]} times in {target}, {wanted[value]} in {source}")
+
+
+def _counts(topic: str, logs: Logs) -> dict[str, int]:
+    return {value: len(places) for value, places in logs.places_of(topic).items()}

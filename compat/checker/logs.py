@@ -2,7 +2,9 @@
 
 A transaction is aborted for certain when its end was never asked for, since an event is written before what it tells
 of is done. One whose commit was asked for and not answered has committed when a reader of committed records has seen
-any of its values; then it must be there whole.
+any of its values where it was said to be; then it must be there whole.
+
+A value may be sent again after a transaction that did not commit, so that one value may have several writes.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from enum import Enum
 from compat.checker.history import Event, Place
 
 Key = tuple[str, str]
-"""Topic and value: workloads write each value once to a topic."""
+"""Topic and value."""
 
 
 class Outcome(Enum):
@@ -28,10 +30,9 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Write:
-    """One value that a process sent, in the order of `number` within the history."""
+    """One value that a process sent."""
 
     event: Event
-    number: int
     offset: int | None = None
     sent: Event | None = None
     failed: Event | None = None
@@ -43,6 +44,11 @@ class Write:
     @property
     def partition(self) -> tuple[str, int]:
         return self.event["topic"], self.event["partition"]
+
+    @property
+    def place(self) -> Place | None:
+        """Where it was said to be."""
+        return None if self.offset is None else (*self.partition, self.offset)
 
 
 @dataclass(slots=True)
@@ -66,12 +72,11 @@ class Logs:
     """The writes, transactions and reads of a history."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.writes: dict[Key, Write] = {}
+        self.writes: list[Write] = []
+        self.writes_of: dict[Key, list[Write]] = defaultdict(list)
         self.transactions: dict[str, Transaction] = {}
         self.values_at: dict[Place, dict[str, Event]] = defaultdict(dict)
-        self.places_of: dict[Key, dict[Place, Event]] = defaultdict(dict)
-        self.read: dict[Key, Event] = {}
-        self.read_committed: dict[Key, Event] = {}
+        self.read: dict[bool, dict[Key, set[Place]]] = {False: defaultdict(set), True: defaultdict(set)}
         self.highest: dict[tuple[str, int, bool], int] = {}
         self.ends: dict[tuple[str, int], Event] = {}
         self.committed_topics: set[str] = set()
@@ -93,37 +98,55 @@ class Logs:
     def outcome_of(self, transaction: Transaction) -> Outcome:
         """What became of a transaction, as its process or else its readers know."""
         known = transaction.outcome
-        if known is Outcome.UNKNOWN and any(write.key in self.read_committed for write in transaction.writes):
+        if known is Outcome.UNKNOWN and any(write.place in self.read[True][write.key] for write in transaction.writes):
             return Outcome.DONE
         return known
 
-    def values_of(self, topic: str) -> list[str]:
-        """The value of each place of a topic that was read, by readers of committed records where there are such."""
+    def was_read(self, write: Write) -> bool:
+        """Whether anybody has read it who may: of a transaction, a reader of committed records where there are such."""
+        is_committed = write.event.txn is not None and write.event["topic"] in self.committed_topics
+        places = self.read[is_committed].get(write.key, set())
+        is_only_one = len(self.writes_of[write.key]) == 1
+        return bool(places) if is_only_one or write.place is None else write.place in places
+
+    def write_at(self, place: Place, value: str) -> Write | None:
+        """The write that is at a place: the one that was said to be there, or the only one there can be."""
+        writes = self.writes_of.get((place[0], value), [])
+        said = [write for write in writes if write.place == place]
+        return said[0] if said else writes[0] if len(writes) == 1 else None
+
+    def places_of(self, topic: str) -> dict[str, dict[Place, Event]]:
+        """Where each value of a topic was read, by readers of committed records where there are such."""
         is_committed = topic in self.committed_topics
-        return [
-            value
-            for place, values in self.values_at.items()
-            if place[0] == topic
-            for value, event in values.items()
-            if event.type == "poll" and (event.is_committed_read or not is_committed)
-        ]
+        places: dict[str, dict[Place, Event]] = defaultdict(dict)
+        for (read_topic, value), read in self.read[is_committed].items():
+            if read_topic == topic:
+                places[value] = {place: self.values_at[place][value] for place in read}
+        return places
 
     def _other(self, event: Event) -> None:
         """Nothing that concerns the logs."""
 
     def _send(self, event: Event) -> None:
-        write = self.writes[event["topic"], event["value"]] = Write(event, len(self.writes))
+        write = Write(event)
+        self.writes.append(write)
+        self.writes_of[write.key].append(write)
         if event.txn is not None:
             self.transaction(event.txn).writes.append(write)
 
+    def _sent_by(self, event: Event) -> Write | None:
+        """The write that an event answers: the last of that value by that process."""
+        writes = self.writes_of.get((event["topic"], event["value"]), [])
+        return next((write for write in reversed(writes) if write.event.process == event.process), None)
+
     def _sent(self, event: Event) -> None:
-        write = self.writes.get((event["topic"], event["value"]))
+        write = self._sent_by(event)
         if write is not None:
             write.offset, write.sent = event["offset"], event
         self._found((event["topic"], event["partition"], event["offset"]), event["value"], event)
 
     def _failed(self, event: Event) -> None:
-        write = self.writes.get((event["topic"], event["value"]))
+        write = self._sent_by(event)
         if write is not None:
             write.failed = event
 
@@ -141,13 +164,12 @@ class Logs:
     def _poll(self, event: Event) -> None:
         is_committed = event.is_committed_read
         for topic, partition, offset, value in event["records"]:
-            key = (topic, value)
-            self._found((topic, partition, offset), value, event)
-            self.read.setdefault(key, event)
+            place = (topic, partition, offset)
+            self._found(place, value, event)
             if is_committed:
-                self.read_committed.setdefault(key, event)
                 self.committed_topics.add(topic)
             for isolation in {False, is_committed}:
+                self.read[isolation][topic, value].add(place)
                 where = (topic, partition, isolation)
                 self.highest[where] = max(self.highest.get(where, -1), offset)
 
@@ -155,7 +177,6 @@ class Logs:
         known = self.values_at[place].get(value)
         if known is None or known.type != "poll" or (event.is_committed_read and not known.is_committed_read):
             self.values_at[place][value] = event
-        self.places_of[place[0], value].setdefault(place, event)
 
     def _end(self, event: Event) -> None:
         self.ends[event["topic"], event["partition"]] = event

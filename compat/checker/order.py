@@ -31,12 +31,11 @@ class Visible:
         found: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
         for (topic, partition, offset), values in logs.values_at.items():
             for value, event in values.items():
-                write = logs.writes.get((topic, value))
+                write = logs.write_at((topic, partition, offset), value)
                 is_there = write is not None and logs.outcome(write) is Outcome.DONE
                 if event.is_committed_read or is_there:
                     found[topic, partition, True].add(offset)
-                if event.type == "poll" or is_there:
-                    found[topic, partition, False].add(offset)
+                found[topic, partition, False].add(offset)
         self._offsets = {where: sorted(offsets) for where, offsets in found.items()}
 
     def between(self, partition: tuple[str, int], is_committed: bool, low: int, high: int) -> list[int]:
@@ -78,7 +77,7 @@ def _step(
 def sends(logs: Logs) -> Iterator[Finding]:
     """Sends of one process to one partition whose offsets are not in the order of sending."""
     last: dict[tuple[str, tuple[str, int]], Write] = {}
-    for write in sorted(logs.writes.values(), key=lambda write: write.number):
+    for write in logs.writes:
         if write.offset is None or write.offset < 0:
             continue
         sender = (write.event.process, write.partition)

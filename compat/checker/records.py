@@ -25,17 +25,12 @@ def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
 
 def lost_writes(logs: Logs) -> Iterator[Finding]:
     """A write that must be there, in a log that was read beyond it or to its end, and nobody has read it."""
-    for write in logs.writes.values():
-        if logs.outcome(write) is not Outcome.DONE or _was_read(write, logs):
+    for write in logs.writes:
+        if logs.outcome(write) is not Outcome.DONE or logs.was_read(write):
             continue
         end = logs.ends.get(write.partition)
         if end is not None or _was_read_beyond(write, logs):
             yield Finding(_kind(write, logs), _lost(write, end))
-
-
-def _was_read(write: Write, logs: Logs) -> bool:
-    is_committed = write.event.txn is not None and write.event["topic"] in logs.committed_topics
-    return write.key in (logs.read_committed if is_committed else logs.read)
 
 
 def _was_read_beyond(write: Write, logs: Logs) -> bool:
@@ -46,7 +41,7 @@ def _was_read_beyond(write: Write, logs: Logs) -> bool:
 def _kind(write: Write, logs: Logs) -> str:
     """A transaction of which some was read and some was not is torn."""
     writes = logs.transaction(write.event.txn).writes if write.event.txn is not None else []
-    return "torn-transaction" if any(_was_read(other, logs) for other in writes) else "lost-write"
+    return "torn-transaction" if any(map(logs.was_read, writes)) else "lost-write"
 
 
 def _lost(write: Write, end: Event | None) -> str:
@@ -57,11 +52,16 @@ def _lost(write: Write, end: Event | None) -> str:
 
 
 def duplicates(logs: Logs) -> Iterator[Finding]:
-    """One value at two places of a topic."""
-    for (_, value), places in logs.places_of.items():
-        if len(places) > 1:
-            told = ", ".join(f"{place_name(place)} ({event})" for place, event in sorted(places.items()))
-            yield Finding("duplicate", f"{value!r} is at {told}")
+    """One value at two places of a topic, where readers found it or where it was said to be for certain."""
+    for topic in dict.fromkeys(topic for topic, _, _ in logs.values_at):
+        places_of = logs.places_of(topic)
+        for write in logs.writes:
+            if write.place and write.sent and write.event["topic"] == topic and logs.outcome(write) is Outcome.DONE:
+                places_of[write.event["value"]].setdefault(write.place, write.sent)
+        for value, places in places_of.items():
+            if len(places) > 1:
+                told = ", ".join(f"{place_name(place)} ({event})" for place, event in sorted(places.items()))
+                yield Finding("duplicate", f"{value!r} is at {told}")
 
 
 def inconsistent_offsets(logs: Logs) -> Iterator[Finding]:
@@ -75,10 +75,11 @@ def inconsistent_offsets(logs: Logs) -> Iterator[Finding]:
 def unfit_reads(poll: Event, logs: Logs) -> Iterator[Finding]:
     """What a reader of committed records must not have seen: the aborted, the failed, and the not yet committed."""
     for topic, partition, offset, value in poll["records"]:
-        write = logs.writes.get((topic, value))
+        place = (topic, partition, offset)
+        write = logs.write_at(place, value)
         if write is None:
             continue
-        told = f"{value!r} of {place_name((topic, partition, offset))}, sent by {write.event}, was read by {poll}"
+        told = f"{value!r} of {place_name(place)}, sent by {write.event}, was read by {poll}"
         committing = logs.transaction(write.event.txn).committing if write.event.txn is not None else None
         if logs.outcome(write) is Outcome.NOT_DONE:
             yield Finding("aborted-read", f"{told}, but {_why_not(write, logs)}")
@@ -89,7 +90,5 @@ def unfit_reads(poll: Event, logs: Logs) -> Iterator[Finding]:
 def _why_not(write: Write, logs: Logs) -> str:
     if write.failed is not None:
         return f"its send failed ({write.failed})"
-    transaction = logs.transaction(write.event.txn or "")
-    return (
-        f"its transaction was aborted ({transaction.ended})" if transaction.ended else "its commit was never asked for"
-    )
+    ended = logs.transaction(write.event.txn or "").ended
+    return f"its transaction was aborted ({ended})" if ended else "its commit was never asked for"

@@ -1,4 +1,4 @@
-"""Compiles and runs `src/Compat.java` with the Java client's jars.
+"""Compiles and runs the programs in `src` with the Java client's jars.
 
 python -m compat.java.program HOST:PORT [SCENARIO...]
 """
@@ -33,9 +33,14 @@ def compiled(source: Path, pom: Path) -> Path:
 
 def command(bootstrap: str, *scenarios: str) -> list[str]:
     """The command line that runs the scenarios (all by default) against a broker."""
-    classes = compiled(FOLDER / "src" / "Compat.java", POM)
-    java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return [*java, "-cp", f"{classes}:{classpath(POM)}", "Compat", bootstrap, *scenarios]
+    return java("Compat", bootstrap, *scenarios)
+
+
+def java(program: str, *arguments: str) -> list[str]:
+    """The command line of the program `src/PROGRAM.java`."""
+    classes = compiled(FOLDER / "src" / f"{program}.java", POM)
+    jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    return [*jvm, "-cp", f"{classes}:{classpath(POM)}", program, *arguments]
 
 
 def main() -> int:

@@ -133,8 +133,25 @@ class TestTransactions:
         assert kinds(*lines, end(0, **COMMITTED)) == []
         assert kinds(*lines, poll((0, "a"), (1, "b"), **COMMITTED), end(2, **COMMITTED)) == []
 
+    def test_a_value_that_is_sent_again_after_an_abort_is_there_once(self):
+        first = [txn("begin"), send("a", txn="x"), sent("a", 0), txn("aborted")]
+        second = [txn("begin", "y"), send("a", txn="y"), sent("a", 2), txn("committing", "y"), txn("committed", "y")]
+        assert kinds(*first, *second, poll((2, "a"), **COMMITTED), end(4, **COMMITTED)) == []
+        both = poll((0, "a"), (2, "a"), **COMMITTED)
+        assert kinds(*first, *second, both, end(4, **COMMITTED)) == ["duplicate", "aborted-read"]
+        assert kinds(*first, *second, poll((0, "a"), **COMMITTED)) == ["duplicate", "aborted-read"]
+        assert kinds(*first, *second, end(4, **COMMITTED)) == ["lost-write"]
+
+    def test_a_value_that_is_sent_again_after_an_unknown_end_may_be_of_either(self):
+        first = [txn("begin"), send("a", txn="x"), sent("a", 0), send("b", txn="x"), sent("b", 1), txn("committing")]
+        second = [txn("begin", "y"), send("a", txn="y"), sent("a", 3), txn("committing", "y"), txn("committed", "y")]
+        assert kinds(*first, *second, poll((3, "a"), **COMMITTED), end(5, **COMMITTED)) == []
+        both = poll((0, "a"), (1, "b"), (3, "a"), **COMMITTED)
+        assert kinds(*first, *second, both, end(5, **COMMITTED)) == ["duplicate"]
+
     def test_a_transaction_of_which_a_part_is_there_is_torn(self):
         lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing")]
+        lines.insert(2, sent("a", 0))
         assert kinds(*lines, poll((0, "a"), **COMMITTED), end(2, **COMMITTED)) == ["torn-transaction"]
 
 
@@ -325,7 +342,7 @@ class TestFiles:
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
 
     def write(self, folder, *lines):
-        for name in {process for process, _, _ in lines}:
+        for name in dict.fromkeys(process for process, _, _ in lines):
             writer = Writer(folder / f"{name}.jsonl", name)
             for process, kind, fields in lines:
                 if process == name:
@@ -341,7 +358,7 @@ class TestFiles:
         self.write(tmp_path, *written("a"), poll((0, "a"), (3, "a")))
         done = self.run(tmp_path)
         assert done.returncode == 1
-        assert done.stdout == "duplicate: 'a' is at t-0@0 (w at w.jsonl:2), t-0@3 (r at r.jsonl:1)\n"
+        assert done.stdout == "duplicate: 'a' is at t-0@0 (r at r.jsonl:1), t-0@3 (r at r.jsonl:1)\n"
 
     def test_files_are_put_together_by_their_times(self, tmp_path):
         one, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))

@@ -1,0 +1,48 @@
+"""Exactly-once copies through kills: `python -m compat.exactly_once CLIENT --broker-kills 50 --client-kills 50`.
+
+CLIENT is `confluent` or `java`. Prints the figures and the findings; the exit code is 0 when there are none. A seed
+replays the victims and the moments, as far as processes on a real machine can be replayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.real_kafka import KafkaServer
+from bench.servers import BarnabasServer
+from compat.exactly_once.run import BROKER, Run
+
+
+def main(arguments: list[str]) -> int:
+    """Run once."""
+    parser = argparse.ArgumentParser(prog="python -m compat.exactly_once")
+    parser.add_argument("client", choices=("confluent", "java"))
+    parser.add_argument("--broker-kills", type=int, default=3)
+    parser.add_argument("--client-kills", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--rate", type=int, default=300, help="records per second that go in")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups of java")
+    parser.add_argument("--against", choices=("barnabas", "kafka"), default="barnabas")
+    parser.add_argument("--folder", type=Path, help="keep the histories and the broker's data here")
+    told = parser.parse_args(arguments)
+    print(f"seed {told.seed}", flush=True)
+    folder = told.folder or Path(tempfile.mkdtemp(prefix="exactly-once-"))
+    histories = folder / "histories"
+    histories.mkdir(parents=True, exist_ok=True)
+    server_class = KafkaServer if told.against == "kafka" else BarnabasServer
+    with server_class(folder / "broker", config=dict(BROKER)) as server:
+        run = Run(server, told.client, histories, told.seed, told.rate, protocol=told.protocol)
+        outcome = run(told.broker_kills, told.client_kills)
+    print(outcome)
+    for finding in outcome.findings:
+        print(finding)
+    print(f"histories: {histories}")
+    return 1 if outcome.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""The client processes of a run: each slot holds one, and a new one with a new name after each kill."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.servers import ROOT
+from compat.java import program
+
+STOP_TIMEOUT_S = 90.0
+
+
+def command(client: str, role: str) -> list[str]:
+    """The command line that plays a role by a client library, without its settings."""
+    if client == "java":
+        return [*program.java("HistoryClient"), role]
+    return [sys.executable, "-m", "compat.exactly_once.confluent_client", role]
+
+
+class Slot:
+    """One role of a run, held by one process at a time, whose output goes to a file beside its history."""
+
+    def __init__(self, name: str, client: str, folder: Path, settings: Mapping[str, str]) -> None:
+        self.name = name
+        self.role = name.partition("-")[0]
+        self.folder = folder
+        self._command = command(client, self.role)
+        self._settings = {"slot": name, **settings}
+        self._numbers = itertools.count(1)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.process_name = ""
+
+    def start(self) -> None:
+        """Start the next process of this slot."""
+        self.process_name = f"{self.name}#{next(self._numbers)}"
+        settings = self._settings | {"process": self.process_name}
+        settings["history"] = str(self.folder / f"{self.process_name}.jsonl")
+        arguments = [f"{name}={value}" for name, value in settings.items()]
+        with (self.folder / f"{self.process_name}.log").open("wb") as log:
+            self.process = subprocess.Popen([*self._command, *arguments], stdout=log, stderr=log, cwd=ROOT)
+
+    def kill9(self) -> None:
+        """SIGKILL."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, and a RuntimeError when it does not end in order."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise RuntimeError(f"{self.process_name} does not end:\n{self.log()}") from None
+        if code not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
+            raise RuntimeError(f"{self.process_name} ended with {code}:\n{self.log()}")
+
+    def check(self) -> None:
+        """Raise a RuntimeError when the process has ended by itself."""
+        if self.process is not None and self.process.poll() is not None:
+            raise RuntimeError(f"{self.process_name} ended with {self.process.returncode}:\n{self.log()}")
+
+    def log(self) -> str:
+        """The end of what the process printed."""
+        return (self.folder / f"{self.process_name}.log").read_text(errors="replace")[-3000:]
+
+
+class Progress:
+    """Counts events of one type in the histories of a folder as they grow."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder, self.kind = folder, kind
+        self.count = 0
+        self._read: dict[Path, int] = {}
+
+    def update(self) -> int:
+        """Read on, and give the count."""
+        for path in self.folder.glob("*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                whole, newline, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(whole) + len(newline)
+            marked = (line for line in whole.split(b"\n") if f'"{self.kind}"'.encode() in line)
+            self.count += sum(json.loads(line)["type"] == self.kind for line in marked)
+        return self.count
