@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.groups.regular_expressions import compiled, resolve, resolve_changes
+from coord.groups.regex import compiled, resolve_changes
+from coord.groups.regex import resolve as resolve_all
 from wire.errors import ErrorCode, KafkaError
 
 NAMES = ["orders", "orders-eu", "orders-us", "my.orders", "__consumer_offsets"]
+
+
+def resolve(regex, names):
+    return resolve_all([regex], names)[regex]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,10 @@ def test_what_is_no_expression_or_asks_too_much_is_refused(regex):
 def test_an_invalid_expression_of_an_old_record_stands_for_nothing(caplog):
     assert resolve("a(", NAMES) == frozenset()
     assert "a(" in caplog.text
+
+
+def test_several_expressions_are_resolved_at_once():
+    assert resolve_all({"orders", "a(", "my.*"}, NAMES) == {"orders": {"orders"}, "a(": set(), "my.*": {"my.orders"}}
 
 
 def test_an_expression_that_makes_others_backtrack_for_ever_is_answered():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
 _log = logging.getLogger(__name__)
 
@@ -48,14 +48,15 @@ def compiled(regex: str) -> Pattern:
     return pattern
 
 
-def resolve(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """Those of `names` that the expression matches; none when it is invalid, as one from an old record may be."""
-    try:
-        matches = compiled(regex).fullmatch
-    except KafkaError as refused:
-        _log.warning("A regular expression is left out: %s", refused)
-        return frozenset()
-    return frozenset(name for name in names if matches(name) is not None)
+def resolve(regexes: Collection[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each expression those of `names` that it matches; none when it is invalid, as one from an old record may be."""
+    patterns = {regex: pattern for regex in regexes if (pattern := _compiled_or_none(regex)) is not None}
+    names = list(names)
+    resolved: dict[str, frozenset[str]] = dict.fromkeys(regexes, frozenset())
+    for regex, pattern in patterns.items():
+        matches = pattern.fullmatch
+        resolved[regex] = frozenset(name for name in names if matches(name) is not None)
+    return resolved
 
 
 def resolve_changes(
@@ -66,5 +67,13 @@ def resolve_changes(
     `exists` tells whether a topic is there. The same object comes back when nothing has changed.
     """
     changed = frozenset(changed)
-    now = (resolved - changed) | resolve(regex, [name for name in changed if exists(name)])
+    now = (resolved - changed) | resolve([regex], filter(exists, changed))[regex]
     return resolved if now == resolved else now
+
+
+def _compiled_or_none(regex: str) -> Pattern | None:
+    try:
+        return compiled(regex)
+    except KafkaError as refused:
+        _log.warning("A regular expression is left out: %s", refused)
+        return None
