@@ -49,7 +49,7 @@ def compiled(regex: str) -> Pattern:
 
 
 def resolve(regexes: Collection[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each expression those of `names` that it matches; none when it is invalid, as one from an old record may be."""
+    """For each expression those of `names` that it matches; none for an invalid one, as an old record may hold."""
     patterns = {regex: pattern for regex in regexes if (pattern := _compiled_or_none(regex)) is not None}
     names = list(names)
     resolved: dict[str, frozenset[str]] = dict.fromkeys(regexes, frozenset())
