@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from broker.config_keys.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from broker.config_keys.log import (
     LOG_CLEANER_BACKOFF_MS,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -59,6 +60,10 @@ async def run(broker: Broker, reactor: Reactor) -> None:
     async def producers() -> None:
         broker.partitions.forget_expired_producers()
 
+    async def offsets() -> None:
+        broker.coordinators.expire_offsets()
+        broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
+
     async def deletions() -> None:
         await _remove_deleted(broker)
 
@@ -77,6 +82,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
         nursery.start_soon(_clean, broker)
         nursery.start_soon(_repeat, PRODUCER_CHECK_S, producers)
+        nursery.start_soon(_repeat, config[OFFSETS_RETENTION_CHECK_INTERVAL_MS] / 1000, offsets)
         nursery.start_soon(_repeat, DELETION_CHECK_S, deletions)
         nursery.start_soon(_repeat, DISK_CHECK_S, disks)
         nursery.start_soon(_repeat, IDLE_CHECK_S, idle_connections)

@@ -1,6 +1,6 @@
 """Runs the group coordinators: one pure `GroupCoordinator` for each partition of `__consumer_offsets` (rule G2).
 
-How they are run is in `broker.coordinator_runtime`. Expiry of offsets has its place here.
+How they are run is in `broker.coordinator_runtime`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from broker.config_keys.groups import (
     GROUP_MAX_SIZE,
     GROUP_MIN_SESSION_TIMEOUT_MS,
     OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_RETENTION_MINUTES,
 )
 from broker.coordinator_runtime import CoordinatorRuntime, Shard
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
@@ -88,6 +89,7 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             initial_rebalance_delay_ms=config[GROUP_INITIAL_REBALANCE_DELAY_MS],
             max_size=config[GROUP_MAX_SIZE],
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
+            offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         )
         self._topics = ClusterTopics(broker)
 
@@ -107,15 +109,19 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             if topic.name == GROUP_METADATA_TOPIC:
                 self.stop()
             else:
-                self._forget_topic(topic.name)
+                self._forget_topic(topic)
         changed = {topic.name for topic in delta.deleted_topics.values()}
         changed.update(topic.name for topic in delta.new_partitions.values())
         changed.update(topic.name for topic in delta.changed_partitions.values())
         if changed:
             self.handle_all(lambda groups, at: groups.metadata_changed(changed, at))
 
-    def _forget_topic(self, name: str) -> None:
-        self.handle_all(lambda groups, _: groups.topic_deleted(name))
+    def _forget_topic(self, topic: TopicImage) -> None:
+        self.handle_all(lambda groups, _: groups.topic_deleted(topic.name, topic.topic_id))
+
+    def expire_offsets(self) -> None:
+        """Remove the offsets that were kept for `offsets.retention.minutes`, and groups that are empty without them."""
+        self.handle_all(lambda groups, at: groups.expire_offsets(at))
 
     def _new(self, partition: Partition, at: Moment) -> GroupCoordinator:
         from broker.coordinator_log import into_groups, replay_log

@@ -171,7 +171,12 @@ OFFSETS_LOAD_BUFFER_SIZE = integer(
     "offsets.load.buffer.size", 5_242_880, "[1,...]", HIGH, "Bytes read at a time when the offsets topic is loaded."
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
-    "offsets.retention.check.interval.ms", 600_000, "[1,...]", HIGH, "Time between two sweeps for expired offsets."
+    "offsets.retention.check.interval.ms",
+    600_000,
+    "[1,...]",
+    HIGH,
+    "Time between two sweeps for expired offsets.",
+    used=True,
 )
 OFFSETS_RETENTION_MINUTES = integer(
     "offsets.retention.minutes",
@@ -179,6 +184,7 @@ OFFSETS_RETENTION_MINUTES = integer(
     "[1,...]",
     HIGH,
     "Time committed offsets are kept after their group became empty.",
+    used=True,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
     "offsets.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the offsets topic."

@@ -16,6 +16,7 @@ class GroupConfig:
         "min_session_timeout_ms",
         "new_member_join_timeout_ms",
         "offset_metadata_max_bytes",
+        "offsets_retention_ms",
     )
 
     def __init__(
@@ -26,6 +27,7 @@ class GroupConfig:
         initial_rebalance_delay_ms: int = 3_000,
         max_size: int = 2**31 - 1,
         offset_metadata_max_bytes: int = 4096,
+        offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
     ) -> None:
         self.min_session_timeout_ms = min_session_timeout_ms
@@ -33,4 +35,5 @@ class GroupConfig:
         self.initial_rebalance_delay_ms = initial_rebalance_delay_ms
         self.max_size = max_size
         self.offset_metadata_max_bytes = offset_metadata_max_bytes
+        self.offsets_retention_ms = offsets_retention_ms
         self.new_member_join_timeout_ms = new_member_join_timeout_ms

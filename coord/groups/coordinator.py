@@ -14,6 +14,7 @@ from coord.groups import offsets, records
 from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
 from coord.groups.classic import ClassicGroup
 from coord.groups.describe import describe_group, listed_group
+from coord.groups.expiry import expired
 from coord.groups.membership import Membership
 from coord.groups.offsets import OffsetStore
 from coord.groups.pending_offsets import PendingOffsets
@@ -30,6 +31,7 @@ from wire.messages.offsets import (
     OffsetDeleteResponseTopic,
     OffsetFetchResponseGroup,
 )
+from wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         OffsetFetchRequestGroup,
         OffsetFetchResponseTopics,
     )
+    from wire.types import Uuid
 
 GROUP_NOT_FOUND_SINCE = 9
 """OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
@@ -354,23 +357,33 @@ class GroupCoordinator:
         answer = OffsetDeleteResponseTopic(name=topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
-            if not subscribed and self.offsets.get(group.group_id, topic.name, index) is not None:
-                result.records.append(records.offset_tombstone(group.group_id, topic.name, index))
+            tombstone = records.offset_tombstone(group.group_id, topic.name, index)
+            is_there = self.offsets.get(group.group_id, topic.name, index) or self._pending.has(tombstone.key)
+            if is_there and not subscribed:
+                result.records.append(tombstone)
             answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
         return answer
 
-    def topic_deleted(self, topic: str) -> Result:
-        """A topic is gone from the cluster: its offsets go too."""
+    def topic_deleted(self, topic: str, topic_id: Uuid = ZERO_UUID) -> Result:
+        """A topic is gone from the cluster: its offsets go too, but not those of another topic of that name."""
         result = Result()
-        result.records = self.offsets.topic_tombstones(topic)
+        result.records = self.offsets.topic_tombstones(topic, topic_id)
+        result.records += [CoordinatorRecord(key, None) for key in self._pending.of_topic(topic, topic_id)]
+        return result
+
+    def expire_offsets(self, at: Moment) -> Result:
+        """Time has passed: offsets that were kept long enough go, and groups that are empty without them."""
+        result = Result()
+        retention_ms = self._config.offsets_retention_ms
+        for group in self.groups.values():
+            result.records += expired(group, self.offsets, self._pending, retention_ms, at.now_ms)
         return result
 
     # ---- administration
 
     def describe(self, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
         """DescribeGroups of one group."""
-        group = self.groups.get(group_id)
-        return describe_group(group if isinstance(group, ClassicGroup) else None, group_id, api_version)
+        return describe_group(self.groups.get(group_id), group_id, api_version)
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """ListGroups: those in one of `states` and of one of `types`, or all; capitals do not matter."""
@@ -390,7 +403,8 @@ class GroupCoordinator:
         try:
             group = self._existing(group_id)
             group.validate_delete()
-            result.records = [*self.offsets.tombstones(group_id), *group.tombstones()]
+            pending = [CoordinatorRecord(key, None) for key in self._pending.of_group(group_id)]
+            result.records = [*self.offsets.tombstones(group_id), *pending, *group.tombstones()]
         except KafkaError as refused:
             answer.error_code = int(refused.code)
         result.reply(ticket, answer, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))

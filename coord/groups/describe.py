@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coord.groups.classic import ClassicGroup
 from coord.groups.states import GroupState
 from wire.errors import ErrorCode
 from wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
 
 if TYPE_CHECKING:
-    from coord.groups.classic import ClassicGroup
     from coord.groups.group import Group
 
 NOT_FOUND_SINCE = 6
 """DescribeGroups versions from here on tell GROUP_ID_NOT_FOUND; before, such a group is Dead and no error."""
 
 
-def describe_group(group: ClassicGroup | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
+def describe_group(group: Group | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
     """One group. Protocol and metadata are only shown of a Stable one: before, they are not settled."""
-    if group is None:
+    if not isinstance(group, ClassicGroup):
         gone = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
         if api_version >= NOT_FOUND_SINCE:
             gone.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            gone.error_message = f"Group {group_id} not found."
+            gone.error_message = f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
         return gone
     protocol = group.protocol if group.state is GroupState.STABLE else None
     return DescribeGroupsResponseDescribedGroup(

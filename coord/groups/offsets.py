@@ -2,7 +2,7 @@
 
 Invariant: what is here is exactly what the records in the log say; only `put` and `remove`, called by replay, change
 it. An offset is remembered with the id of its topic, so that a topic created again under an old name does not get the
-offsets of its predecessor. Expiry by `offsets.retention.minutes` will walk over the store; its timestamps are kept.
+offsets of its predecessor. What expires is in `coord.groups.expiry`.
 """
 
 from __future__ import annotations
@@ -95,12 +95,13 @@ class OffsetStore:
             for partition in partitions
         ]
 
-    def topic_tombstones(self, topic: str) -> list[CoordinatorRecord]:
-        """Records that remove every group's offsets of a topic."""
+    def topic_tombstones(self, topic: str, topic_id: Uuid = ZERO_UUID) -> list[CoordinatorRecord]:
+        """Records that remove every group's offsets of a topic; of another topic of that name they are kept."""
         return [
             records.offset_tombstone(group_id, topic, partition)
             for group_id, topics in self._groups.items()
-            for partition in topics.get(topic, ())
+            for partition, committed in topics.get(topic, {}).items()
+            if ZERO_UUID in (topic_id, committed.topic_id) or committed.topic_id == topic_id
         ]
 
     def __eq__(self, other: object) -> bool:

@@ -7,8 +7,12 @@ partition has got meanwhile stays out. Source: Kafka 4.4 `OffsetMetadataManager.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
+from coord.groups.records import offset_key_prefix, read_key, read_offset
 from coord.machine import CoordinatorRecord
+from wire.messages.coordinator_records import OffsetCommitKey
+from wire.types import ZERO_UUID, Uuid
 
 
 class PendingOffsets:
@@ -33,14 +37,40 @@ class PendingOffsets:
         """Whether an open transaction holds an offset of this key: it may change any moment (KIP-447)."""
         return key in self._keys
 
+    def of_group(self, group_id: str) -> list[bytes]:
+        """The keys of a group's offsets that open transactions hold."""
+        prefix = offset_key_prefix(group_id)
+        return [key for key in self._keys if key.startswith(prefix)]
+
+    def of_topic(self, topic: str, topic_id: Uuid) -> list[bytes]:
+        """The keys of a topic's offsets that open transactions hold; not those of another topic of that name."""
+        found: dict[bytes, None] = {}
+        for _, (key, value) in chain.from_iterable(self._held.values()):
+            about = read_key(key)
+            if isinstance(about, OffsetCommitKey) and about.topic == topic and value is not None:
+                committed_to = read_offset(value).topic_id
+                if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:
+                    found[key] = None
+        return list(found)
+
     def saw(self, offset: int, record: CoordinatorRecord) -> None:
-        """A record outside any transaction stands at this offset, and is in force."""
+        """A record outside any transaction stands at this offset, and is in force.
+
+        One that removes an offset removes what is held back of it too: it must not come back with a marker.
+        """
         if not self._held:
             return
         if record.value is None:
             self._newest.pop(record.key, None)
+            if record.key in self._keys:
+                self._drop(record.key)
         else:
             self._newest[record.key] = offset
+
+    def _drop(self, key: bytes) -> None:
+        del self._keys[key]
+        for producer_id, held in self._held.items():
+            self._held[producer_id] = [(offset, record) for offset, record in held if record.key != key]
 
     def end(self, producer_id: int, *, commit: bool) -> list[CoordinatorRecord]:
         """The producer's transaction ends: the records that come into force, in the order of the log."""

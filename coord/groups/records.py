@@ -56,6 +56,11 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
     return prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
 
 
+def offset_key_prefix(group: str) -> bytes:
+    """How the keys of all of a group's offsets begin, and no other group's."""
+    return offset_key(group, "", 0)[:-6]  # without the topic's length and the partition
+
+
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
     """The record that removes one committed offset."""
     return CoordinatorRecord(offset_key(group, topic, partition), None)

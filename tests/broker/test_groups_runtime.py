@@ -346,3 +346,23 @@ class TestTheLog:
 def test_the_coordinator_is_where_the_client_dialled(memory):
     found = find(memory.client(local=("192.0.2.7", 19092)))
     assert (found.host, found.port, found.node_id) == ("192.0.2.7", 19092, 1)
+
+
+class TestExpiry:
+    def test_what_has_expired_is_gone_for_good(self, tmp_path):
+        """G2: offsets.retention.minutes; the sweep writes tombstones, so that a restart finds nothing either."""
+        memory = MemoryBroker(tmp_path / "data", {**FEW_PARTITIONS, "offsets.retention.minutes": "1"})
+        client = memory.client()
+        memory.create_topic("t")
+        find(client)
+        assert commit(client, "t") == {0}
+        memory.broker.coordinators.expire_offsets()
+        assert fetch(client, "t") == 5
+        memory.clock.advance(60)
+        memory.broker.coordinators.expire_offsets()
+        assert fetch(client, "t") == -1
+        assert client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse).groups == []
+        memory.close()
+        again = MemoryBroker(tmp_path / "data", FEW_PARTITIONS)
+        assert fetch(again.client(), "t") == -1
+        again.close()

@@ -44,13 +44,17 @@ def test_of_two_transactions_the_later_commit_wins_whichever_ends_first() -> Non
     assert pending.end(7, commit=True) == []
 
 
-def test_a_tombstone_makes_room_again() -> None:
-    """As Kafka: where no offset is, a pending one comes into force."""
+def test_a_tombstone_takes_what_is_pending_along_and_makes_room_again() -> None:
+    """As Kafka 4.4: an offset that was deleted, with its group or its topic, does not come back with a marker."""
     pending = PendingOffsets()
-    pending.hold(7, 1, record("a"))
-    pending.saw(2, record("a", "new"))
-    pending.saw(3, record("a", None))
-    assert pending.end(7, commit=True) == [record("a")]
+    pending.hold(7, 1, record("a", "before"))
+    pending.hold(7, 2, record("b"))
+    pending.saw(3, record("a", "new"))
+    pending.saw(4, record("a", None))
+    assert not pending.has(b"a")
+    pending.hold(8, 5, record("a", "after"))
+    assert pending.end(7, commit=True) == [record("b")]
+    assert pending.end(8, commit=True) == [record("a", "after")]
 
 
 def test_an_ended_transaction_leaves_nothing_behind_for_the_next() -> None:
