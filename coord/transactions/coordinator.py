@@ -315,6 +315,8 @@ class TransactionCoordinator:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if transaction.state in PREPARED:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         rotated = (
             transaction.previous_producer_id == request.producer_id
             and request.producer_epoch == MAX_EPOCH - 1

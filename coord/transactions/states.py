@@ -38,15 +38,15 @@ class TransactionState(Enum):
     PREPARE_COMMIT = "PrepareCommit"
     """The transaction is committed; its markers are being written, also again after a restart.
 
-    InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn: CONCURRENT_TRANSACTIONS. EndTxn: CONCURRENT_TRANSACTIONS for a
-    repeated commit, INVALID_TXN_STATE for an abort. All markers written: -> CompleteCommit.
+    InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn: CONCURRENT_TRANSACTIONS. EndTxn: CONCURRENT_TRANSACTIONS,
+    since it may also be that of the next transaction. All markers written: -> CompleteCommit.
     """
 
     PREPARE_ABORT = "PrepareAbort"
     """The transaction is aborted; its markers are being written, also again after a restart.
 
-    InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn: CONCURRENT_TRANSACTIONS. EndTxn: CONCURRENT_TRANSACTIONS for a
-    repeated abort, INVALID_TXN_STATE for a commit. All markers written: -> CompleteAbort.
+    InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn: CONCURRENT_TRANSACTIONS. EndTxn: CONCURRENT_TRANSACTIONS,
+    since it may also be that of the next transaction. All markers written: -> CompleteAbort.
     """
 
     COMPLETE_COMMIT = "CompleteCommit"
@@ -117,7 +117,7 @@ class End(Enum):
     DONE = "done"
     """A repeated request whose first answer was lost: answered like the first."""
     WAIT = "wait"
-    """A repeated request while the markers are still being written: CONCURRENT_TRANSACTIONS."""
+    """The markers of the transaction before are still being written: CONCURRENT_TRANSACTIONS."""
     REFUSED = "refused"
     """INVALID_TXN_STATE."""
 
@@ -129,6 +129,8 @@ END_TXN: dict[tuple[TransactionState, bool], End] = {
     (TransactionState.ONGOING, COMMIT): End.PREPARE,
     (TransactionState.ONGOING, ABORT): End.PREPARE,
     (TransactionState.PREPARE_COMMIT, COMMIT): End.WAIT,
+    (TransactionState.PREPARE_COMMIT, ABORT): End.WAIT,
+    (TransactionState.PREPARE_ABORT, COMMIT): End.WAIT,
     (TransactionState.PREPARE_ABORT, ABORT): End.WAIT,
     (TransactionState.COMPLETE_COMMIT, COMMIT): End.DONE,
     (TransactionState.COMPLETE_ABORT, ABORT): End.DONE,
@@ -139,20 +141,20 @@ END_TXN_V2: dict[tuple[TransactionState, bool, bool], End] = {
     (TransactionState.EMPTY, ABORT, CURRENT): End.PREPARE,
     (TransactionState.ONGOING, COMMIT, CURRENT): End.PREPARE,
     (TransactionState.ONGOING, ABORT, CURRENT): End.PREPARE,
-    (TransactionState.PREPARE_COMMIT, COMMIT, RETRY): End.WAIT,
-    (TransactionState.PREPARE_ABORT, ABORT, RETRY): End.WAIT,
     (TransactionState.COMPLETE_COMMIT, ABORT, CURRENT): End.PREPARE,
     (TransactionState.COMPLETE_COMMIT, COMMIT, RETRY): End.DONE,
     (TransactionState.COMPLETE_ABORT, ABORT, CURRENT): End.PREPARE,
     (TransactionState.COMPLETE_ABORT, ABORT, RETRY): End.DONE,
 }
-"""KIP-890: by state, outcome, and whether the request comes with the epoch before the last bump. Else refused."""
+"""KIP-890: by state, outcome, and whether the request comes with the epoch before the last bump. Else refused.
+
+In the prepared states every request waits, whatever its epoch: an abort may come with the epoch of the next transaction
+before the markers of the last one are written, when nothing of the next one was sent.
+"""
 
 EPOCHS_TAKEN_V2: dict[TransactionState, frozenset[bool]] = {
     TransactionState.EMPTY: frozenset({CURRENT}),
     TransactionState.ONGOING: frozenset({CURRENT}),
-    TransactionState.PREPARE_COMMIT: frozenset({RETRY}),
-    TransactionState.PREPARE_ABORT: frozenset({RETRY}),
     TransactionState.COMPLETE_COMMIT: frozenset({CURRENT, RETRY}),
     TransactionState.COMPLETE_ABORT: frozenset({CURRENT, RETRY}),
 }

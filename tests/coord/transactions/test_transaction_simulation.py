@@ -67,6 +67,7 @@ class World:
         self.random = Random(seed)
         self.config = TransactionConfig(abort_interval_ms=5_000)
         self.ids = count(1)
+        self.generations = count(1)
         self.now = 0.0
         self.log = []
         self.synced = 0
@@ -156,7 +157,7 @@ class Producer:
         self.waited = 0
         self.transaction = None
         self.ending = None
-        self.generation = object()
+        self.generation = next(self.world.generations)
 
     def step(self):
         world, random = self.world, self.world.random
@@ -167,7 +168,7 @@ class Producer:
         elif self.producer is None:
             self.ask(self.ask_init, self.on_init)
         elif self.transaction is None:
-            self.transaction = (self.transactional_id, id(self.generation), next(self.numbers))
+            self.transaction = (self.transactional_id, self.generation, next(self.numbers))
             self.told[self.transaction] = False
             self.left = random.sample(PARTITIONS, random.randint(0, len(PARTITIONS)))
             self.sequences = dict.fromkeys(PARTITIONS, 0)
@@ -188,7 +189,7 @@ class Producer:
         self.once = once
 
         def answer(message):
-            if self.generation is generation and self.once is once:
+            if self.generation == generation and self.once is once:
                 self.once = self.request = None
                 on_answer(message)
 

@@ -180,7 +180,7 @@ def test_a_transaction_that_takes_too_long_is_aborted():
     driver.advance(0.2)
     assert driver.state() is TransactionState.PREPARE_ABORT
     assert driver.add(producer) == ErrorCode.PRODUCER_FENCED
-    assert driver.end(producer, True) == ErrorCode.INVALID_TXN_STATE, "the abort stands"
+    assert driver.end(producer, True) == ErrorCode.CONCURRENT_TRANSACTIONS, "the abort stands"
     driver.write_markers()
     assert driver.end(producer, True) == ErrorCode.INVALID_TXN_STATE
     assert driver.state() is TransactionState.COMPLETE_ABORT
