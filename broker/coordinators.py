@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from broker import coordinator_runtime
 from broker.config_keys.groups import (
+    GROUP_CONSUMER_ASSIGNORS,
+    GROUP_CONSUMER_MAX_SIZE,
     GROUP_INITIAL_REBALANCE_DELAY_MS,
     GROUP_MAX_SESSION_TIMEOUT_MS,
     GROUP_MAX_SIZE,
@@ -25,7 +27,7 @@ from coord.groups.config import GroupConfig
 from coord.groups.topics import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker.context import Broker
     from broker.partition import Partition
@@ -44,6 +46,24 @@ def new_id(random_bytes: Callable[[int], bytes] = urandom) -> str:
     """A random uuid in the usual text form: member ids end in it."""
     text = random_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
+
+
+def _assignor_names(configured: Sequence[str]) -> tuple[str, ...]:
+    """The server-side assignors by their names; Kafka's own may be given by class name as well."""
+    names = []
+    for item in configured:
+        name = _KAFKAS_ASSIGNORS.get(item, item)
+        if name in _KAFKAS_ASSIGNORS.values():
+            names.append(name)
+        else:
+            logger.error("group.consumer.assignors: there is no assignor %s here, it is left out", item)
+    return tuple(names) or tuple(_KAFKAS_ASSIGNORS.values())
+
+
+_KAFKAS_ASSIGNORS = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
 
 
 class ClusterTopics:
@@ -88,6 +108,8 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             max_session_timeout_ms=config[GROUP_MAX_SESSION_TIMEOUT_MS],
             initial_rebalance_delay_ms=config[GROUP_INITIAL_REBALANCE_DELAY_MS],
             max_size=config[GROUP_MAX_SIZE],
+            consumer_max_size=config[GROUP_CONSUMER_MAX_SIZE],
+            consumer_assignors=_assignor_names(config[GROUP_CONSUMER_ASSIGNORS]),
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
             offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         )
@@ -127,7 +149,9 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
         from broker.coordinator_log import into_groups, replay_log
         from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
-        coordinator = GroupCoordinator(self._config, partial(new_id, self._broker.random_bytes), self._topics)
+        coordinator = GroupCoordinator(
+            self._config, partial(new_id, self._broker.random_bytes), self._topics, self._broker.group_configs
+        )
         count = replay_log(partition, into_groups(coordinator, at))
         if count:
             logger.info("Loaded %d groups from %d records of %r", len(coordinator.groups), count, partition)

@@ -29,6 +29,7 @@ GROUP_CONSUMER_ASSIGNORS = list_of(
     "",
     MEDIUM,
     "Assignors that consumer groups may use, the first by default.",
+    used=True,
 )
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.heartbeat.interval.ms",
@@ -63,7 +64,7 @@ GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     used=True,
 )
 GROUP_CONSUMER_MAX_SIZE = integer(
-    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a consumer group."
+    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a consumer group.", used=True
 )
 GROUP_CONSUMER_MIGRATION_POLICY = string(
     "group.consumer.migration.policy",

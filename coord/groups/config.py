@@ -10,6 +10,8 @@ class GroupConfig:
     """Kafka's `group.*` and `offset.*` keys; the values are Kafka's defaults."""
 
     __slots__ = (
+        "consumer_assignors",
+        "consumer_max_size",
         "initial_rebalance_delay_ms",
         "max_session_timeout_ms",
         "max_size",
@@ -26,10 +28,14 @@ class GroupConfig:
         max_session_timeout_ms: int = 1_800_000,
         initial_rebalance_delay_ms: int = 3_000,
         max_size: int = 2**31 - 1,
+        consumer_max_size: int = 2**31 - 1,
+        consumer_assignors: tuple[str, ...] = ("uniform", "range"),
         offset_metadata_max_bytes: int = 4096,
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
     ) -> None:
+        self.consumer_assignors = consumer_assignors
+        self.consumer_max_size = consumer_max_size
         self.min_session_timeout_ms = min_session_timeout_ms
         self.max_session_timeout_ms = max_session_timeout_ms
         self.initial_rebalance_delay_ms = initial_rebalance_delay_ms

@@ -8,17 +8,19 @@ loading the log gives the same group. `fetch_offsets`, `describe` and `list_grou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coord.groups import offsets, records
 from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
 from coord.groups.classic import ClassicGroup
 from coord.groups.describe import describe_group, listed_group
 from coord.groups.expiry import expired
+from coord.groups.group import CONSUMER
 from coord.groups.membership import Membership
 from coord.groups.offsets import OffsetStore
 from coord.groups.pending_offsets import PendingOffsets
 from coord.groups.rebalance import Rebalance, TimerKey
+from coord.groups.settings import default_group_configs
 from coord.groups.states import GroupState
 from coord.groups.topics import NoTopics
 from coord.machine import CoordinatorRecord, Moment, Result, Timers
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from coord.groups.config import GroupConfig
+    from coord.groups.consumer.groups import ConsumerGroups
     from coord.groups.context import ClientContext
     from coord.groups.group import Group, GroupType
+    from coord.groups.settings import GroupConfigs
     from coord.groups.topics import Topics
     from coord.machine import Ticket
     from wire.messages.groups import (
@@ -80,7 +84,13 @@ _APPEND_ERRORS = {
 class GroupCoordinator:
     """All groups whose id falls on one partition of `__consumer_offsets`."""
 
-    def __init__(self, config: GroupConfig, new_id: Callable[[], str], topics: Topics | None = None) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_id: Callable[[], str],
+        topics: Topics | None = None,
+        group_configs: GroupConfigs = default_group_configs,
+    ) -> None:
         """`new_id` gives a fresh random text each time: member ids end in it. `topics` are the cluster's."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
@@ -88,6 +98,7 @@ class GroupCoordinator:
         self._config = config
         self._new_id = new_id
         self._topics = topics or NoTopics()
+        self._group_configs = group_configs
         self._types: dict[str, GroupType] = {}
         self._type_of_timer: dict[type, GroupType] = {}
         self._timers = Timers()
@@ -208,8 +219,19 @@ class GroupCoordinator:
                 self._type_of_timer[group_type.timer_key] = group_type
         return group_type
 
-    def _make_type(self, name: str) -> GroupType | None:  # noqa: ARG002 - one branch a type
+    def _make_type(self, name: str) -> GroupType | None:
+        if name == CONSUMER:
+            from coord.groups.consumer.groups import ConsumerGroups
+
+            return ConsumerGroups(
+                self.groups, self._timers, self._topics, self._config, self._group_configs, self._new_id
+            )
         return None
+
+    @property
+    def consumer_groups(self) -> ConsumerGroups:
+        """Consumer groups of the consumer protocol (KIP-848)."""
+        return cast("ConsumerGroups", self._type(CONSUMER))
 
     def metadata_changed(self, topics: Collection[str], at: Moment) -> Result:
         """These topics of the cluster came, went, or have other partitions or replicas now."""

@@ -172,8 +172,8 @@ class TestLoading:
         assert driver.group().members["m"].rebalance_timeout_ms == 7000
         assert driver.heartbeat("m", 3) == 0
 
-    def test_records_of_newer_group_types_are_left_alone(self, driver):
-        driver.log.append((b"\0\3\0\1g", b"\0\0\0\0\0\1\0"))
+    def test_records_of_unknown_kinds_are_left_alone(self, driver):
+        driver.log.append((b"\0\x63\0\1g", b"\0\0\0\0\0\1\0"))
         driver.restart()
         assert driver.coordinator.groups == {}
 

@@ -1,0 +1,67 @@
+"""The consumer protocol: ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69). KIP-848.
+
+Heartbeat: v1 regular expressions, and members make their ids themselves (KIP-1082). Describe: v1 tells which protocol a
+member speaks (KIP-1099). What the requests mean is in `coord.groups.consumer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.api import api
+from broker.apis.groups import GROUP_OPERATIONS, client_of
+from broker.pending import Pending
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseDescribedGroup,
+    ConsumerGroupHeartbeatRequest,
+)
+
+if TYPE_CHECKING:
+    from broker.context import RequestContext
+
+
+@api(ConsumerGroupHeartbeatRequest)
+def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Pending:
+    """Joins, stays in or leaves a group; answered when what it changes is committed."""
+    pending = Pending(is_owed=True)
+    client = client_of(ctx)
+    ctx.broker.coordinators.handle(
+        request.group_id,
+        lambda groups, at: groups.consumer_groups.heartbeat(request, pending.resolve, client, at),
+    )
+    return pending
+
+
+def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
+
+
+@api(ConsumerGroupDescribeRequest, on_error=_none_described)
+def consumer_group_describe(
+    ctx: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    """State, members and assignments of each group."""
+    response = ConsumerGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
+    if request.include_authorized_operations:
+        for group in response.groups:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return response
+
+
+def _describe(ctx: RequestContext, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
+    try:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return ctx.broker.coordinators.of_group(group_id).consumer_groups.describe(group_id)
+    except KafkaError as error:
+        return _failed(group_id, error)
+
+
+def _failed(group_id: str, error: KafkaError) -> ConsumerGroupDescribeResponseDescribedGroup:
+    return ConsumerGroupDescribeResponseDescribedGroup(
+        group_id=group_id, error_code=int(error.code), error_message=error.message
+    )

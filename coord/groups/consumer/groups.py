@@ -1,0 +1,391 @@
+"""All consumer groups of one coordinator: their requests, records and timers (rules G3, G4; KIP-848).
+
+A heartbeat's way is in `heartbeat.py`. Every member has a session; one that has been told to give up partitions has its
+rebalance timeout too. Members come back after `consumer.heartbeat.interval.ms`, and sooner while their group is moving:
+a group that forms settles in a second or two and not after several intervals. Source: Kafka 4.4 `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, cast
+
+from coord.groups.classic import ClassicGroup
+from coord.groups.consumer import records
+from coord.groups.consumer.describe import describe_group
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.heartbeat import Heartbeat, Outcome, check_static
+from coord.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.records import ResolvedRegex
+from coord.groups.consumer.regular_expressions import RegularExpressions
+from coord.groups.consumer.requests import check_heartbeat
+from coord.groups.consumer.states import MemberState
+from coord.groups.modern.metadata_hash import group_hash
+from coord.groups.modern.partitions import as_list
+from coord.machine import Moment, Result, Timers
+from wire.errors import ErrorCode, KafkaError
+from wire.messages import coordinator_records as r
+from wire.messages.consumer_groups import (
+    ConsumerGroupDescribeResponseDescribedGroup,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from coord.groups.config import GroupConfig
+    from coord.groups.context import ClientContext
+    from coord.groups.group import Group
+    from coord.groups.settings import GroupConfigs
+    from coord.groups.topics import Topics
+    from coord.machine import Ticket
+    from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+MOVING_INTERVAL_MS = 500
+"""When members of a moving group are asked to come back, unless it is so large that this would be a burden."""
+MOVING_INTERVAL_PER_MEMBER_MS = 5
+
+
+class ConsumerTimer(NamedTuple):
+    """What comes due: a member's session, or its time to give up partitions."""
+
+    kind: Literal["consumer-session", "consumer-rebalance"]
+    group_id: str
+    member_id: str
+
+
+class ConsumerGroups:
+    """The consumer protocol's side of one coordinator."""
+
+    timer_key: ClassVar[type] = ConsumerTimer
+
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        timers: Timers,
+        topics: Topics,
+        config: GroupConfig,
+        group_configs: GroupConfigs,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._timers = timers
+        self._topics = topics
+        self._config = config
+        self._settings = group_configs
+        self._new_id = new_id
+        self._expressions = RegularExpressions(topics)
+        self._moved_at: dict[str, float] = {}
+        """When a group's epoch or target assignment last changed, monotonic seconds."""
+
+    # ---- requests
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, ticket: Ticket, context: ClientContext, at: Moment
+    ) -> Result:
+        """ConsumerGroupHeartbeat: always answered now."""
+        result = Result()
+        try:
+            check_heartbeat(request, context.api_version, self._config.consumer_assignors)
+            if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+                answer = self._leave(request, result)
+            else:
+                answer = self._heartbeat(request, context, at, result)
+        except KafkaError as refused:
+            result = Result()
+            answer = _refusal(refused.code, refused.message)
+        result.reply(ticket, answer, _refusal)
+        return result
+
+    def _heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
+    ) -> ConsumerGroupHeartbeatResponse:
+        group = self._joined_group(request, result)
+        self._check_room(group, request)
+        settings = self._settings(request.group_id)
+        heartbeat = Heartbeat(group, request, self._topics, settings, self._config.consumer_assignors[0], at)
+        outcome = heartbeat.run(request.member_id or self._new_id(), context, self._expressions)
+        result.records += outcome.records
+        member = outcome.member
+        self._renew_session(group.group_id, member.member_id, at)
+        self._time_revocation(group.group_id, outcome, at)
+        if outcome.epoch != group.epoch:
+            self._moved_at[group.group_id] = at.now
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._interval_ms(group, outcome, at),
+            assignment=_assignment(member) if _is_owed(request, outcome) else None,
+        )
+
+    def _joined_group(self, request: ConsumerGroupHeartbeatRequest, result: Result) -> ConsumerGroup:
+        """The group, or an empty one that a first member is about to begin."""
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if request.member_epoch != JOIN_EPOCH:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        if group is None:
+            return ConsumerGroup(group_id)
+        if isinstance(group, ClassicGroup) and group.is_empty:
+            logger.info("[GroupId %s] The empty classic group becomes a consumer group", group_id)
+            result.records += group.tombstones()
+            return ConsumerGroup(group_id)
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+    def _check_room(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> None:
+        if request.instance_id in group.static_members or request.member_id in group.members:
+            return
+        if len(group.members) >= self._config.consumer_max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {self._config.consumer_max_size} members.",
+            )
+
+    def _interval_ms(self, group: ConsumerGroup, outcome: Outcome, at: Moment) -> int:
+        """When the member shall come back: soon while there is something to come for."""
+        usual_ms = self._settings(group.group_id).consumer_heartbeat_interval_ms
+        moved_at = self._moved_at.get(group.group_id)
+        is_moving = outcome.is_assignment_due or outcome.member.state is not MemberState.STABLE
+        if not is_moving and (moved_at is None or at.now - moved_at > usual_ms / 1000):
+            return usual_ms
+        return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, result: Result) -> ConsumerGroupHeartbeatResponse:
+        """A member says goodbye: for good, or, a static one, for a while."""
+        group = self._existing(request.group_id)
+        member_id = request.member_id
+        if request.instance_id is None:
+            member = group.member(member_id)
+        else:
+            owner = group.static_member(request.instance_id)
+            check_static(owner, member_id, request.instance_id)
+            member = cast("ConsumerMember", owner)
+        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+            logger.info("[GroupId %s] Static member %s left for a while", group.group_id, member_id)
+            result.records.append(records.current_assignment(group.group_id, away(member)))
+            self._timers.cancel(ConsumerTimer("consumer-rebalance", group.group_id, member_id))
+        else:
+            logger.info("[GroupId %s] Member %s left the consumer group", group.group_id, member_id)
+            self._remove(group, member, result)
+        return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
+
+    def describe(self, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
+        """ConsumerGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
+        return describe_group(self._existing(group_id), self._topics, self._config.consumer_assignors[0])
+
+    def _existing(self, group_id: str) -> ConsumerGroup:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        reason = "not found" if group is None else "is not a consumer group"
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+
+    # ---- members go
+
+    def _remove(self, group: ConsumerGroup, member: ConsumerMember, result: Result) -> None:
+        """Take a member out: what it had is free, and the group gets a new epoch."""
+        group_id = group.group_id
+        result.records += records.member_tombstones(group_id, member.member_id)
+        left = [other for other in group.members.values() if other.member_id != member.member_id]
+        regexes = dict(group.regexes)
+        if member.subscribed_regex and group.regex_counts[member.subscribed_regex] == 1:
+            regexes.pop(member.subscribed_regex, None)
+            result.records.append(records.regex_tombstone(group_id, member.subscribed_regex))
+        names = set().union(*(other.subscribed_topics for other in left), *(found.topics for found in regexes.values()))
+        metadata_hash = group_hash(names, self._topics)
+        result.records.append(records.group_epoch(group_id, group.epoch + 1, metadata_hash))
+        if not left:  # who comes next need not wait for the assignment interval
+            result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
+        self._cancel(group_id, member.member_id)
+
+    def _fence(self, group: ConsumerGroup, member: ConsumerMember, reason: str, at: Moment, result: Result) -> None:
+        logger.info("[GroupId %s] Member %s fenced from the group because %s", group.group_id, member.member_id, reason)
+        removed = Result()
+        self._remove(group, member, removed)
+        result.merge(removed)
+        self._moved_at[group.group_id] = at.now
+
+    # ---- time
+
+    def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
+        timeout_ms = self._settings(group_id).consumer_session_timeout_ms
+        self._timers.set(ConsumerTimer("consumer-session", group_id, member_id), at.now + timeout_ms / 1000)
+
+    def _time_revocation(self, group_id: str, outcome: Outcome, at: Moment) -> None:
+        """A member that has just been told to give up partitions has its rebalance timeout to do so."""
+        member = outcome.member
+        key = ConsumerTimer("consumer-rebalance", group_id, member.member_id)
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._timers.cancel(key)
+        elif member.revoking != outcome.before.revoking or self._timers.deadline(key) is None:
+            self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
+
+    def _cancel(self, group_id: str, member_id: str) -> None:
+        self._timers.cancel(ConsumerTimer("consumer-session", group_id, member_id))
+        self._timers.cancel(ConsumerTimer("consumer-rebalance", group_id, member_id))
+
+    def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
+        """Sessions and the time to give up partitions start anew."""
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    self._renew_session(group.group_id, member.member_id, at)
+                    self._time_revocation(group.group_id, Outcome(member, member, group.epoch, is_due=False), at)
+
+    def due(self, key: ConsumerTimer, at: Moment, result: Result) -> None:
+        """A member was not heard of in time, or did not give up partitions in time: it is out."""
+        group = self._groups.get(key.group_id)
+        member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+        if member is None or not isinstance(group, ConsumerGroup):
+            return
+        if key.kind == "consumer-session":
+            self._fence(group, member, "its session expired", at, result)
+        elif member.state is MemberState.UNREVOKED_PARTITIONS:
+            reason = f"it did not give up partitions within {member.rebalance_timeout_ms} ms"
+            self._fence(group, member, reason, at, result)
+
+    def forget(self, group_id: str) -> None:
+        """Cancel every timer of a group that goes away."""
+        self._moved_at.pop(group_id, None)
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            for member_id in group.members:
+                self._cancel(group_id, member_id)
+
+    # ---- topics
+
+    def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
+        """Topics have changed: the next heartbeat of a group that may read one of them looks again."""
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup) and group.changed_topics is not None:
+                if group.regex_counts:
+                    group.changed_topics.update(topics)
+                else:
+                    group.changed_topics.update(topic for topic in topics if topic in group.topic_counts)
+
+    # ---- replay
+
+    def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
+        """A record of a consumer group is in the log."""
+        group_id, about = records.read_key(record_type, key)
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None or (group is not None and not _is_simple(group)):
+                return
+            if record_type not in _FOUNDING:
+                return
+            group = self._groups[group_id] = ConsumerGroup(group_id)
+        if value is None:
+            self._replay_tombstone(group, record_type, about)
+        else:
+            _REPLAY[record_type](group, about, records.read_value(record_type, value))
+
+    def _replay_tombstone(self, group: ConsumerGroup, record_type: int, about: str) -> None:
+        if record_type == records.GROUP_METADATA:
+            self.forget(group.group_id)
+            group.is_dead = True
+            del self._groups[group.group_id]
+        elif record_type == records.MEMBER_METADATA:
+            group.remove_member(about)
+        elif record_type == records.CURRENT_ASSIGNMENT:
+            member = group.members.get(about)
+            if member is not None:
+                fresh = member._replace(
+                    epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, state=MemberState.STABLE, assigned={}, revoking={}
+                )
+                group.put_member(fresh)
+        elif record_type == records.TARGET_ASSIGNMENT_MEMBER:
+            group.target.pop(about, None)
+        elif record_type == records.TARGET_ASSIGNMENT_METADATA:
+            group.assignment_epoch = -1
+        elif record_type == records.REGULAR_EXPRESSION:
+            group.regexes.pop(about, None)
+        else:
+            group.has_partition_metadata = False
+
+
+def away(member: ConsumerMember) -> ConsumerMember:
+    """A static member that has left for a while: what it had waits for it, from the beginning of time (KIP-1251)."""
+    kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+    return member._replace(epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
+
+
+def _refusal(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=int(error), error_message=message)
+
+
+def _is_owed(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) -> bool:
+    """Whether the answer tells the assignment: to who joins or tells all of itself, and when it has changed."""
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    tells_all = request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
+    is_full = request.member_epoch == JOIN_EPOCH or tells_all
+    return is_full or outcome.member.assigned != outcome.before.assigned
+
+
+def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignment:
+    entries = as_list(member.assigned, ConsumerGroupHeartbeatResponseTopicPartitions)
+    return ConsumerGroupHeartbeatResponseAssignment(topic_partitions=entries)
+
+
+def _is_simple(group: Group) -> bool:
+    """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
+    return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None
+
+
+# ---- what each kind of record says
+
+_FOUNDING = frozenset({records.GROUP_METADATA, records.PARTITION_METADATA, records.MEMBER_METADATA})
+"""Kinds of records that a group may begin with when older ones were compacted away."""
+
+
+def _put_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    if group.changed_topics is not None:
+        group.changed_topics.clear()
+
+
+def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGroupPartitionMetadataValue) -> None:
+    group.has_partition_metadata = True
+
+
+def _put_member(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupMemberMetadataValue) -> None:
+    known = group.members.get(member_id) or ConsumerMember(member_id)
+    group.put_member(records.with_metadata(known, value))
+
+
+def _put_target_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupTargetAssignmentMetadataValue) -> None:
+    group.assignment_epoch = value.assignment_epoch
+    group.assignment_timestamp_ms = value.assignment_timestamp
+
+
+def _put_target(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupTargetAssignmentMemberValue) -> None:
+    group.target[member_id] = records.read_target(value)
+
+
+def _put_current(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupCurrentMemberAssignmentValue) -> None:
+    known = group.members.get(member_id) or ConsumerMember(member_id)
+    group.put_member(records.with_assignment(known, value))
+
+
+def _put_regex(group: ConsumerGroup, regex: str, value: r.ConsumerGroupRegularExpressionValue) -> None:
+    group.regexes[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+
+
+_REPLAY = cast(
+    "dict[int, Callable[[ConsumerGroup, str, object], None]]",
+    {
+        records.GROUP_METADATA: _put_epoch,
+        records.PARTITION_METADATA: _put_partition_metadata,
+        records.MEMBER_METADATA: _put_member,
+        records.TARGET_ASSIGNMENT_METADATA: _put_target_epoch,
+        records.TARGET_ASSIGNMENT_MEMBER: _put_target,
+        records.CURRENT_ASSIGNMENT: _put_current,
+        records.REGULAR_EXPRESSION: _put_regex,
+    },
+)

@@ -1,0 +1,258 @@
+"""ConsumerGroupHeartbeat: one request's way through a group (rule G3; KIP-848).
+
+Who is it, and may it (fencing, static members); what has it changed (subscription, regular expressions, topics), which
+bumps the group epoch; is a new target assignment due; how far can the member go. Nothing is changed here: every step
+adds its records, and the next ones look at the group as it will be with these in it.
+Source: Kafka 4.4 `GroupMetadataManager.consumerGroupHeartbeat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
+from coord.groups.consumer import records
+from coord.groups.consumer.group import ConsumerGroup, most_wanted
+from coord.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.reconciliation import reconciled
+from coord.groups.consumer.target import Subscriptions, assign, changes
+from coord.groups.modern.metadata_hash import group_hash
+from coord.groups.modern.partitions import Partitions, as_partitions
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coord.groups.consumer.records import ResolvedRegex
+    from coord.groups.consumer.regular_expressions import RegularExpressions
+    from coord.groups.context import ClientContext
+    from coord.groups.settings import GroupSettings
+    from coord.groups.topics import Topics
+    from coord.machine import CoordinatorRecord, Moment
+    from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+
+
+class Outcome:
+    """What one heartbeat has led to."""
+
+    __slots__ = ("before", "epoch", "is_assignment_due", "member", "records")
+
+    def __init__(self, before: ConsumerMember, member: ConsumerMember, epoch: int, is_due: bool) -> None:
+        self.before = before
+        self.member = member
+        self.epoch = epoch
+        """The group epoch now."""
+        self.is_assignment_due = is_due
+        """A new target assignment is due, and has been put off since the last one is young."""
+        self.records: list[CoordinatorRecord] = []
+
+
+class Heartbeat:
+    """One heartbeat of a member that is in the group or joins it."""
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        topics: Topics,
+        settings: GroupSettings,
+        default_assignor: str,
+        at: Moment,
+    ) -> None:
+        self._group = group
+        self._request = request
+        self._topics = topics
+        self._settings = settings
+        self._default_assignor = default_assignor
+        self._at = at
+        self._owned = None if request.topic_partitions is None else as_partitions(request.topic_partitions)
+        self.records: list[CoordinatorRecord] = []
+        self._members = group.members
+        self._target = group.target
+        self._regexes: Mapping[str, ResolvedRegex] = group.regexes
+        self._replaced: str | None = None
+
+    def run(self, member_id: str, context: ClientContext, expressions: RegularExpressions) -> Outcome:
+        """Everything, in order. `member_id` is the request's, or a new one. KafkaError for those refused."""
+        group = self._group
+        before = self._known(member_id)
+        member = self._said(before, context)
+        is_new = before.member_id not in self._members
+        changed = self._keep_what_is_said(before, member)
+        resolved = expressions.update(group, before, member, self._at)
+        self.records += resolved.records
+        self._regexes = resolved.regexes
+        changed |= resolved.has_changed
+        if member != before or is_new:
+            self._members = {**self._members, member.member_id: member}
+            is_new |= most_wanted(self._members.values()) != group.preferred_assignor()
+        epoch = self._group_epoch(has_bump=is_new or changed)
+        target_epoch, is_due = self._target_assignment(epoch)
+        updated = self._reconciled(member, target_epoch, changed=changed)
+        outcome = Outcome(before, updated, epoch, is_due)
+        outcome.records = self.records
+        return outcome
+
+    # ---- who
+
+    def _known(self, member_id: str) -> ConsumerMember:
+        """The member as the group knows it, or a new one; it may be sent away."""
+        request, group = self._request, self._group
+        is_joining = request.member_epoch == JOIN_EPOCH
+        if request.instance_id is not None:
+            return self._known_static(member_id, request.instance_id, is_joining=is_joining)
+        if is_joining and member_id not in group.members:
+            return ConsumerMember(member_id)
+        member = group.member(member_id)
+        self._check_epoch(member)
+        return member
+
+    def _known_static(self, member_id: str, instance_id: str, *, is_joining: bool) -> ConsumerMember:
+        group = self._group
+        owner = group.static_member(instance_id)
+        if is_joining and owner is None:
+            return group.members.get(member_id) or ConsumerMember(member_id)
+        if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
+            if owner.epoch != STATIC_LEAVE_EPOCH and not owner.speaks_classic:
+                raise KafkaError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
+                    f"owned by member {owner.member_id}.",
+                )
+            return self._replace(owner, member_id)
+        check_static(owner, member_id, instance_id)
+        assert owner is not None
+        self._check_epoch(owner)
+        return owner
+
+    def _replace(self, owner: ConsumerMember, member_id: str) -> ConsumerMember:
+        """A static member is back, as a rule under a new member id: it takes over what waits for it."""
+        group_id = self._group.group_id
+        member = owner._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        target = self._target.get(owner.member_id, {})
+        self.records += records.member_tombstones(group_id, owner.member_id)
+        self.records += [
+            records.member_metadata(group_id, member),
+            records.target_assignment(group_id, member_id, target),
+            records.current_assignment(group_id, member),
+        ]
+        self._members = {key: value for key, value in self._members.items() if key != owner.member_id}
+        self._members[member_id] = member
+        self._target = {key: value for key, value in self._target.items() if key != owner.member_id}
+        self._target[member_id] = target
+        self._replaced = owner.member_id
+        return member
+
+    def _check_epoch(self, member: ConsumerMember) -> None:
+        """The member's epoch; or the one before, when our answer was lost: then it has no more than it was given."""
+        epoch = self._request.member_epoch
+        if epoch in (JOIN_EPOCH, member.epoch):
+            return
+        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):
+            return
+        relation = "greater" if epoch > member.epoch else "smaller"
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a {relation} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
+    # ---- what it says
+
+    def _said(self, member: ConsumerMember, context: ClientContext) -> ConsumerMember:
+        """The member after what the request tells; null means no change."""
+        request = self._request
+        topics = request.subscribed_topic_names
+        told: dict[str, Any] = {
+            "instance_id": request.instance_id,
+            "rack_id": request.rack_id,
+            "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
+            "subscribed_topics": None if topics is None else frozenset(topics),
+            "subscribed_regex": request.subscribed_topic_regex,
+            "assignor": request.server_assignor,
+        }
+        changes = {name: value for name, value in told.items() if value is not None}
+        return member._replace(**changes, client_id=context.client_id, client_host=context.client_host, classic=None)
+
+    def _keep_what_is_said(self, before: ConsumerMember, member: ConsumerMember) -> bool:
+        """Whether the topics subscribed to have changed."""
+        if not member.says_the_same_as(before):
+            self.records.append(records.member_metadata(self._group.group_id, member))
+        return member.subscribed_topics != before.subscribed_topics
+
+    # ---- epochs
+
+    def _group_epoch(self, *, has_bump: bool) -> int:
+        """Bump the group epoch when members, subscriptions or topics have changed; the epoch now."""
+        group = self._group
+        if not (has_bump or group.is_metadata_stale):
+            return group.epoch
+        if group.has_partition_metadata:
+            self.records.append(records.partition_metadata_tombstone(group.group_id))
+        names: set[str] = set().union(*(member.subscribed_topics for member in self._members.values()))
+        names.update(*(resolved.topics for resolved in self._regexes.values()))
+        metadata_hash = group_hash(names, self._topics)
+        if not has_bump and metadata_hash == group.metadata_hash:
+            group.changed_topics = set()
+            return group.epoch
+        self.records.append(records.group_epoch(group.group_id, group.epoch + 1, metadata_hash))
+        return group.epoch + 1
+
+    def _target_assignment(self, epoch: int) -> tuple[int, bool]:
+        """Compute a new target assignment when it is due and may be; its epoch, and whether it is put off."""
+        group = self._group
+        if epoch <= group.assignment_epoch:
+            return group.assignment_epoch, False
+        interval_ms = self._settings.consumer_assignment_interval_ms
+        since_ms = group.assignment_timestamp_ms
+        if since_ms and interval_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
+            return group.assignment_epoch, True
+        wanted = most_wanted(self._members.values())
+        if wanted not in CONSUMER_ASSIGNORS:  # nobody asks for one, or a member of another broker's log does
+            wanted = self._default_assignor
+        subscriptions = Subscriptions(self._topics, self._regexes)
+        target = assign(self._members.values(), self._target, subscriptions, CONSUMER_ASSIGNORS[wanted])
+        self.records += changes(group.group_id, self._target, target, epoch, self._at)
+        self._target = target
+        return epoch, False
+
+    # ---- how far
+
+    def _reconciled(self, member: ConsumerMember, epoch: int, *, changed: bool) -> ConsumerMember:
+        if not changed and member.is_reconciled_to(epoch):
+            return member
+        group = self._group
+        free_too = {member.member_id, self._replaced}
+
+        def is_free(topic_id: bytes, partition: int) -> bool:
+            owner = group.owners.get(topic_id, {}).get(partition)
+            return owner is None or owner in free_too
+
+        updated = reconciled(
+            member,
+            epoch,
+            self._target.get(member.member_id, {}),
+            is_free,
+            subscribed=Subscriptions(self._topics, self._regexes).ids(member),
+            owned=self._owned,
+        )
+        if updated != member:
+            self.records.append(records.current_assignment(group.group_id, updated))
+        return updated
+
+
+def check_static(owner: ConsumerMember | None, member_id: str, instance_id: str) -> None:
+    """KafkaError unless this member id owns the instance id."""
+    if owner is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if owner.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner.member_id}.",
+        )
+
+
+def _is_within(owned: Partitions | None, member: ConsumerMember) -> bool:
+    """Whether the member has told all it has, and that is no more than it was given."""
+    return owned is not None and all(
+        partitions.issubset(member.assigned.get(topic_id, ())) for topic_id, partitions in owned.items()
+    )

@@ -1,0 +1,74 @@
+"""One member of a consumer group, an immutable value: what it said of itself, and how far its assignment has come.
+
+Both halves are records of their own. Invariants: `assigned` and `revoking` have no partition in common; a partition's
+number in them is the epoch in which the member got it (KIP-1251); only an UNREVOKED_PARTITIONS member has any in
+`revoking`. `classic` is set for members that speak the classic protocol to a consumer group (rule G4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from coord.groups.consumer.states import MemberState
+from wire.types import Uuid
+
+if TYPE_CHECKING:
+    from wire.messages.coordinator_records import ClassicMemberMetadata
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+"""A static member is away for a while; its partitions wait for it until its session is over."""
+
+OwnedPartitions = dict[Uuid, dict[int, int]]
+"""By topic id and partition: the epoch in which the member got it."""
+
+
+class ConsumerMember(NamedTuple):
+    """A member as of one moment."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    subscribed_topics: frozenset[str] = frozenset()
+    subscribed_regex: str | None = None
+    assignor: str | None = None
+    """The server-side assignor it prefers."""
+    classic: ClassicMemberMetadata | None = None
+
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    """The epoch before: what the member knows when our last answer was lost."""
+    state: MemberState = MemberState.STABLE
+    assigned: OwnedPartitions = {}  # noqa: RUF012 - never changed in place
+    """What it may read, or will when it hears of it."""
+    revoking: OwnedPartitions = {}  # noqa: RUF012
+    """What it has to give up first."""
+
+    @property
+    def speaks_classic(self) -> bool:
+        """Whether it uses JoinGroup, SyncGroup and Heartbeat."""
+        return self.classic is not None
+
+    def says_the_same_as(self, other: ConsumerMember) -> bool:
+        """Whether both are the same in what members say of themselves: fields up to `classic`."""
+        return self[:_SAID] == other[:_SAID]
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether it has all that the target assignment of this epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def entered(self, epoch: int) -> ConsumerMember:
+        """The member in its next epoch."""
+        return self._replace(previous_epoch=self.epoch, epoch=epoch)
+
+
+_SAID = ConsumerMember._fields.index("epoch")
+
+
+def has(owned: OwnedPartitions, topic_id: Uuid, partition: int) -> bool:
+    """Whether the partition is among them."""
+    return partition in owned.get(topic_id, ())

@@ -1,0 +1,172 @@
+"""A group changes its protocol while it is alive: classic to consumer and back (rule G4; KIP-848).
+
+Upgrade: the first member that joins with the consumer protocol takes the whole group over. The members that were there
+go on with JoinGroup, SyncGroup and Heartbeat (`classic_members.py`); generation and assignments become epoch and target.
+Downgrade: when the last member of the consumer protocol goes, what is left is a classic group again, which then
+rebalances. Both are one write: tombstones of the old group, then the records of the new one.
+Source: Kafka 4.4 `ConsumerGroup.fromClassicGroup`, `ClassicGroup.fromConsumerGroup`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from coord.groups.classic import ClassicGroup
+from coord.groups.consumer import records
+from coord.groups.consumer.embedded_protocol import (
+    by_topic_id,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.member import ConsumerMember
+from coord.groups.member import ClassicMember
+from coord.groups.modern.metadata_hash import group_hash
+from coord.groups.states import GroupState
+from coord.groups.subscription import CONSUMER, subscribed_topics
+from wire.errors import ErrorCode, KafkaError, ProtocolError
+from wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from coord.groups.config import GroupConfig
+    from coord.groups.modern.partitions import Partitions
+    from coord.groups.topics import Topics
+    from coord.machine import CoordinatorRecord, Moment
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+
+# ---- classic to consumer
+
+
+def check_upgrade(group: ClassicGroup, config: GroupConfig) -> None:
+    """KafkaError GROUP_ID_NOT_FOUND unless this group, which has members, may become a consumer group."""
+    if not config.consumer_migration_policy.allows_upgrade:
+        raise _no_upgrade(group, "online upgrade is disabled")
+    if group.protocol_type != CONSUMER:
+        raise _no_upgrade(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > config.consumer_max_size:
+        raise _no_upgrade(group, "the group size exceeds the consumer group maximum size")
+
+
+def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
+    """The consumer group with these members, epochs and assignments.
+
+    KafkaError GROUP_ID_NOT_FOUND when what the members said cannot be read or would get lost.
+    """
+    consumer = ConsumerGroup(group.group_id)
+    consumer.epoch = consumer.assignment_epoch = group.generation
+    try:
+        for member in group.members.values():
+            _take_over(consumer, member, group, topics)
+    except ProtocolError:
+        raise _no_upgrade(group, "the embedded consumer protocol is malformed") from None
+    consumer.metadata_hash = group_hash(consumer.subscribed_topics(), topics)
+    return consumer
+
+
+def _take_over(consumer: ConsumerGroup, member: ClassicMember, group: ClassicGroup, topics: Topics) -> None:
+    assignment = read_assignment(member.assignment)
+    if assignment.user_data:
+        raise _no_upgrade(group, "userData from a custom assignor would be lost")
+    assigned = by_topic_id(assignment.assigned_partitions, topics)
+    subscription = read_subscription(member.metadata(group.protocol or member.protocols[0][0]))
+    consumer.target[member.member_id] = assigned
+    consumer.put_member(
+        ConsumerMember(
+            member.member_id,
+            instance_id=member.instance_id,
+            rack_id=subscription.rack_id or None,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            subscribed_topics=frozenset(subscription.topics),
+            classic=classic_metadata(member.session_timeout_ms, member.protocols),
+            epoch=group.generation,
+            previous_epoch=group.generation,
+            assigned={topic: dict.fromkeys(indexes, group.generation) for topic, indexes in assigned.items()},
+        )
+    )
+
+
+def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]) -> ClassicMemberMetadata:
+    """What a classic member of a consumer group said in its JoinGroup."""
+    supported = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols]
+    return ClassicMemberMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
+
+
+def founding_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
+    """Everything that makes the group, in Kafka's order."""
+    group_id, members = group.group_id, group.members.values()
+    return [
+        *(records.member_metadata(group_id, member) for member in members),
+        records.group_epoch(group_id, group.epoch, group.metadata_hash),
+        *(records.target_assignment(group_id, member.member_id, group.target[member.member_id]) for member in members),
+        records.target_epoch(group_id, group.assignment_epoch, group.assignment_timestamp_ms),
+        *(records.current_assignment(group_id, member) for member in members),
+    ]
+
+
+def _no_upgrade(group: ClassicGroup, reason: str) -> KafkaError:
+    message = f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}."
+    logger.info(message)
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+# ---- consumer to classic
+
+
+def may_downgrade(group: ConsumerGroup, staying: Mapping[str, ConsumerMember], config: GroupConfig) -> bool:
+    """Whether a group of which these members stay becomes a classic one: all of them speak the classic protocol."""
+    if not staying or not all(member.speaks_classic for member in staying.values()):
+        return False
+    if not config.consumer_migration_policy.allows_downgrade:
+        reason = "the online downgrade is disabled"
+    elif len(staying) > config.max_size:
+        reason = "its group size is greater than classic group max size"
+    else:
+        return True
+    logger.info("Cannot downgrade consumer group %s to classic group because %s.", group.group_id, reason)
+    return False
+
+
+def downgraded(
+    group: ConsumerGroup,
+    staying: Mapping[str, ConsumerMember],
+    target: Mapping[str, Partitions],
+    topics: Topics,
+    at: Moment,
+) -> ClassicGroup:
+    """The classic group of these members, Stable in the generation of the group's epoch.
+
+    ProtocolError when what a member said of itself cannot be read.
+    """
+    classic = ClassicGroup(group.group_id)
+    classic.state, classic.state_since_ms = GroupState.STABLE, at.now_ms
+    classic.generation = group.epoch
+    classic.protocol_type = CONSUMER
+    for member in staying.values():
+        classic.add(_classic_member(member), None)
+    classic.protocol = classic.select_protocol()
+    for kept in classic.members.values():
+        partitions = target.get(kept.member_id, {})
+        kept.assignment = write_assignment(partitions, topics, kept.metadata(classic.protocol))
+    classic.subscribed = subscribed_topics(classic)
+    return classic
+
+
+def _classic_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None, "only members of the classic protocol make a classic group"
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in member.classic.supported_protocols],
+    )

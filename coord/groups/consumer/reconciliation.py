@@ -1,0 +1,116 @@
+"""How a member gets from what it has to what it shall have (rule G3; KIP-848).
+
+First it gives up what it shall not have any more, and stays in its old epoch until its heartbeat says that it did.
+Then it enters the epoch of the target assignment and gets the partitions that are free; the others follow when their
+owners' heartbeats have given them up. So a partition never has two owners. Source: Kafka 4.4
+`CurrentAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from coord.groups.consumer.states import MemberState
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coord.groups.consumer.member import ConsumerMember, OwnedPartitions
+    from coord.groups.modern.partitions import Partitions
+    from wire.types import Uuid
+
+IsFree = Callable[["Uuid", int], bool]
+"""Whether the member may have a partition: nobody else has it or still has to give it up."""
+
+
+def reconciled(
+    member: ConsumerMember,
+    epoch: int,
+    target: Partitions,
+    is_free: IsFree,
+    *,
+    subscribed: frozenset[Uuid],
+    owned: Partitions | None,
+) -> ConsumerMember:
+    """The member after one heartbeat; equal to `member` when nothing can be done.
+
+    `epoch` and `target` are the target assignment, which may be older than the subscription: nothing is given of topics
+    that are not in `subscribed` any more. `owned` is what the heartbeat says that the member has; None: no change.
+    KafkaError FENCED_MEMBER_EPOCH when the record of the member is from a release that knows more states.
+    """
+    if member.state is MemberState.UNKNOWN:
+        if owned is None or owned:
+            raise KafkaError(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The member is in a state that is not known here. It must give up all its partitions and join again.",
+            )
+        return _advanced(member, epoch, target, is_free, subscribed, owned)
+    if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(member.revoking, owned):
+        return _without_unsubscribed(member, subscribed, owned)
+    if member.is_reconciled_to(epoch):
+        return _without_unsubscribed(member, subscribed, owned)
+    return _advanced(member, epoch, target, is_free, subscribed, owned)
+
+
+def _still_owns(revoked: OwnedPartitions, owned: Partitions | None) -> bool:
+    """Whether the member has, for all it has told, any of these. A heartbeat without partitions tells nothing."""
+    if owned is None:
+        return True
+    return any(not partitions.isdisjoint(revoked.get(topic_id, ())) for topic_id, partitions in owned.items())
+
+
+def _without_unsubscribed(
+    member: ConsumerMember, subscribed: frozenset[Uuid], owned: Partitions | None
+) -> ConsumerMember:
+    """Take away what the member does not read any more, before there is a new target assignment."""
+    lost = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in subscribed}
+    if not lost:
+        return member
+    kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id in subscribed}
+    revoking = dict(member.revoking)
+    for topic_id, partitions in lost.items():
+        revoking[topic_id] = {**revoking.get(topic_id, {}), **partitions}
+    if _still_owns(lost, owned):
+        return member.entered(member.epoch)._replace(
+            state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+        )
+    return member.entered(member.epoch)._replace(assigned=kept)
+
+
+def _advanced(
+    member: ConsumerMember,
+    epoch: int,
+    target: Partitions,
+    is_free: IsFree,
+    subscribed: frozenset[Uuid],
+    owned: Partitions | None,
+) -> ConsumerMember:
+    """The next step towards the target assignment."""
+    kept: OwnedPartitions = {}
+    revoked: OwnedPartitions = {}
+    given: OwnedPartitions = {}
+    waits = False
+    for topic_id in {**target, **member.assigned}:
+        wanted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
+        has = member.assigned.get(topic_id, {})
+        _put(kept, topic_id, {index: since for index, since in has.items() if index in wanted})
+        _put(revoked, topic_id, {index: since for index, since in has.items() if index not in wanted})
+        missing = wanted.difference(has)
+        free = [index for index in missing if is_free(topic_id, index)]
+        waits |= len(free) < len(missing)
+        _put(given, topic_id, dict.fromkeys(free, epoch))
+    if revoked and _still_owns(revoked, owned):
+        old_epoch = epoch if member.state is MemberState.UNKNOWN else member.epoch
+        return member.entered(old_epoch)._replace(
+            state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoked
+        )
+    assigned = kept
+    for topic_id, partitions in given.items():
+        assigned[topic_id] = {**assigned.get(topic_id, {}), **partitions}
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return member.entered(epoch)._replace(state=state, assigned=assigned, revoking={})
+
+
+def _put(owned: OwnedPartitions, topic_id: Uuid, partitions: dict[int, int]) -> None:
+    if partitions:
+        owned[topic_id] = partitions

@@ -1,0 +1,104 @@
+"""The states of a consumer group and of its members, and which may follow which (rule G3; KIP-848).
+
+The group's state is derived from its epochs and members and never stored; a member's is part of its record. The tables
+are data: tests hold every step that a group takes to them. Source: Kafka 4.4 `ConsumerGroupState`, `MemberState`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ConsumerGroupState(Enum):
+    """Where a consumer group stands. Values are the names that ConsumerGroupDescribe and ListGroups show.
+
+    In every state a member id that the group does not know is answered UNKNOWN_MEMBER_ID (25), an instance id that
+    belongs to another member FENCED_INSTANCE_ID (82), and a member epoch that is neither the member's nor, with no
+    more partitions than it was given, its previous one FENCED_MEMBER_EPOCH (110).
+    """
+
+    EMPTY = "Empty"
+    """No members; epochs and offsets may be there. A heartbeat with member epoch 0: the first member -> Assigning.
+
+    DeleteGroups, OffsetDelete, OffsetCommit with epoch -1: accepted. A JoinGroup of the classic protocol: the group
+    becomes a classic one.
+    """
+
+    ASSIGNING = "Assigning"
+    """The group epoch is ahead of the target assignment: subscriptions, members or topics have changed.
+
+    A heartbeat computes a new target assignment -> Reconciling or Stable, unless the last one is younger than
+    `consumer.assignment.interval.ms`: then members go on with the last one.
+    """
+
+    RECONCILING = "Reconciling"
+    """Members are on their way to the target assignment: they give up partitions, or wait for others to do so.
+
+    A heartbeat moves its member on; when the last one is there -> Stable. A change of members, subscriptions or topics
+    -> Assigning. A member that does not give up partitions within its rebalance timeout is removed -> Assigning.
+    """
+
+    STABLE = "Stable"
+    """Every member has what the target assignment gives it. A change -> Assigning; the last member leaves -> Empty."""
+
+    DEAD = "Dead"
+    """Deleted; the last state."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class MemberState(Enum):
+    """Where a member stands on its way to its target assignment. Values are those of its record."""
+
+    STABLE = 0
+    """Has everything it shall have in its member epoch."""
+
+    UNREVOKED_PARTITIONS = 1
+    """Has been told to give up partitions and has not said yet that it did; stays in its old epoch until then."""
+
+    UNRELEASED_PARTITIONS = 2
+    """Is in the new epoch, and waits for partitions that another member still has."""
+
+    UNKNOWN = 127
+    """Written by a newer release: the member has to start over, unless it owns nothing."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - whatever it is, it is not known
+        return cls.UNKNOWN
+
+    def __str__(self) -> str:
+        return self.name
+
+
+PREDECESSORS: dict[ConsumerGroupState, frozenset[ConsumerGroupState]] = {
+    ConsumerGroupState.EMPTY: frozenset(
+        {ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING, ConsumerGroupState.STABLE}
+    ),
+    ConsumerGroupState.ASSIGNING: frozenset(
+        {ConsumerGroupState.EMPTY, ConsumerGroupState.RECONCILING, ConsumerGroupState.STABLE}
+    ),
+    ConsumerGroupState.RECONCILING: frozenset(
+        {ConsumerGroupState.EMPTY, ConsumerGroupState.ASSIGNING, ConsumerGroupState.STABLE}
+    ),
+    ConsumerGroupState.STABLE: frozenset(
+        {ConsumerGroupState.EMPTY, ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING}
+    ),
+    ConsumerGroupState.DEAD: frozenset({ConsumerGroupState.EMPTY}),
+}
+"""For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
+is passed over; a static member that comes back under a new id makes a Stable group Reconciling."""
+
+MEMBER_PREDECESSORS: dict[MemberState, frozenset[MemberState]] = {
+    MemberState.STABLE: frozenset(
+        {MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN}
+    ),
+    MemberState.UNREVOKED_PARTITIONS: frozenset(
+        {MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN}
+    ),
+    MemberState.UNRELEASED_PARTITIONS: frozenset(
+        {MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNKNOWN}
+    ),
+    MemberState.UNKNOWN: frozenset(),
+}
+"""For each state of a member the states it may follow."""

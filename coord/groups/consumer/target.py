@@ -1,0 +1,85 @@
+"""The target assignment: what each member of a consumer group shall have, once everybody is there (rule G3; KIP-848).
+
+It is computed by an assignor from who is in the group, what they read and what they shall have now; only members whose
+share changes cost a record. Source: Kafka 4.4 `TargetAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from coord.groups.assignors.spec import MemberSpec
+from coord.groups.consumer import records
+
+if TYPE_CHECKING:
+    from coord.groups.assignors.spec import Assignor
+    from coord.groups.consumer.member import ConsumerMember
+    from coord.groups.consumer.records import ResolvedRegex
+    from coord.groups.modern.partitions import Partitions
+    from coord.groups.topics import Topic, Topics
+    from coord.machine import CoordinatorRecord, Moment
+    from wire.types import Uuid
+
+
+class Subscriptions:
+    """Names and regular expressions of members as topics that exist, each looked up once."""
+
+    def __init__(self, topics: Topics, regexes: Mapping[str, ResolvedRegex]) -> None:
+        self._topics = topics
+        self._regexes = regexes
+        self._found: dict[str, Topic | None] = {}
+        self._ids: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
+
+    def names(self, member: ConsumerMember) -> frozenset[str]:
+        """The topics that a member reads, whether they exist or not."""
+        resolved = self._regexes.get(member.subscribed_regex or "")
+        return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
+
+    def ids(self, member: ConsumerMember) -> frozenset[Uuid]:
+        """The ids of those that exist. Members that say the same share one set."""
+        said = (member.subscribed_topics, member.subscribed_regex)
+        ids = self._ids.get(said)
+        if ids is None:
+            found = map(self._topic, self.names(member))
+            ids = self._ids[said] = frozenset(topic.topic_id for topic in found if topic is not None)
+        return ids
+
+    def sizes(self) -> dict[Uuid, int]:
+        """How many partitions the topics have that were asked about."""
+        return {topic.topic_id: topic.partitions for topic in self._found.values() if topic is not None}
+
+    def _topic(self, name: str) -> Topic | None:
+        if name not in self._found:
+            self._found[name] = self._topics.by_name(name)
+        return self._found[name]
+
+
+def assign(
+    members: Iterable[ConsumerMember],
+    target: Mapping[str, Partitions],
+    subscriptions: Subscriptions,
+    assignor: Assignor,
+) -> dict[str, Partitions]:
+    """What each of the members shall have, starting from what they shall have now (`target`)."""
+    specs = {
+        member.member_id: MemberSpec(
+            subscribed=subscriptions.ids(member),
+            assigned=target.get(member.member_id, {}),
+            instance_id=member.instance_id,
+        )
+        for member in members
+    }
+    return assignor(specs, subscriptions.sizes())
+
+
+def changes(
+    group_id: str, before: Mapping[str, Partitions], after: Mapping[str, Partitions], epoch: int, at: Moment
+) -> list[CoordinatorRecord]:
+    """The records that put `after` in the place of `before`, as the target assignment of `epoch`."""
+    changed = [
+        records.target_assignment(group_id, member_id, partitions)
+        for member_id, partitions in after.items()
+        if before.get(member_id) != partitions
+    ]
+    return [*changed, records.target_epoch(group_id, epoch, at.now_ms)]

@@ -1,0 +1,45 @@
+"""Partitions by topic id, and the lists that stand for them in requests, answers and records.
+
+Every such list is made of structs with `topic_id` and `partitions`; each message has a class of its own for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from wire.types import Uuid
+
+Partitions = dict[Uuid, frozenset[int]]
+"""Partitions by topic id; a topic without any is left out."""
+
+
+class TopicPartitions(Protocol):
+    """One entry of such a list."""
+
+    topic_id: Uuid
+    partitions: list[int]
+
+
+T = TypeVar("T", bound=TopicPartitions, covariant=True)
+
+
+class TopicPartitionsClass(Protocol[T]):
+    """The class of the entries of one message."""
+
+    def __call__(self, *, topic_id: Uuid, partitions: list[int]) -> T:
+        """Make an entry."""
+
+
+def as_partitions(entries: Iterable[TopicPartitions]) -> Partitions:
+    """What the list of a message says."""
+    found: Partitions = {}
+    for entry in entries:
+        if entry.partitions:
+            found[entry.topic_id] = found.get(entry.topic_id, frozenset()) | frozenset(entry.partitions)
+    return found
+
+
+def as_list(partitions: Mapping[Uuid, Iterable[int]], entry: TopicPartitionsClass[T]) -> list[T]:
+    """The list for a message, made of `entry`, with the partitions in order."""
+    return [entry(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in partitions.items()]
