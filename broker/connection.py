@@ -70,6 +70,7 @@ class Connection:
         "local_host",
         "local_port",
         "now",
+        "on_close",
         "on_output",
         "out",
         "out_bytes",
@@ -96,6 +97,7 @@ class Connection:
         self._max_frame_bytes = max_frame_bytes
         self._buffers = buffers
         self.on_output = on_output
+        self.on_close: list[Callable[[], None]] = []  # called once, after a parked reply was abandoned
         self.now = now
         self.last_active = now
         self.out: deque[Chunk] = deque()
@@ -197,6 +199,9 @@ class Connection:
             pending = self._pending[0]
             self._pending = None
             pending.abandon()
+        for closed in self.on_close:
+            closed()
+        self.on_close.clear()
 
     # -- bytes to frames
 

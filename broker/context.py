@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from broker.producer_ids import ProducerIds
     from broker.server_config import ServerConfig
     from broker.share_coordinators import ShareCoordinators
+    from broker.share_partitions import SharePartitions
     from broker.transactions import TransactionCoordinators
     from coord.cluster.image import ClusterImage
     from storage.log_dir import LogDir
@@ -93,6 +94,13 @@ class Broker:
         from broker.group_configs import GroupConfigs
 
         return GroupConfigs(self)
+
+    @cached_property
+    def share_partitions(self) -> SharePartitions:
+        """The partitions that share groups read; made when the first of their members fetches."""
+        from broker.share_partitions import SharePartitions
+
+        return SharePartitions(self)
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
         """Node id, host, port and rack of the brokers, as a client of this connection should dial them.

@@ -195,6 +195,22 @@ class Controller:
         if name not in self.image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
+    def auto_create_dead_letter_queue(self, name: str) -> None:
+        """Create the topic for what a share group could not process (KIP-1191). KafkaError says why not."""
+        from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+        configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+        request = CreateTopicsRequest(topics=[topic])
+        for result in self.commit(self.local.create_topics(request, self.topic_defaults())).topics:
+            if result.error_code:
+                raise KafkaError(ErrorCode(result.error_code), result.error_message)
+
     def auto_create(self, names: Iterable[str]) -> None:
         """Create the topics that are missing, together. KafkaError of the first that cannot be; the others are made."""
         from wire.messages.topics import CreateTopicsRequest

@@ -66,6 +66,7 @@ ERRORS_DEADLETTERQUEUE_GROUP_ENABLE = boolean(
     False,
     MEDIUM,
     "Whether share groups may use this topic for undeliverable records.",
+    used=True,
 )
 FILE_DELETE_DELAY_MS = long(
     "file.delete.delay.ms",

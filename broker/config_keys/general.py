@@ -152,6 +152,7 @@ ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE = boolean(
     MEDIUM,
     "Whether topics for undeliverable records of share groups are created when missing.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX = string(
     "errors.deadletterqueue.topic.name.prefix",
@@ -160,6 +161,7 @@ ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX = string(
     MEDIUM,
     "Prefix that names of topics for undeliverable records must have.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 FETCH_MAX_BYTES = integer(
     "fetch.max.bytes",

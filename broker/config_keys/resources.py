@@ -35,6 +35,7 @@ SHARE_AUTO_OFFSET_RESET = string(
     "",
     MEDIUM,
     "Where a share group starts that has no position: latest, earliest or by_duration:PnDTnHnMn.nS.",
+    used=True,
 )
 SHARE_ISOLATION_LEVEL = string(
     "share.isolation.level",
@@ -42,18 +43,20 @@ SHARE_ISOLATION_LEVEL = string(
     "[read_committed, read_uncommitted]",
     MEDIUM,
     "Whether the share group is given records of transactions that are not committed.",
+    used=True,
 )
 SHARE_RENEW_ACKNOWLEDGE_ENABLE = boolean(
-    "share.renew.acknowledge.enable", True, MEDIUM, "Whether members may renew the lock of a record."
+    "share.renew.acknowledge.enable", True, MEDIUM, "Whether members may renew the lock of a record.", used=True
 )
 ERRORS_DEADLETTERQUEUE_TOPIC_NAME = string(
-    "errors.deadletterqueue.topic.name", "", "", MEDIUM, "Topic for records that could not be delivered."
+    "errors.deadletterqueue.topic.name", "", "", MEDIUM, "Topic for records that could not be delivered.", used=True
 )
 ERRORS_DEADLETTERQUEUE_COPY_RECORD_ENABLE = boolean(
     "errors.deadletterqueue.copy.record.enable",
     False,
     MEDIUM,
     "Whether undeliverable records are copied whole, with key and value.",
+    used=True,
 )
 
 CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {

@@ -91,6 +91,8 @@ def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
     followed = {
         "max.connections",
         "max.connections.per.ip",
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.topic.name.prefix",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.io.buffer.load.factor",

@@ -1,0 +1,192 @@
+"""A member of a share group that speaks to a `MemoryBroker`: fetches and acknowledges, request by request."""
+
+from __future__ import annotations
+
+from tests.broker.memory_broker import MemoryBroker, batch
+from wire.messages import configs as c
+from wire.messages import share_groups as g
+from wire.messages import share_state as s
+from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from wire.records import iter_batches, iter_records
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+FEW = {"share.coordinator.state.topic.num.partitions": "3", "group.share.min.record.lock.duration.ms": "1000"}
+VERSION = 2
+
+
+class Queue(MemoryBroker):
+    """A broker with a topic `q`, that can be restarted on its data."""
+
+    def __init__(self, data_dir, partitions=1, **sets):
+        self.data_dir = data_dir
+        self.sets = {**FEW, **sets}
+        super().__init__(data_dir, self.sets)
+        self.topic_id = self.create_topic("q", partitions)
+
+    def restart(self):
+        self.broker.is_stopping = True  # or the end of the connections would be the end of sessions
+        self.close()
+        super().__init__(self.data_dir, self.sets)
+
+    def initialize(self, group="g", partition=0, start_offset=0, state_epoch=0):
+        """What the group coordinator does when a group subscribes."""
+        asked = s.InitializeShareGroupStateRequestPartitionData(
+            partition=partition, state_epoch=state_epoch, start_offset=start_offset
+        )
+        request = s.InitializeShareGroupStateRequest(
+            group_id=group, topics=[s.InitializeStateData(topic_id=self.topic_id, partitions=[asked])]
+        )
+        answer = self.client().ask(request, 0, s.InitializeShareGroupStateResponse)
+        assert answer.results[0].partitions[0].error_code == 0, answer
+
+    def kept(self, group="g", partition=0):
+        """What the share coordinator keeps of a share partition."""
+        asked = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=0)
+        request = s.ReadShareGroupStateRequest(
+            group_id=group, topics=[s.ReadStateData(topic_id=self.topic_id, partitions=[asked])]
+        )
+        return self.client().ask(request, 0, s.ReadShareGroupStateResponse).results[0].partitions[0]
+
+    def produce(self, *values, partition=0, records=None):
+        """Append one batch of these values, or record batches as they are."""
+        data = PartitionProduceData(index=partition, records=records or batch(*values))
+        request = ProduceRequest(
+            acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="q", partition_data=[data])]
+        )
+        answer = self.client().ask(request, 9, ProduceResponse)
+        answered = answer.responses[0].partition_responses[0]
+        assert answered.error_code == 0, answered
+        return answered.base_offset
+
+    def set_group(self, group, name, value):
+        """Set a config of a group."""
+        resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=32,
+            resource_name=group,
+            configs=[c.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)],
+        )
+        answer = self.client().ask(
+            c.IncrementalAlterConfigsRequest(resources=[resource]), 1, c.IncrementalAlterConfigsResponse
+        )
+        assert answer.responses[0].error_code == 0, answer
+
+    def live(self, group="g", partition=0):
+        """The records of a share partition, as the broker has them."""
+        from coord.share_state.key import SharePartitionKey
+
+        return self.broker.share_partitions.find(SharePartitionKey(group, self.topic_id, partition)).state
+
+
+class Member:
+    """One member of a group, on a connection of its own."""
+
+    def __init__(self, queue, member_id, group="g", partitions=(0,)):
+        self.queue = queue
+        self.member_id = member_id
+        self.group = group
+        self.partitions = partitions
+        self.client = queue.client(client_id=member_id)
+        self.epoch = 0
+
+    def fetch_request(self, *, acks=None, **wishes):
+        """A ShareFetch; `acks` are (first, last, types) of partition 0, or a dict by partition."""
+        acks = acks if isinstance(acks, dict) else {0: acks or []}
+        named = self.partitions if self.epoch == 0 else ()
+        partitions = [
+            g.ShareFetchRequestFetchPartition(
+                partition_index=index,
+                acknowledgement_batches=[
+                    g.ShareFetchRequestAcknowledgementBatch(
+                        first_offset=first, last_offset=last, acknowledge_types=types
+                    )
+                    for first, last, types in acks.get(index, [])
+                ],
+            )
+            for index in sorted({*named, *(index for index, said in acks.items() if said)})
+        ]
+        values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+        values.update(wishes)
+        return g.ShareFetchRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            share_session_epoch=values.pop("epoch", self.epoch),
+            topics=[g.ShareFetchRequestFetchTopic(topic_id=self.queue.topic_id, partitions=partitions)]
+            if partitions
+            else [],
+            **values,
+        )
+
+    def send(self, *, version=VERSION, **wishes):
+        self.client.send(self.fetch_request(**wishes), version)
+
+    def answers(self):
+        found = self.client.answers()
+        for answer in found:
+            if isinstance(answer, g.ShareFetchResponse) and not answer.error_code:
+                self.epoch += 1
+        return found
+
+    def fetch(self, **wishes):
+        """Ask, and take the answer, which must be there at once."""
+        self.send(**wishes)
+        (answer,) = self.answers()
+        return answer
+
+    def take(self, **wishes):
+        """Fetch; (first, last, delivery count) of what was acquired in partition 0."""
+        answer = self.fetch(**wishes)
+        assert answer.error_code == 0, answer
+        return acquired(answer)
+
+    def acknowledge_request(self, *said, epoch=None, renews=False):
+        batches = [
+            g.ShareAcknowledgeRequestAcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
+            for first, last, types in said
+        ]
+        topics = [
+            g.AcknowledgeTopic(
+                topic_id=self.queue.topic_id,
+                partitions=[g.AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)],
+            )
+        ]
+        return g.ShareAcknowledgeRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            share_session_epoch=self.epoch if epoch is None else epoch,
+            is_renew_ack=renews,
+            topics=topics if said else [],
+        )
+
+    def acknowledge(self, *said, **options):
+        """Acknowledge (first, last, types) of partition 0; the error of the request, or of the partition."""
+        request = self.acknowledge_request(*said, **options)
+        answer = self.client.ask(request, VERSION, g.ShareAcknowledgeResponse)
+        if answer.error_code:
+            return answer.error_code
+        self.epoch += 1
+        return answer.responses[0].partitions[0].error_code if said else 0
+
+
+def acquired(answer, partition=0):
+    """(first, last, delivery count) of a partition's acquired records."""
+    for data in partitions_of(answer):
+        if data.partition_index == partition:
+            assert data.error_code == 0, data
+            return [(one.first_offset, one.last_offset, one.delivery_count) for one in data.acquired_records]
+    return []
+
+
+def partitions_of(answer):
+    return [data for topic in answer.responses for data in topic.partitions]
+
+
+def values(answer, partition=0):
+    """The values of the acquired records of a partition, by offset."""
+    found = {}
+    for data in partitions_of(answer):
+        if data.partition_index == partition:
+            for one in iter_batches(bytes(data.records)):
+                for record in [] if one.is_control else iter_records(one):
+                    if any(a.first_offset <= record.offset <= a.last_offset for a in data.acquired_records):
+                        found[record.offset] = bytes(record.value)
+    return found

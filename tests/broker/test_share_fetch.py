@@ -1,0 +1,321 @@
+"""ShareFetch and ShareAcknowledge over the wire: sessions, locks, redelivery, waiting, what outlasts a restart (G5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
+from wire.errors import ErrorCode as E
+
+
+@pytest.fixture
+def queue(tmp_path):
+    queue = Queue(tmp_path / "data")
+    queue.initialize()
+    yield queue
+    queue.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_records_are_given_out_once_and_accepted(queue, version):
+    queue.produce(b"a", b"b", b"c")
+    one, two = Member(queue, "one"), Member(queue, "two")
+    answer = one.fetch(version=version)
+    assert acquired(answer) == [(0, 2, 1)]
+    assert values(answer) == {0: b"a", 1: b"b", 2: b"c"}
+    assert answer.acquisition_lock_timeout_ms == 30_000
+    assert two.take(version=version) == []
+    assert one.acknowledge((0, 2, [ACCEPT])) == 0
+    assert two.take() == one.take() == []
+    assert (queue.live().start_offset, queue.live().end_offset) == (3, 3)
+
+
+def test_acknowledgements_ride_on_the_next_fetch(queue):
+    queue.produce(b"a", b"b")
+    member = Member(queue, "one")
+    assert member.take() == [(0, 1, 1)]
+    queue.produce(b"c")
+    answer = member.fetch(acks=[(0, 0, [ACCEPT]), (1, 1, [RELEASE])])
+    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    assert acquired(answer) == [(1, 1, 2), (2, 2, 1)]
+
+
+def test_what_was_not_accepted_comes_again_after_a_restart(queue):
+    queue.produce(b"a", b"b", b"c", b"d")
+    member = Member(queue, "one")
+    member.take()
+    assert member.acknowledge((0, 0, [ACCEPT]), (1, 1, [RELEASE]), (3, 3, [REJECT])) == 0
+    queue.restart()
+    assert Member(queue, "two").take() == [(1, 1, 2), (2, 2, 1)]
+
+
+def test_a_lock_ends_and_counts_up_to_the_limit(queue):
+    queue.produce(b"a")
+    for delivery in range(1, 6):
+        assert Member(queue, f"member-{delivery}").take() == [(0, 0, delivery)]
+        queue.advance(30)
+    assert Member(queue, "last").take() == []
+    assert queue.live().start_offset == 1
+
+
+def test_the_end_of_a_lock_wakes_who_waits(queue):
+    queue.produce(b"a")
+    one, two = Member(queue, "one"), Member(queue, "two")
+    one.take()
+    two.send(max_wait_ms=60_000)
+    assert two.answers() == []
+    queue.advance(30)
+    (answer,) = two.answers()
+    assert acquired(answer) == [(0, 0, 2)]
+    assert one.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
+
+
+def test_appended_and_released_records_wake_who_waits(queue):
+    one, two = Member(queue, "one"), Member(queue, "two")
+    one.send(max_wait_ms=1000)
+    assert one.answers() == []
+    queue.produce(b"a")
+    (answer,) = one.answers()
+    assert acquired(answer) == [(0, 0, 1)]
+    two.send(max_wait_ms=1000)
+    assert one.acknowledge((0, 0, [RELEASE])) == 0
+    (answer,) = two.answers()
+    assert acquired(answer) == [(0, 0, 2)]
+
+
+def test_a_wait_ends_with_nothing(queue):
+    member = Member(queue, "one")
+    member.send(max_wait_ms=500)
+    queue.advance(0.4)
+    assert member.answers() == []
+    queue.advance(0.2)
+    (answer,) = member.answers()
+    assert (answer.error_code, answer.responses) == (0, [])
+
+
+def test_a_wait_lasts_until_there_are_enough_bytes(queue):
+    member = Member(queue, "one")
+    member.send(max_wait_ms=500, min_bytes=150)
+    queue.produce(b"a")
+    assert member.answers() == []
+    queue.produce(b"b" * 100)
+    (answer,) = member.answers()
+    assert acquired(answer) == [(0, 1, 1)]
+
+
+def test_a_renewed_lock_lasts_longer(queue):
+    queue.produce(b"a")
+    member = Member(queue, "one")
+    member.take()
+    queue.advance(20)
+    assert member.acknowledge((0, 0, [RENEW]), renews=True) == 0
+    queue.advance(20)
+    assert Member(queue, "two").take() == []
+    assert member.acknowledge((0, 0, [ACCEPT])) == 0
+    assert queue.live().start_offset == 1
+
+
+def test_a_lock_is_renewed_by_a_fetch_that_fetches_nothing(queue):
+    queue.produce(b"a")
+    member = Member(queue, "one")
+    member.take()
+    queue.advance(20)
+    nothing = {"min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    answer = member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True, **nothing)
+    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    queue.advance(20)
+    assert member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True).error_code == E.INVALID_REQUEST
+    assert member.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_the_types_of_acknowledgements_are_checked(queue):
+    queue.produce(b"a", b"b", b"c")
+    member = Member(queue, "one")
+    member.take()
+    for said in [(0, 2, []), (0, 2, [1, 1]), (0, 2, [5]), (0, 2, [-1]), (0, 2, [RENEW]), (2, 0, [1])]:
+        assert member.acknowledge(said) == E.INVALID_REQUEST
+    assert member.acknowledge((0, 3, [ACCEPT])) == E.INVALID_REQUEST
+    assert member.acknowledge((0, 2, [0, 1, 2])) == 0
+    assert member.take() == [(2, 2, 2)]
+
+
+def test_only_the_owner_may_acknowledge(queue):
+    queue.produce(b"a")
+    one, two = Member(queue, "one"), Member(queue, "two")
+    one.take()
+    two.take()
+    assert two.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
+    assert one.acknowledge((0, 0, [ACCEPT])) == 0
+    assert one.acknowledge((0, 0, [ACCEPT])) == 0  # it lies before the start by now
+
+
+# ---- sessions
+
+
+def test_a_session_begins_with_epoch_0_and_counts_up(queue):
+    member = Member(queue, "one")
+    assert member.fetch(epoch=1).error_code == E.SHARE_SESSION_NOT_FOUND
+    assert member.fetch(epoch=-1).error_code == E.SHARE_SESSION_NOT_FOUND
+    assert member.acknowledge(epoch=1) == E.SHARE_SESSION_NOT_FOUND
+    assert member.acknowledge(epoch=0) == E.INVALID_SHARE_SESSION_EPOCH
+    assert member.fetch().error_code == 0
+    assert member.fetch(epoch=2).error_code == E.INVALID_SHARE_SESSION_EPOCH
+    assert member.fetch(epoch=1).error_code == 0
+    assert member.acknowledge(epoch=1) == E.INVALID_SHARE_SESSION_EPOCH
+
+
+def test_the_first_fetch_of_a_session_acknowledges_nothing(queue):
+    assert Member(queue, "one").fetch(acks=[(0, 0, [ACCEPT])]).error_code == E.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("member_id", ["", "x" * 37])
+def test_a_member_needs_an_id(queue, member_id):
+    assert Member(queue, member_id).fetch().error_code == E.INVALID_REQUEST
+    assert Member(queue, member_id).acknowledge(epoch=1) == E.INVALID_REQUEST
+
+
+def test_the_end_of_a_session_gives_back_what_the_member_holds(queue):
+    queue.produce(b"a", b"b")
+    one, two = Member(queue, "one"), Member(queue, "two")
+    one.take()
+    answer = one.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
+    assert (answer.error_code, acquired(answer)) == (0, [])
+    assert two.take() == [(1, 1, 2)]
+    assert one.fetch(epoch=2).error_code == E.SHARE_SESSION_NOT_FOUND
+
+
+def test_an_acknowledgement_may_end_the_session(queue):
+    queue.produce(b"a", b"b")
+    one = Member(queue, "one")
+    one.take()
+    assert one.acknowledge((0, 0, [ACCEPT]), epoch=-1) == 0
+    assert Member(queue, "two").take() == [(1, 1, 2)]
+
+
+def test_a_closed_connection_gives_back_what_the_member_holds(queue):
+    queue.produce(b"a")
+    one, two = Member(queue, "one"), Member(queue, "two")
+    one.take()
+    two.send(max_wait_ms=1000)
+    one.client.connection.close()
+    queue.broker.after_turn()
+    (answer,) = two.answers()
+    assert acquired(answer) == [(0, 0, 2)]
+    assert len(queue.broker.share_partitions.sessions) == 1
+
+
+def test_a_member_that_left_its_group_gives_back_what_it_holds(queue):
+    queue.produce(b"a")
+    Member(queue, "one").take()
+    queue.broker.share_partitions.member_left("g", "one")
+    assert Member(queue, "two").take() == [(0, 0, 2)]
+
+
+def test_there_are_only_so_many_sessions(tmp_path):
+    queue = Queue(tmp_path / "data", **{"group.share.max.share.sessions": "1"})
+    queue.initialize()
+    one, two = Member(queue, "one"), Member(queue, "two")
+    assert one.fetch().error_code == 0
+    two.send(max_wait_ms=500)
+    assert two.answers() == []  # it would only ask again
+    queue.advance(0.5)
+    (answer,) = two.answers()
+    assert answer.error_code == E.SHARE_SESSION_LIMIT_REACHED
+    one.fetch(epoch=-1)
+    assert two.fetch().error_code == 0
+    queue.close()
+
+
+def test_partitions_come_and_go_in_a_session(tmp_path):
+    queue = Queue(tmp_path / "data", partitions=2)
+    for partition in (0, 1):
+        queue.initialize(partition=partition)
+        queue.produce(b"a", partition=partition)
+    member = Member(queue, "one")
+    answer = member.fetch()
+    assert (acquired(answer, 0), acquired(answer, 1)) == ([(0, 0, 1)], [])
+    member.partitions = (1,)
+    request = member.fetch_request()
+    request.topics = Member(queue, "one", partitions=(1,)).fetch_request().topics
+    member.client.send(request, 2)
+    (answer,) = member.answers()
+    assert acquired(answer, 1) == [(0, 0, 1)]
+    queue.close()
+
+
+# ---- partitions that cannot be had
+
+
+def test_unknown_topics_and_partitions_are_refused(queue):
+    queue.topic_id, known = bytes(15) + b"\x09", queue.topic_id
+    answer = Member(queue, "one").fetch(max_wait_ms=1000)
+    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_TOPIC_ID]
+    queue.topic_id = known
+    answer = Member(queue, "two", partitions=(7,)).fetch(max_wait_ms=1000)
+    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_TOPIC_OR_PARTITION]
+    three = Member(queue, "three", group="other")
+    three.client.send(three.fetch_request(max_wait_ms=1000), 2)
+    (answer,) = three.answers()
+    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_SERVER_ERROR]  # never initialized
+    assert three.acknowledge((0, 0, [ACCEPT])) == E.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_state_that_was_begun_anew_fences_the_old_one(queue):
+    queue.produce(b"a", b"b", b"c")
+    member = Member(queue, "one")
+    member.take(max_records=1, share_acquire_mode=1)
+    queue.initialize(start_offset=2, state_epoch=1)
+    assert member.acknowledge((0, 0, [ACCEPT])) == E.NOT_LEADER_OR_FOLLOWER
+    assert member.take() == [(2, 2, 1)]
+
+
+# ---- where a group begins
+
+
+@pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 2), (None, 2)])
+def test_a_new_group_begins_where_its_config_says(queue, reset, first):
+    if reset:
+        queue.set_group("g", "share.auto.offset.reset", reset)
+    queue.initialize(start_offset=-1, state_epoch=1)
+    queue.produce(b"a", b"b")
+    Member(queue, "one").take()
+    assert queue.live().start_offset == first
+    queue.produce(b"c")
+    queue.restart()
+    assert Member(queue, "two").take() == [(first, 2, 1)]  # kept, though nothing was acknowledged
+
+
+def test_deleted_records_leave_the_window(queue):
+    for value in (b"a", b"b", b"c"):
+        queue.produce(value)
+    one = Member(queue, "one")
+    assert one.take(max_records=2) == [(0, 1, 1)]
+    queue.broker.partitions.get("q", 0).log.advance_log_start_offset(1)
+    assert one.take() == [(2, 2, 1)]
+    assert queue.live().start_offset == 1
+    assert one.acknowledge((0, 2, [ACCEPT])) == 0
+    assert queue.live().start_offset == 3
+
+
+# ---- how much
+
+
+def test_whole_batches_or_a_strict_limit(queue):
+    for _ in range(4):
+        queue.produce(b"a", b"b", b"c")
+    assert Member(queue, "one").take(max_records=4, batch_size=3) == [(0, 2, 1), (3, 5, 1)]
+    assert Member(queue, "two").take(max_records=4, share_acquire_mode=1) == [(6, 9, 1)]
+    assert Member(queue, "three").take() == [(10, 11, 1)]
+
+
+def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
+    queue = Queue(tmp_path / "data", **{"group.share.partition.max.record.locks": "100"})
+    queue.initialize()
+    for _ in range(12):
+        queue.produce(*[b"x"] * 10)
+    one = Member(queue, "one")
+    assert one.take() == [(0, 99, 1)]
+    assert one.take() == []
+    assert one.acknowledge((0, 9, [ACCEPT])) == 0
+    assert one.take() == [(100, 109, 1)]
+    queue.close()
