@@ -16,8 +16,8 @@ STORAGE = (
     Mutant(
         "crc-not-verified-in-recovery",
         "storage/salvage.py",
-        "        and header.crc == crc32c(batch[CRC_START:])\n",
-        "",
+        "is_placed(header, expected, limit) and header.crc == crc32c(batch[CRC_START:])",
+        "is_placed(header, expected, limit)",
         _T + "test_recovery.py::test_flipped_bit_in_the_unflushed_tail_ends_the_log_before_its_batch",
     ),
     Mutant(
