@@ -14,6 +14,7 @@ from tests.simulation.partition_model import Batch, Marker
 from wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 
 if TYPE_CHECKING:
+    from coord.groups.classic import ClassicGroup
     from coord.groups.coordinator import GroupCoordinator
 
 OffsetKey = tuple[str, str, int]
@@ -86,3 +87,21 @@ class GroupLog:
         members = {one.member_id: (one.group_instance_id, bytes(one.assignment)) for one in kept.members}
         found = {name: (one.instance_id, bytes(one.assignment)) for name, one in group.members.items()}
         assert found == members, f"{group} differs from its record"
+
+
+def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
+    """Two group coordinators know the same: offsets, and of the groups what does not pass with a restart."""
+    assert live.offsets == loaded.offsets, "the offsets are not what the log says"
+    assert live.pending_count == loaded.pending_count, "the pending offsets are not what the log says"
+    for group_id, group in live.groups.items():
+        kept = loaded.groups.get(group_id)
+        assert kept is not None, f"{group_id} is not in the log"
+        if getattr(group, "state", None) is GroupState.STABLE:
+            assert _classic(group) == _classic(kept), f"{group} is not what the log says"
+
+
+def _classic(group: ClassicGroup) -> tuple[object, ...]:
+    members = {
+        name: (one.instance_id, bytes(one.assignment), one.session_timeout_ms) for name, one in group.members.items()
+    }
+    return group.state, group.generation, group.protocol, group.leader, group.static_members, members

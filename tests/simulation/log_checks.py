@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from coord.machine import Moment
 from coord.transactions import records
 from coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
-from tests.simulation.group_checks import GroupLog
+from tests.simulation.group_checks import GroupLog, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
     from broker.context import Broker
     from broker.partition import Partition
+    from coord.transactions.coordinator import TransactionCoordinator
     from coord.transactions.transaction import Transaction
     from tests.simulation.world import World
 
@@ -190,6 +192,20 @@ class LogChecks:
                 group_log = self._groups.setdefault(index, GroupLog())
                 group_log.read(model.batches)
                 group_log.check(groups.coordinator)
+
+    def check_reloaded(self) -> None:
+        """A coordinator that is made anew from its log knows what the one at work knows."""
+        broker = self._world.node.broker
+        assert broker is not None
+        at = Moment(self._world.clock.now, self._world.clock.now_ms)
+        for runtime, check in ((broker.coordinators, same_groups), (broker.transactions, same_transactions)):
+            for shard in runtime._shards.values():
+                check(shard.coordinator, runtime._new(shard.partition, at))
+
+
+def same_transactions(live: TransactionCoordinator, loaded: TransactionCoordinator) -> None:
+    """Two transaction coordinators know the same."""
+    assert live.transactions == loaded.transactions, "the transaction coordinator is not what its log says"
 
 
 def _last(one: Batch | Marker) -> int:

@@ -76,6 +76,7 @@ class Wire:
         self._link: Link | None = link
         self._arrives_up = self._arrives_down = 0.0
         self._loses_answers = False
+        self.life = world.node.life
         broker = world.node.broker
         assert broker is not None
         self.server: Connection | None = Connection(
@@ -185,6 +186,8 @@ class Link:
         self._wire: Wire | None = None
         self._waiting: _Waiting | None = None
         self._count = 0
+        self.life = 0
+        """Which life of the broker the last answer comes from."""
         self._inbox = bytearray()
 
     def ask(
@@ -241,4 +244,5 @@ class Link:
         header, position = parse_response_header(frame, waiting.api_key, waiting.version)
         assert header.correlation_id == waiting.correlation_id
         self._world.trace.note("answer", frame)
+        self.life = wire.life
         waiting.answer(message_for(waiting.api_key)[1].decode(frame[position:], waiting.version))

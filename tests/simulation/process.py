@@ -35,6 +35,8 @@ class Process:
         self.world = world
         self.name = name
         self.is_alive = True
+        self.life = 0
+        """Which life of the broker the last answer comes from."""
         self._links: dict[str, Link] = {}
         self._resumes_at = 0.0
 
@@ -77,6 +79,7 @@ class Process:
             link.ask(request, version, go_on, timeout_s, may_outlive=may_outlive)
 
         answer = yield start
+        self.life = link.life
         return answer
 
     def kill(self) -> None:

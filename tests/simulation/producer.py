@@ -42,9 +42,23 @@ FENCED = frozenset({E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_S
 class Abortable(Exception):  # noqa: N818 - the name of Kafka's class
     """The transaction has to be aborted; then the next may begin."""
 
+    def __init__(self, error: E | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+
 
 class Fenced(Exception):  # noqa: N818
     """This producer is at its end."""
+
+
+def find(process: Process, key: str, key_type: int) -> Steps[None]:
+    """FindCoordinator, which makes the coordinators' topic."""
+    request = g.FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+    while True:
+        answer = yield from process.ask(request, 4)
+        if answer is not None and not answer.coordinators[0].error_code:
+            return
+        yield BACKOFF_S
 
 
 class Producer:
@@ -85,20 +99,11 @@ class Producer:
                 raise Fenced(error.name)
             else:
                 self._needs_bump = True
-                raise Abortable(error.name)
-
-    def find(self, key: str, key_type: int) -> Steps[None]:
-        """FindCoordinator, which makes the coordinators' topic."""
-        request = g.FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
-        while True:
-            answer = yield from self._ask(request, 4, lane="data")
-            if not answer.coordinators[0].error_code:
-                return
-            yield BACKOFF_S
+                raise Abortable(error)
 
     def init(self) -> Steps[None]:
         """InitProducerId, of a new producer or to bump the epoch of this one."""
-        yield from self.find(self.transactional_id, TRANSACTION_KEY)
+        yield from find(self._process, self.transactional_id, TRANSACTION_KEY)
         request = p.InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self._timeout_ms,
@@ -137,10 +142,10 @@ class Producer:
                 raise Fenced(error.name if error is not None else "")
             if error is not None and error not in RETRIABLE:
                 self._needs_bump = True
-                raise Abortable(error.name)
+                raise Abortable(error)
             yield BACKOFF_S * (0.5 + self._random.random())
         self._needs_bump = True
-        raise Abortable("a batch that nobody knows the fate of")
+        raise Abortable  # nobody knows the fate of the batch
 
     def _batch(self, place: tuple[str, int], values: Sequence[bytes]) -> bytes:
         sequence = self._sequences.get(place, 0)
@@ -178,7 +183,7 @@ class Producer:
             )
             yield from self._settled(add, 3)
             self._added.add(group)
-        yield from self.find(group, GROUP_KEY)
+        yield from find(self._process, group, GROUP_KEY)
         request = t.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,

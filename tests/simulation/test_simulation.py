@@ -39,6 +39,12 @@ def test_transactions_are_atomic_and_end_whatever_goes_wrong() -> None:
     run_all("transactions")
 
 
+@pytest.mark.timeout(0)
+def test_groups_share_their_work_and_come_to_rest_whatever_goes_wrong() -> None:
+    """G1, G2, T11, T12."""
+    run_all("groups")
+
+
 def late_requests() -> Faults:
     """Every fifth request arrives when its client has gone on."""
     return Faults(late=0.2, late_s=6.0)

@@ -8,16 +8,16 @@ their doubles and the broker die. In the end no transaction is open, of whomever
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
 from coord.transactions import records
 from coord.transactions.states import IDLE
-from tests.simulation.consumer import Found, Reader, committed_offsets, decided
+from tests.simulation.consumer import Reader, committed_offsets, decided
+from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer
+from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
 from tests.simulation.setup import create_topic, direct_fetch
 from tests.simulation.world import ACTIVE_S, HEALED_S, World
 from wire.records import BatchBuilder
@@ -37,55 +37,6 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
 }
-
-
-@dataclass
-class Transaction:
-    """What a client has done in one transaction."""
-
-    values: list[bytes] = field(default_factory=list)
-    commit_was_asked: bool = False
-    is_committed: bool = False
-
-
-class Ledger:
-    """All transactions, and what readers have seen."""
-
-    def __init__(self) -> None:
-        self.transactions: list[Transaction] = []
-        self.of_value: dict[bytes, Transaction] = {}
-
-    def begin(self) -> Transaction:
-        """A client begins a transaction."""
-        transaction = Transaction()
-        self.transactions.append(transaction)
-        return transaction
-
-    def sending(self, transaction: Transaction, values: list[bytes]) -> None:
-        """A client sends records in it."""
-        transaction.values += values
-        for value in values:
-            self.of_value[value] = transaction
-
-    def check_seen(self, where: str, found: Found) -> None:
-        """A read_committed reader may see these."""
-        for offset, value in found:
-            transaction = self.of_value.get(value)
-            assert transaction is not None, f"{value!r} at {offset} of {where}: nobody has sent that"
-            assert transaction.commit_was_asked, f"{value!r} at {offset} of {where} is visible and was never committed"
-
-    def check_end(self, visible: Counter[bytes]) -> None:
-        """All that is visible in the end."""
-        twice = [value for value, count in visible.items() if count > 1]
-        assert not twice, f"visible more than once: {twice}"
-        for transaction in self.transactions:
-            seen = [value in visible for value in transaction.values]
-            if transaction.is_committed:
-                assert all(seen), f"committed, and not all of it is visible: {transaction.values}"
-            elif transaction.commit_was_asked:
-                assert all(seen) or not any(seen), f"torn: {transaction.values}"
-            else:
-                assert not any(seen), f"visible, and never committed: {transaction.values}"
 
 
 class Transactions:
@@ -119,6 +70,7 @@ class Transactions:
             self._use_up_epochs(list(generations))
         for name in clients:
             self.unfinished.add(name)
+            world.mortal.add(name)
             world.run_process(name, lambda process, name=name: process.spawn(self.write(process, generations[name])))
         for n, name in enumerate(copiers):
             self.unfinished.add(name)
@@ -127,7 +79,7 @@ class Transactions:
             )
         world.run_process("reader", lambda process: process.spawn(self.read(process)))
         world.plan_faults()
-        world.run(ACTIVE_S, lambda: not self.unfinished - set(copiers))
+        world.run(ACTIVE_S, lambda: not self.unfinished - set(copiers) - world.gone)
         world.heal()
         world.run(HEALED_S)
         self.check_end(copiers)
@@ -170,7 +122,7 @@ class Transactions:
         for partition in broker.partitions:
             log = partition.log
             assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
-        assert not self.unfinished - set(copiers), f"{self.unfinished} have not come to their end"
+        assert not self.unfinished - set(copiers) - world.gone, f"{self.unfinished} have not come to their end"
         given = self._visible(IN)
         copied = self._visible(OUT)
         self.ledger.check_end(given + copied)
@@ -238,7 +190,7 @@ class Transactions:
             producer = Producer(process, process.name, generation, random.choice((1_000, 5_000)))
             try:
                 yield from producer.init()
-                yield from producer.find(GROUP, GROUP_KEY)
+                yield from find(process, GROUP, GROUP_KEY)
                 while True:
                     yield from self._copy_on(process, producer, partition)
             except (Fenced, Abortable):

@@ -36,7 +36,13 @@ class World:
         self.late_ends_of_generation_1 = False
         """Whether an EndTxn of KIP-98 may meet a later transaction, which nobody can tell apart then (T9)."""
         self.processes: dict[str, Process] = {}
-        """Those that run, by name."""
+        """The last ones of each name."""
+        self.all_processes: list[Process] = []
+        """Also those that were replaced, and go on."""
+        self.mortal: set[str] = set()
+        """Those that nobody has to start again."""
+        self.gone: set[str] = set()
+        """Those that nobody will start again."""
         self._starters: dict[str, Callable[[Process], None]] = {}
 
     # ---- processes
@@ -45,6 +51,7 @@ class World:
         """Start a process, and again and again whenever it was killed; `start` gives it its tasks."""
         self._starters[name] = start
         process = self.processes[name] = Process(self, name)
+        self.all_processes.append(process)
         start(process)
 
     def kill(self, name: str, *, restart_s: float) -> None:
@@ -99,7 +106,10 @@ class World:
         name = self.random.choice(sorted(self._starters))
         if not self.processes[name].is_alive:
             return
-        if self.random.random() < 0.3:
+        if name in self.mortal and self.random.random() < 0.3:
+            self.gone.add(name)
+            self.processes[name].kill()
+        elif self.random.random() < 0.3:
             self.replace(name)
         else:
             self.kill(name, restart_s=self.random.choice((0.0, 0.5, 5.0)))

@@ -1,0 +1,176 @@
+"""A consumer of the classic protocol, as client libraries have it (G1; KIP-62, KIP-345, KIP-394).
+
+It joins, leads if it is told to, takes its partitions, beats its heart beside its work, joins again when it is told
+of a rebalance, and starts anew when nobody knows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.producer import BACKOFF_S
+from wire.errors import ErrorCode as E
+from wire.messages import groups as g
+from wire.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
+
+if TYPE_CHECKING:
+    from tests.simulation.group_ledger import GroupLedger
+    from tests.simulation.process import Process, Steps
+
+JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
+PROTOCOL = "range"
+_LATER = frozenset({E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR})
+_ANEW = frozenset({E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION})
+_SUBSCRIPTION = 0
+
+
+class InstanceFenced(Exception):  # noqa: N818 - the name of Kafka's error
+    """Another process has this instance id now."""
+
+
+class ClassicMember:
+    """One member."""
+
+    def __init__(
+        self, process: Process, ledger: GroupLedger, topic: str, partitions: int, instance_id: str | None
+    ) -> None:
+        self._process = process
+        self._ledger = ledger
+        self._topic = topic
+        self._partitions = partitions
+        random = process.world.random
+        self.instance_id = instance_id
+        self.member_id = ""
+        self.epoch = -1
+        """Its generation."""
+        self.assigned: list[int] = []
+        self.is_stable = False
+        """Whether it may work on its partitions."""
+        self._session_s = random.choice((6.0, 8.0))
+        self._heartbeat_s = random.choice((1.0, 2.0))
+        self._rebalance_s = random.choice((4.0, 10.0))
+
+    @property
+    def identity(self) -> str:
+        """What stays the same over its lives, if anything does."""
+        return self.instance_id or self.member_id
+
+    def for_commit(self) -> dict[str, Any]:
+        """What an offset commit tells of the member."""
+        return {
+            "generation_id_or_member_epoch": self.epoch,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance_id,
+        }
+
+    # ---- joining
+
+    def ensure_joined(self) -> Steps[None]:
+        """Be a member of the current generation, with an assignment; InstanceFenced when another is."""
+        while not self.is_stable:
+            answer = yield from self._join()
+            if answer is not None:
+                yield from self._sync(answer)
+
+    def _join(self) -> Steps[g.JoinGroupResponse | None]:
+        metadata = ConsumerProtocolSubscription(topics=[self._topic]).encode(_SUBSCRIPTION)
+        request = g.JoinGroupRequest(
+            group_id=self._ledger.group,
+            session_timeout_ms=int(self._session_s * 1000),
+            rebalance_timeout_ms=int(self._rebalance_s * 1000),
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=[g.JoinGroupRequestProtocol(name=PROTOCOL, metadata=b"\0\0" + metadata)],
+        )
+        answer = yield from self._process.ask(request, JOIN, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
+        error = None if answer is None else E(answer.error_code)
+        if error == E.NONE:
+            self.member_id, self.epoch = answer.member_id, answer.generation_id
+            if answer.leader == self.member_id:
+                self._ledger.leads(self._process.life, self.epoch, self.identity)
+            return answer
+        if error == E.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+        else:
+            self.failed(error)
+            yield BACKOFF_S
+        return None
+
+    def _sync(self, joined: g.JoinGroupResponse) -> Steps[None]:
+        leads = joined.leader == self.member_id and not joined.skip_assignment
+        request = g.SyncGroupRequest(
+            group_id=self._ledger.group,
+            generation_id=self.epoch,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=joined.protocol_type,
+            protocol_name=joined.protocol_name,
+            assignments=self._assign([one.member_id for one in joined.members]) if leads else [],
+        )
+        answer = yield from self._process.ask(request, SYNC, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
+        error = None if answer is None else E(answer.error_code)
+        if error != E.NONE:
+            self.failed(error)
+            yield BACKOFF_S
+            return
+        assigned = ConsumerProtocolAssignment.decode(bytes(answer.assignment)[2:], 0) if answer.assignment else None
+        topics = assigned.assigned_partitions if assigned is not None else []
+        self.assigned = [partition for topic in topics for partition in topic.partitions]
+        self._ledger.owns(self.epoch, self.identity, self.assigned)
+        self.is_stable = True
+
+    def _assign(self, members: list[str]) -> list[g.SyncGroupRequestAssignment]:
+        assignments = []
+        for n, member_id in enumerate(sorted(members)):
+            mine = list(range(n, self._partitions, len(members)))
+            topic = ConsumerProtocolAssignmentTopicPartition(topic=self._topic, partitions=mine)
+            data = ConsumerProtocolAssignment(assigned_partitions=[topic]).encode(0)
+            assignments.append(g.SyncGroupRequestAssignment(member_id=member_id, assignment=b"\0\0" + data))
+        return assignments
+
+    def failed(self, error: E | None) -> None:
+        """An answer of the coordinator says that the membership is not as it was."""
+        if error is None or error in _LATER:
+            return
+        if error == E.FENCED_INSTANCE_ID:
+            raise InstanceFenced
+        assert error in _ANEW or error == E.REBALANCE_IN_PROGRESS, error
+        self.is_stable = False
+        if error in _ANEW:
+            self.member_id, self.epoch = "", -1
+
+    # ---- staying
+
+    def beat(self) -> Steps[None]:
+        """Heartbeats, for ever."""
+        while True:
+            yield self._heartbeat_s
+            if not self.is_stable:
+                continue
+            epoch, member_id = self.epoch, self.member_id
+            request = g.HeartbeatRequest(
+                group_id=self._ledger.group,
+                generation_id=epoch,
+                member_id=member_id,
+                group_instance_id=self.instance_id,
+            )
+            answer = yield from self._process.ask(request, HEARTBEAT, lane="heartbeat")
+            if answer is not None and answer.error_code and (epoch, member_id) == (self.epoch, self.member_id):
+                try:
+                    self.failed(E(answer.error_code))
+                except InstanceFenced:
+                    self._process.kill()
+                    return
+
+    def leave(self) -> Steps[None]:
+        """Say goodbye, as dynamic members do."""
+        identity = g.MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        request = g.LeaveGroupRequest(group_id=self._ledger.group, members=[identity])
+        self.is_stable = False
+        yield from self._process.ask(request, LEAVE, lane="coordinator", may_outlive=False)
+        self.member_id, self.epoch = "", -1

@@ -1,0 +1,295 @@
+"""Classic groups: members that come, work, commit, die, stand still and come back; sources that give them work.
+
+In no generation has a partition two owners, or the group two leaders; offsets never fall behind what was acknowledged;
+a commit of an old generation is refused. In half of the runs members copy exactly once, under transactional ids of
+their own, so that a new owner may read only offsets that no transaction of the old one is about to change (KIP-447).
+When all has healed, every record is worked on, and the group keeps still (G1, G2, T11, T12).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from coord.groups.states import GroupState
+from tests.simulation.classic_member import ClassicMember, InstanceFenced
+from tests.simulation.consumer import Reader, committed_offsets, decided
+from tests.simulation.group_ledger import GroupLedger
+from tests.simulation.log_checks import LogChecks
+from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
+from tests.simulation.setup import create_topic, direct_fetch
+from tests.simulation.source import Source
+from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from wire.errors import ErrorCode as E
+from wire.messages import offsets as o
+
+if TYPE_CHECKING:
+    from tests.simulation.faults import Faults
+    from tests.simulation.process import Process, Steps
+
+IN, OUT, GROUP = "in", "out", "workers"
+MEMBERSHIP_ERRORS = frozenset(
+    {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID}
+)
+STILL_S = 20.0
+"""So long before the end of a run nothing may change in the group any more."""
+
+
+class Groups:
+    """A run of this kind."""
+
+    def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
+        world = self.world = World(name, self._settings(), faults, is_told=is_told)
+        random = world.random
+        self.partitions = random.choice((1, 2, 3))
+        self.ledger = GroupLedger(GROUP)
+        self.is_exactly_once = random.random() < 0.5
+        self.checks = LogChecks(world)
+        self.sources = [Source(f"source{n}", IN, self.partitions) for n in range(random.choice((1, 2)))]
+        self.count = 0
+
+    @staticmethod
+    def _settings() -> dict[str, str]:
+        return {
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+            "group.initial.rebalance.delay.ms": "500",
+        }
+
+    # ---- the run
+
+    def run(self) -> None:
+        """From the first start of the broker to the last check."""
+        world = self.world
+        random = world.random
+        world.node.start()
+        for topic in (IN, OUT):
+            create_topic(world, topic, self.partitions)
+        for n in range(random.choice((1, 2, 3, 4))):
+            name = f"member{n}"
+            instance_id = name if random.random() < 0.4 else None
+            if instance_id is None and n:
+                world.mortal.add(name)
+            world.run_process(name, lambda process, instance_id=instance_id: self.start_member(process, instance_id))
+        for source in self.sources:
+            world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
+        world.plan_faults()
+        world.run(ACTIVE_S, lambda: all(source.is_done for source in self.sources) and world.clock.now > 1015.0)
+        world.heal()
+        world.run(HEALED_S - STILL_S)
+        epoch = self.ledger.newest_epoch
+        world.run(STILL_S)
+        assert self.ledger.newest_epoch == epoch, "the group does not come to rest"
+        self.check_end()
+
+    def check_end(self) -> None:
+        """What must hold when all has healed and time has passed."""
+        world = self.world
+        broker = world.node.broker
+        assert broker is not None, "the broker is not there"
+        self.checks.check_reloaded()
+        self.check_group()
+        assert all(source.is_done for source in self.sources), "a source has not come to its end"
+        given = Counter(value for source in self.sources for value in source.acknowledged)
+        visible = self._visible(IN)
+        assert not given - visible, f"acknowledged and not there: {given - visible}"
+        assert max(visible.values(), default=1) == 1, f"there twice: {visible}"
+        groups = broker.coordinators.of_group(GROUP)
+        for partition in range(self.partitions):
+            end = broker.partitions.get(IN, partition).log.log_end_offset
+            found = groups.offsets.get(GROUP, IN, partition)
+            assert end == (0 if found is None else found.offset), f"the group stays behind in {partition}: {found}"
+        if self.is_exactly_once:
+            copies = self._visible(OUT)
+            self.ledger.records.check_end(copies)
+            copied = Counter(value[2:].partition(b"#")[0] for value in copies.elements())
+            assert copied == visible, f"without input {copied - visible}, without copy {visible - copied}"
+        else:
+            missing = [value for value in visible if value not in self.ledger.processed]
+            assert not missing, f"nobody has worked on {missing}"
+
+    def check_group(self) -> None:
+        """Its members are those that live."""
+        assert self.world.node.broker is not None
+        group = self.world.node.broker.coordinators.of_group(GROUP).groups[GROUP]
+        assert group.state is GroupState.STABLE, f"{group} is stuck"
+        living = {process.member.member_id for process in self._members()}
+        assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
+
+    def _members(self) -> list[Process]:
+        return [one for one in self.world.all_processes if hasattr(one, "member") and one.is_alive]
+
+    def _visible(self, topic: str) -> Counter[bytes]:
+        visible: Counter[bytes] = Counter()
+        for partition in range(self.partitions):
+            position = 0
+            while True:
+                next_position, found = decided(position, direct_fetch(self.world, topic, partition, position))
+                visible.update(value for _, value in found)
+                if next_position == position:
+                    break
+                position = next_position
+        return visible
+
+    # ---- members
+
+    def start_member(self, process: Process, instance_id: str | None) -> None:
+        """Give a process the work of a member."""
+        member = ClassicMember(process, self.ledger, IN, self.partitions, instance_id)
+        process.member = member  # type: ignore[attr-defined]  # for who looks on
+        process.spawn(self.work(process, member))
+        process.spawn(member.beat())
+
+    def work(self, process: Process, member: ClassicMember) -> Steps[None]:
+        """Join, work, join again; at times leave."""
+        random = process.world.random
+        try:
+            yield from find(process, GROUP, GROUP_KEY)
+            producer = None
+            while True:
+                yield from member.ensure_joined()
+                if self.is_exactly_once:
+                    producer = producer or (yield from self._producer(process))
+                    if not (yield from self._copy(process, member, producer)):
+                        producer = None
+                else:
+                    yield from self._consume(process, member)
+                if not self.world.is_healed and member.is_stable and random.random() < 0.1:
+                    yield from member.leave()
+                    yield random.choice((0.0, 1.0))
+        except InstanceFenced:
+            process.kill()
+
+    def _producer(self, process: Process) -> Steps[Producer]:
+        while True:
+            producer = Producer(process, process.name, 2, 3_000)
+            try:
+                yield from producer.init()
+            except (Fenced, Abortable):
+                yield BACKOFF_S
+            else:
+                return producer
+
+    def _positions(self, process: Process, member: ClassicMember) -> Steps[dict[int, int] | None]:
+        """Where the group is in the member's partitions."""
+        at_least = {partition: self.ledger.acknowledged(partition) for partition in member.assigned}
+        offsets = yield from committed_offsets(process, GROUP, IN, member.assigned)
+        for partition, offset in (offsets or {}).items():
+            self.ledger.found(partition, offset, at_least[partition])
+        return offsets
+
+    def _consume(self, process: Process, member: ClassicMember) -> Steps[None]:
+        """Work on records, then commit, while the member has its partitions."""
+        random = process.world.random
+        epoch = member.epoch
+        positions = yield from self._positions(process, member)
+        if positions is None:
+            yield BACKOFF_S
+            return
+        reader = Reader(process, IN)
+        while member.is_stable and member.epoch == epoch:
+            offsets = {}
+            for partition in positions:
+                fetched = yield from reader.fetch(partition, positions[partition])
+                if fetched is not None and fetched[1]:
+                    positions[partition], found = fetched
+                    offsets[partition] = positions[partition]
+                    for _, value in found:
+                        self.ledger.processed[value] = self.ledger.processed.get(value, 0) + 1
+            if (
+                offsets
+                and member.is_stable
+                and member.epoch == epoch
+                and not (yield from self._commit(process, member, offsets))
+            ):
+                return
+            yield 4.0 if self.world.is_healed and not offsets else random.choice((0.2, 0.5))
+            if not self.world.is_healed and random.random() < 0.02:
+                return
+
+    def _commit(self, process: Process, member: ClassicMember, offsets: dict[int, int]) -> Steps[bool]:
+        newest, epoch = self.ledger.newest_epoch, member.epoch
+        partitions = [
+            o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+            for partition, offset in offsets.items()
+        ]
+        request = o.OffsetCommitRequest(
+            group_id=GROUP,
+            topics=[o.OffsetCommitRequestTopic(name=IN, partitions=partitions)],
+            **member.for_commit(),
+        )
+        answer = yield from process.ask(request, 8, lane="group", may_outlive=False)
+        if answer is None:
+            return False
+        errors = {E(one.error_code) for one in answer.topics[0].partitions}
+        for partition in answer.topics[0].partitions:
+            index = partition.partition_index
+            if not partition.error_code:
+                self.ledger.committed(index, offsets[index], epoch=epoch, newest_when_sent=newest)
+        errors.discard(E.NONE)
+        for error in errors:
+            if epoch == member.epoch:
+                member.failed(error)
+        return not errors
+
+    def _copy(self, process: Process, member: ClassicMember, producer: Producer) -> Steps[bool]:
+        """Copy in transactions while the member has its partitions; False when the producer is at its end."""
+        random = process.world.random
+        epoch, who = member.epoch, member.for_commit()
+        positions = yield from self._positions(process, member)
+        if positions is None:
+            yield BACKOFF_S
+            return True
+        reader = Reader(process, IN)
+        while member.is_stable and member.epoch == epoch:
+            offsets, values = {}, []
+            for partition in positions:
+                fetched = yield from reader.fetch(partition, positions[partition])
+                if fetched is not None and fetched[1]:
+                    positions[partition], found = fetched
+                    offsets[partition] = positions[partition]
+                    values += [value for _, value in found]
+            if not offsets:
+                yield 4.0 if self.world.is_healed else random.choice((0.2, 0.5))
+                continue
+            try:
+                if not (yield from self._copy_once(process, member, who, producer, offsets, values)):
+                    return True
+            except Fenced:
+                return False
+        return True
+
+    def _copy_once(
+        self,
+        process: Process,
+        member: ClassicMember,
+        who: dict[str, Any],
+        producer: Producer,
+        offsets: dict[int, int],
+        values: list[bytes],
+    ) -> Steps[bool]:
+        """One transaction, of the member as it was when it got its partitions."""
+        random = process.world.random
+        epoch: int = who["generation_id_or_member_epoch"]
+        transaction = self.ledger.records.begin()
+        self.count += 1
+        copies = [b"c/%s#%d" % (value, self.count) for value in values]
+        try:
+            self.ledger.records.sending(transaction, copies)
+            yield from producer.send(OUT, random.randrange(self.partitions), copies)
+            if random.random() < 0.1:
+                yield random.choice((0.5, 4.0))
+            newest = self.ledger.newest_epoch
+            yield from producer.send_offsets(GROUP, IN, offsets, who)
+            transaction.commit_was_asked = True
+            yield from producer.end(commit=True)
+            transaction.is_committed = True
+        except Abortable as aborted:
+            yield from producer.end(commit=False)
+            if epoch == member.epoch and aborted.error in MEMBERSHIP_ERRORS:
+                member.failed(aborted.error)
+            return False
+        for partition, offset in offsets.items():
+            self.ledger.committed(partition, offset, epoch=epoch, newest_when_sent=newest)
+        return True
