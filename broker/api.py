@@ -68,11 +68,16 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: "consumer_groups",
     ApiKey.SHARE_FETCH: "share_fetch",
     ApiKey.SHARE_ACKNOWLEDGE: "share_fetch",
+    ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
+    ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share_state",
     ApiKey.READ_SHARE_GROUP_STATE: "share_state",
     ApiKey.WRITE_SHARE_GROUP_STATE: "share_state",
     ApiKey.DELETE_SHARE_GROUP_STATE: "share_state",
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_groups",
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_groups",
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_groups",
 }
 """Every API of this broker, and the module under `broker.apis` that serves it."""
 

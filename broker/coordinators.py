@@ -21,7 +21,9 @@ from broker.config_keys.groups import (
     OFFSET_METADATA_MAX_BYTES,
     OFFSETS_RETENTION_MINUTES,
 )
-from broker.coordinator_runtime import CoordinatorRuntime, Shard
+from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SIZE
+from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from broker.share_group_states import ShareGroupStates
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig
 from coord.groups.topics import Topic
@@ -109,11 +111,13 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             initial_rebalance_delay_ms=config[GROUP_INITIAL_REBALANCE_DELAY_MS],
             max_size=config[GROUP_MAX_SIZE],
             consumer_max_size=config[GROUP_CONSUMER_MAX_SIZE],
+            share_max_size=config[GROUP_SHARE_MAX_SIZE],
             consumer_assignors=_assignor_names(config[GROUP_CONSUMER_ASSIGNORS]),
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
             offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         )
         self._topics = ClusterTopics(broker)
+        self.share_states = ShareGroupStates(broker)
 
     def of_group(self, group_id: str) -> GroupCoordinator:
         """The coordinator of a group, to look at. KafkaError NOT_COORDINATOR before anybody asked for one."""
@@ -164,3 +168,7 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
                 coordinator.replay(key, value, at, offset)
             else:
                 coordinator.replay_pending(result.producer[0], key, value, offset)
+
+    def _released(self, shard: Shard[GroupCoordinator], result: Result) -> None:  # noqa: ARG002 - whoever it is
+        release_replies(result)
+        self.share_states.follow(result)

@@ -93,7 +93,9 @@ GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
 GROUP_SHARE_MAX_SHARE_SESSIONS = integer(
     "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Most share sessions at a time.", used=True
 )
-GROUP_SHARE_MAX_SIZE = integer("group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Most members of a share group.")
+GROUP_SHARE_MAX_SIZE = integer(
+    "group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Most members of a share group.", used=True
+)
 GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.share.min.assignment.interval.ms",
     0,

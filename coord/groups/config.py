@@ -19,6 +19,7 @@ class GroupConfig:
         "new_member_join_timeout_ms",
         "offset_metadata_max_bytes",
         "offsets_retention_ms",
+        "share_max_size",
     )
 
     def __init__(
@@ -30,6 +31,7 @@ class GroupConfig:
         max_size: int = 2**31 - 1,
         consumer_max_size: int = 2**31 - 1,
         consumer_assignors: tuple[str, ...] = ("uniform", "range"),
+        share_max_size: int = 200,
         offset_metadata_max_bytes: int = 4096,
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
@@ -42,4 +44,5 @@ class GroupConfig:
         self.max_size = max_size
         self.offset_metadata_max_bytes = offset_metadata_max_bytes
         self.offsets_retention_ms = offsets_retention_ms
+        self.share_max_size = share_max_size
         self.new_member_join_timeout_ms = new_member_join_timeout_ms

@@ -15,7 +15,7 @@ from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
 from coord.groups.classic import ClassicGroup
 from coord.groups.describe import describe_group, listed_group
 from coord.groups.expiry import expired
-from coord.groups.group import CONSUMER
+from coord.groups.group import CONSUMER, SHARE
 from coord.groups.membership import Membership
 from coord.groups.offsets import OffsetStore
 from coord.groups.pending_offsets import PendingOffsets
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from coord.groups.context import ClientContext
     from coord.groups.group import Group, GroupType
     from coord.groups.settings import GroupConfigs
+    from coord.groups.share.share_groups import ShareGroups
     from coord.groups.topics import Topics
     from coord.machine import Ticket
     from wire.messages.groups import (
@@ -226,7 +227,18 @@ class GroupCoordinator:
             return ConsumerGroups(
                 self.groups, self._timers, self._topics, self._config, self._group_configs, self._new_id
             )
+        if name == SHARE:
+            from coord.groups.share.share_groups import ShareGroups
+
+            return ShareGroups(
+                self.groups, self._timers, self._topics, self._group_configs, self._config.share_max_size
+            )
         return None
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """Share groups (KIP-932)."""
+        return cast("ShareGroups", self._type(SHARE))
 
     @property
     def consumer_groups(self) -> ConsumerGroups:
@@ -424,6 +436,8 @@ class GroupCoordinator:
         answer = DeletableGroupResult(group_id=group_id)
         try:
             group = self._existing(group_id)
+            if group.group_type == SHARE:
+                return self.share_groups.delete(group_id, ticket)
             group.validate_delete()
             pending = [CoordinatorRecord(key, None) for key in self._pending.of_group(group_id)]
             result.records = [*self.offsets.tombstones(group_id), *pending, *group.tombstones()]

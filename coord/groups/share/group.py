@@ -1,0 +1,128 @@
+"""One share group: its members, epochs, target assignment, and the partitions whose state is kept (KIP-932).
+
+Everything here is what records say, but for `is_stale`. An offset of a share group is its state in the share
+coordinator; the commits of consumers are none of its business. Source: Kafka 4.4 `ShareGroup`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar
+
+from coord.groups.group import SHARE
+from coord.groups.share import records
+from coord.groups.share.state_partitions import StatePartitions
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coord.groups.modern.partitions import Partitions
+    from coord.groups.share.member import ShareMember
+    from coord.groups.topics import Topics
+    from coord.machine import CoordinatorRecord
+    from wire.messages.offsets import OffsetCommitRequest
+
+NO_EPOCH = -1
+
+
+class ShareGroupState(Enum):
+    """A share group has members or it has none: an assignment needs nobody's agreement."""
+
+    EMPTY = "Empty"
+    """No members. It stays until somebody deletes it, as its positions do."""
+    STABLE = "Stable"
+    """There are members; they learn of a new assignment with their next heartbeat."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ShareGroup:
+    """A share group."""
+
+    group_type: ClassVar[str] = SHARE
+    protocol_type = "share"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.members: dict[str, ShareMember] = {}
+        self.target_epoch = 0
+        self.target_timestamp_ms = 0
+        self.target: dict[str, Partitions] = {}
+        self.state_partitions = StatePartitions()
+        self.is_stale = True
+        """Whether the topics may have changed since `metadata_hash` was worked out."""
+
+    @property
+    def state(self) -> ShareGroupState:
+        """Where the group stands."""
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no members."""
+        return not self.members
+
+    def subscribed_names(self, *, instead: ShareMember | None = None, leaving: str | None = None) -> set[str]:
+        """The topics that members subscribe to, with one member as it is about to be, or without one."""
+        members = {**self.members, instead.member_id: instead} if instead is not None else self.members
+        return {name for member in members.values() if member.member_id != leaving for name in member.subscribed}
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether members read `topic`."""
+        return any(topic in member.subscribed for member in self.members.values())
+
+    def missing(self, names: Iterable[str], topics: Topics) -> Partitions:
+        """The partitions of these topics whose state is not initialized yet."""
+        found: Partitions = {}
+        for topic in (topic for topic in map(topics.by_name, sorted(names)) if topic is not None):
+            initialized = self.state_partitions.initialized.get(topic.topic_id, frozenset())
+            if len(initialized) < topic.partitions:
+                found[topic.topic_id] = frozenset(range(topic.partitions)) - initialized
+        return found
+
+    def lacks_initialized(self, topics: Topics) -> bool:
+        """Whether the target assignment leaves out partitions that can be assigned, or has ones that are gone."""
+        if not self.members or not self.state_partitions.initialized:
+            return False
+        given: dict[bytes, set[int]] = {}
+        for partitions in self.target.values():
+            for topic_id, indexes in partitions.items():
+                given.setdefault(topic_id, set()).update(indexes)
+        for name in self.subscribed_names():
+            topic = topics.by_name(name)
+            if topic is None or topic.topic_id not in self.state_partitions.initialized:
+                continue
+            if len(given.get(topic.topic_id, ())) != self.state_partitions.whole(topic.topic_id):
+                return True
+        return False
+
+    # ---- what the coordinator asks of a group of any type
+
+    def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:  # noqa: ARG002 - whatever it says
+        """GROUP_ID_NOT_FOUND: nobody commits to a share group."""
+        raise self._no_consumer_group()
+
+    def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:  # noqa: ARG002
+        """GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
+        raise self._no_consumer_group()
+
+    def validate_offset_delete(self) -> None:
+        """GROUP_ID_NOT_FOUND: DeleteShareGroupOffsets is for share groups."""
+        raise self._no_consumer_group()
+
+    def _no_consumer_group(self) -> KafkaError:
+        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
+
+    def validate_delete(self) -> None:
+        """NON_EMPTY_GROUP as long as there are members."""
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that remove the group."""
+        removed = [one for member_id in self.members for one in records.member_tombstones(self.group_id, member_id)]
+        return [*removed, *records.group_tombstones(self.group_id)]

@@ -1,0 +1,250 @@
+"""Where share groups stand, as administrators see and change it: only for groups without members (KIP-932).
+
+A position is the start offset in the state of a share partition; its own coordinator keeps it. So each request is two
+steps: what is about to happen is written to the group's record, then the share coordinator is asked; what it says is
+the answer. Source: Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`, `sharePartitionsEligibleForOffsetDeletion`,
+`shareGroupBuildPartitionDeleteRequest`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coord.groups.share import records
+from coord.groups.share.state_partitions import StatePartitions, plus
+from coord.groups.share.tasks import DeleteStates, InitializeStates, ShareGroupResult
+from coord.machine import Reply
+from wire.errors import ErrorCode, KafkaError
+from wire.messages.groups import DeletableGroupResult
+from wire.messages.share_groups import (
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from coord.groups.modern.partitions import Partitions
+    from coord.groups.share.group import ShareGroup
+    from coord.groups.share.share_groups import ShareGroups
+    from coord.groups.share.tasks import Failures
+    from coord.groups.topics import Topic
+    from coord.machine import Moment, Ticket
+    from wire.messages.share_groups import (
+        AlterShareGroupOffsetsRequest,
+        AlterShareGroupOffsetsRequestTopic,
+        DeleteShareGroupOffsetsRequest,
+    )
+    from wire.types import Uuid
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+NOTHING_TO_DELETE = "There is no offset information to delete."
+NO_SUCH_PARTITION = "This server does not host this topic-partition."
+
+
+# ---- AlterShareGroupOffsets
+
+
+def alter_error(error: ErrorCode, message: str | None = None) -> AlterShareGroupOffsetsResponse:
+    """An AlterShareGroupOffsets that altered nothing."""
+    return AlterShareGroupOffsetsResponse(error_code=int(error), error_message=message)
+
+
+def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
+    """Let an empty group, which need not exist, begin anew at the given offsets."""
+    result = ShareGroupResult()
+    try:
+        group = groups.group_or_new(request.group_id)
+        group.validate_delete()
+    except KafkaError as refused:
+        result.reply(ticket, alter_error(refused.code, refused.message))
+        return result
+    answer = AlterShareGroupOffsetsResponse()
+    start_offsets: dict[Uuid, dict[int, int]] = {}
+    for asked in request.topics:
+        topic = groups.topics.by_name(asked.topic_name)
+        answer.responses.append(_altered(asked, topic))
+        if topic is not None:
+            offsets = {each.partition_index: each.start_offset for each in asked.partitions}
+            offsets = {index: offset for index, offset in offsets.items() if 0 <= index < topic.partitions}
+            if offsets:
+                start_offsets[topic.topic_id] = offsets
+    if not start_offsets:
+        result.reply(ticket, answer)
+        return result
+    partitions: Partitions = {topic_id: frozenset(offsets) for topic_id, offsets in start_offsets.items()}
+    _write(groups, group, group.state_partitions.begun(partitions), result)
+    result.task = InitializeStates(group.group_id, group.epoch, start_offsets)
+    result.then = partial(_altering_ended, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
+    result.awaiting = Reply(ticket, answer, alter_error)
+    return result
+
+
+def _altered(asked: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> AlterShareGroupOffsetsResponseTopic:
+    count = 0 if topic is None else topic.partitions
+    answer = AlterShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
+    if topic is not None:
+        answer.topic_id = topic.topic_id
+    for each in asked.partitions:
+        one = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
+        if not 0 <= each.partition_index < count:
+            one.error_code, one.error_message = int(UNKNOWN), NO_SUCH_PARTITION
+        answer.partitions.append(one)
+    return answer
+
+
+def _altering_ended(
+    groups: ShareGroups,
+    failures: Failures,
+    _at: Moment,
+    *,
+    group_id: str,
+    partitions: Partitions,
+    answer: AlterShareGroupOffsetsResponse,
+    ticket: Ticket,
+) -> ShareGroupResult:
+    result = ShareGroupResult()
+    groups.states_ended(group_id, partitions, failures, result)
+    for topic in answer.responses:
+        failed = failures.get(topic.topic_id, {})
+        for one in topic.partitions:
+            error = failed.get(one.partition_index)
+            if error is not None and not one.error_code:
+                one.error_code, one.error_message = int(error), f"The state cannot be initialized: {error.name}"
+    result.reply(ticket, answer, alter_error)
+    return result
+
+
+# ---- DeleteShareGroupOffsets
+
+
+def delete_error(error: ErrorCode, message: str | None = None) -> DeleteShareGroupOffsetsResponse:
+    """A DeleteShareGroupOffsets that deleted nothing."""
+    return DeleteShareGroupOffsetsResponse(error_code=int(error), error_message=message)
+
+
+def delete(groups: ShareGroups, request: DeleteShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
+    """Let an empty group forget topics."""
+    result = ShareGroupResult()
+    try:
+        group = groups.group(request.group_id)
+        group.validate_delete()
+    except KafkaError as refused:
+        result.reply(ticket, delete_error(refused.code, refused.message))
+        return result
+    answer = DeleteShareGroupOffsetsResponse()
+    partitions: Partitions = {}
+    state = group.state_partitions
+    for asked in request.topics:
+        topic = groups.topics.by_name(asked.topic_name)
+        one = DeleteShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
+        answer.responses.append(one)
+        if topic is None:
+            one.error_code, one.error_message = int(UNKNOWN), NO_SUCH_PARTITION
+            continue
+        one.topic_id = topic.topic_id
+        if topic.topic_id in state.initialized:
+            partitions[topic.topic_id] = state.initialized[topic.topic_id]
+        elif topic.topic_id in state.deleting:  # begun before, and not come to its end
+            partitions[topic.topic_id] = frozenset(range(topic.partitions))
+        else:
+            one.error_code, one.error_message = int(UNKNOWN), NOTHING_TO_DELETE
+    if not partitions:
+        result.reply(ticket, answer)
+        return result
+    _write(groups, group, state.doomed(partitions), result)
+    result.task = DeleteStates(group.group_id, partitions)
+    result.then = partial(_deletion_ended, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
+    result.awaiting = Reply(ticket, answer, delete_error)
+    return result
+
+
+def _deletion_ended(
+    groups: ShareGroups,
+    failures: Failures,
+    _at: Moment,
+    *,
+    group_id: str,
+    partitions: Partitions,
+    answer: DeleteShareGroupOffsetsResponse,
+    ticket: Ticket,
+) -> ShareGroupResult:
+    result = ShareGroupResult()
+    _forget_deleted(groups, group_id, set(partitions) - {topic for topic, failed in failures.items() if failed}, result)
+    for topic in answer.responses:
+        error = next(iter(failures.get(topic.topic_id, {}).values()), None)
+        if error is not None and not topic.error_code:
+            topic.error_code, topic.error_message = int(error), f"The state cannot be deleted: {error.name}"
+    result.reply(ticket, answer, delete_error)
+    return result
+
+
+def _forget_deleted(groups: ShareGroups, group_id: str, deleted: Collection[Uuid], result: ShareGroupResult) -> None:
+    from coord.groups.share.group import ShareGroup
+
+    group = groups.groups.get(group_id)
+    if deleted and isinstance(group, ShareGroup):
+        _write(groups, group, group.state_partitions.forgotten(deleted), result)
+
+
+# ---- DeleteGroups
+
+
+def delete_group(groups: ShareGroups, group: ShareGroup, ticket: Ticket) -> ShareGroupResult:
+    """DeleteGroups of a share group: first its positions go, then the group; the reply is a `DeletableGroupResult`."""
+    result = ShareGroupResult()
+    group_id = group.group_id
+    try:
+        group.validate_delete()
+    except KafkaError as refused:
+        result.reply(ticket, _not_deleted(refused.code, group_id=group_id))
+        return result
+    state = group.state_partitions
+    partitions = plus(state.initialized, state.initializing)
+    for topic_id in state.deleting:
+        topic = groups.topics.by_id(topic_id)
+        if topic is not None:
+            partitions[topic_id] = frozenset(range(topic.partitions))
+    if not partitions:
+        _remove_group(group, ticket, result)
+        return result
+    _write(groups, group, StatePartitions(deleting=frozenset(partitions)), result)
+    result.task = DeleteStates(group_id, partitions)
+    result.then = partial(_states_deleted, group_id=group_id, ticket=ticket)
+    result.awaiting = Reply(ticket, DeletableGroupResult(group_id=group_id), partial(_not_deleted, group_id=group_id))
+    return result
+
+
+def _states_deleted(
+    groups: ShareGroups, failures: Failures, _at: Moment, *, group_id: str, ticket: Ticket
+) -> ShareGroupResult:
+    result = ShareGroupResult()
+    error = next((code for by_partition in failures.values() for code in by_partition.values()), None)
+    try:
+        if error is not None:
+            raise KafkaError(error)
+        group = groups.group(group_id)
+        group.validate_delete()  # somebody may have joined in between
+    except KafkaError as refused:
+        result.reply(ticket, _not_deleted(refused.code, group_id=group_id))
+    else:
+        _remove_group(group, ticket, result)
+    return result
+
+
+def _remove_group(group: ShareGroup, ticket: Ticket, result: ShareGroupResult) -> None:
+    result.records = group.tombstones()
+    answer = DeletableGroupResult(group_id=group.group_id)
+    result.reply(ticket, answer, partial(_not_deleted, group_id=group.group_id))
+
+
+def _not_deleted(error: ErrorCode, *, group_id: str) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=int(error))
+
+
+def _write(groups: ShareGroups, group: ShareGroup, state: StatePartitions, result: ShareGroupResult) -> None:
+    result.records.append(records.state_partitions_record(group.group_id, state.as_value(groups.topics)))

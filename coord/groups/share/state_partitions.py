@@ -1,0 +1,108 @@
+"""Of which partitions the share coordinator keeps state for a group (ShareGroupStatePartitionMetadata, KIP-932).
+
+A partition is shared out once its state is initialized. Between the group's coordinator and the share coordinator
+either may fail, so what was begun is written down first: partitions that are being initialized, topics that are being
+deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from wire.messages.coordinator_records import (
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupStatePartitionMetadataValueTopicInfo,
+    TopicPartitionsInfo,
+)
+
+if TYPE_CHECKING:
+    from coord.groups.modern.partitions import Partitions
+    from coord.groups.topics import Topics
+    from wire.types import Uuid
+
+UNKNOWN_TOPIC_NAME = "UNKNOWN"
+_NOTHING: Partitions = {}
+
+
+class StatePartitions(NamedTuple):
+    """What one record says."""
+
+    initializing: Partitions = _NOTHING
+    initialized: Partitions = _NOTHING
+    deleting: frozenset[Uuid] = frozenset()
+
+    def begun(self, partitions: Partitions) -> StatePartitions:
+        """State of `partitions` is about to be initialized."""
+        return StatePartitions(plus(self.initializing, partitions), self.initialized, self.deleting - set(partitions))
+
+    def ended(self, done: Partitions, failed: Partitions) -> StatePartitions:
+        """State of some is initialized, that of others could not be."""
+        left = minus(minus(self.initializing, done), failed)
+        return StatePartitions(left, plus(self.initialized, done), self.deleting)
+
+    def doomed(self, topic_ids: Collection[Uuid]) -> StatePartitions:
+        """The state of these topics is about to be deleted."""
+        return StatePartitions(
+            without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting | set(topic_ids)
+        )
+
+    def forgotten(self, topic_ids: Collection[Uuid]) -> StatePartitions:
+        """There is nothing left of these topics' state."""
+        return StatePartitions(
+            without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting - set(topic_ids)
+        )
+
+    @property
+    def topic_ids(self) -> set[Uuid]:
+        """Every topic spoken of."""
+        return {*self.initializing, *self.initialized, *self.deleting}
+
+    def whole(self, topic_id: Uuid) -> int:
+        """How many partitions of a topic, from the first on, are initialized: these can be assigned."""
+        initialized = self.initialized.get(topic_id, frozenset())
+        count = len(initialized)
+        if count and max(initialized) + 1 == count:
+            return count
+        return next((index for index in range(count) if index not in initialized), count)
+
+    def as_value(self, topics: Topics) -> ShareGroupStatePartitionMetadataValue:
+        """The record's value; names are for people who read it."""
+        return ShareGroupStatePartitionMetadataValue(
+            initializing_topics=_as_list(self.initializing, topics),
+            initialized_topics=_as_list(self.initialized, topics),
+            deleting_topics=[
+                ShareGroupStatePartitionMetadataValueTopicInfo(topic_id=topic_id, topic_name=_name(topic_id, topics))
+                for topic_id in sorted(self.deleting)
+            ],
+        )
+
+
+def _as_list(partitions: Partitions, topics: Topics) -> list[TopicPartitionsInfo]:
+    return [
+        TopicPartitionsInfo(topic_id=topic_id, topic_name=_name(topic_id, topics), partitions=sorted(indexes))
+        for topic_id, indexes in sorted(partitions.items())
+    ]
+
+
+def _name(topic_id: Uuid, topics: Topics) -> str:
+    topic = topics.by_id(topic_id)
+    return UNKNOWN_TOPIC_NAME if topic is None else topic.name
+
+
+def plus(some: Partitions, more: Partitions) -> Partitions:
+    """All partitions of both."""
+    return {
+        topic_id: some.get(topic_id, frozenset()) | more.get(topic_id, frozenset()) for topic_id in {**some, **more}
+    }
+
+
+def minus(some: Partitions, fewer: Mapping[Uuid, frozenset[int]]) -> Partitions:
+    """The partitions of `some` that `fewer` does not have."""
+    left = {topic_id: indexes - fewer.get(topic_id, frozenset()) for topic_id, indexes in some.items()}
+    return {topic_id: indexes for topic_id, indexes in left.items() if indexes}
+
+
+def without(some: Partitions, topic_ids: Collection[Uuid]) -> Partitions:
+    """The partitions of all other topics."""
+    return {topic_id: indexes for topic_id, indexes in some.items() if topic_id not in topic_ids}
