@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a member that joins for the first time may wait for its answer (Kafka's fixed five minutes)."""
+
+
+class MigrationPolicy(Enum):
+    """Which way a group with members may change its protocol (`group.consumer.migration.policy`)."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """From classic to consumer."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """From consumer to classic."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class GroupConfig:
@@ -12,6 +33,7 @@ class GroupConfig:
     __slots__ = (
         "consumer_assignors",
         "consumer_max_size",
+        "consumer_migration_policy",
         "initial_rebalance_delay_ms",
         "max_session_timeout_ms",
         "max_size",
@@ -31,6 +53,7 @@ class GroupConfig:
         max_size: int = 2**31 - 1,
         consumer_max_size: int = 2**31 - 1,
         consumer_assignors: tuple[str, ...] = ("uniform", "range"),
+        consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL,
         share_max_size: int = 200,
         offset_metadata_max_bytes: int = 4096,
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
@@ -38,6 +61,7 @@ class GroupConfig:
     ) -> None:
         self.consumer_assignors = consumer_assignors
         self.consumer_max_size = consumer_max_size
+        self.consumer_migration_policy = consumer_migration_policy
         self.min_session_timeout_ms = min_session_timeout_ms
         self.max_session_timeout_ms = max_session_timeout_ms
         self.initial_rebalance_delay_ms = initial_rebalance_delay_ms

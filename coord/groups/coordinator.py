@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from coord.groups.config import GroupConfig
+    from coord.groups.consumer.group import ConsumerGroup
     from coord.groups.consumer.groups import ConsumerGroups
     from coord.groups.context import ClientContext
     from coord.groups.group import Group, GroupType
@@ -225,7 +226,13 @@ class GroupCoordinator:
             from coord.groups.consumer.groups import ConsumerGroups
 
             return ConsumerGroups(
-                self.groups, self._timers, self._topics, self._config, self._group_configs, self._new_id
+                self.groups,
+                self._timers,
+                self._topics,
+                self._config,
+                self._group_configs,
+                self._new_id,
+                self._rebalance,
             )
         if name == SHARE:
             from coord.groups.share.share_groups import ShareGroups
@@ -257,9 +264,16 @@ class GroupCoordinator:
     def join(self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment) -> Result:
         """JoinGroup: answered now, or once the join phase ends."""
         result = Result()
+        group = self._with_consumer_members(request.group_id)
         try:
-            answer = self._membership.join(request, ticket, context, at, result)
+            if group is None:
+                answer = self._membership.join(request, ticket, context, at, result)
+            else:
+                self._membership.check_join(request)
+                answer = self.consumer_groups.classic_members.join(group, request, context, at, result)
         except KafkaError as refused:
+            if group is not None:
+                result = Result()
             unknown = refused.code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
             answer = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
         if answer is not None:
@@ -271,7 +285,11 @@ class GroupCoordinator:
         result = Result()
         try:
             _check_group_id(request.group_id)
-            answer = self._membership.sync(request, ticket, at, result)
+            group = self._with_consumer_members(request.group_id)
+            if group is None:
+                answer = self._membership.sync(request, ticket, at, result)
+            else:
+                answer = self.consumer_groups.classic_members.sync(group, request, at)
         except KafkaError as refused:
             answer = sync_error(refused.code)
         if answer is not None:
@@ -283,7 +301,11 @@ class GroupCoordinator:
         result = Result()
         try:
             _check_group_id(request.group_id)
-            answer = self._membership.heartbeat(request, at)
+            group = self._with_consumer_members(request.group_id)
+            if group is None:
+                answer = self._membership.heartbeat(request, at)
+            else:
+                answer = self.consumer_groups.classic_members.heartbeat(group, request, at)
         except KafkaError as refused:
             answer = HeartbeatResponse(error_code=int(refused.code))
         result.reply(ticket, answer)
@@ -294,11 +316,22 @@ class GroupCoordinator:
         result = Result()
         try:
             _check_group_id(request.group_id)
-            answer = self._membership.leave(request, at, result)
+            group = self._with_consumer_members(request.group_id)
+            if group is None:
+                answer = self._membership.leave(request, at, result)
+            else:
+                answer = self.consumer_groups.classic_members.leave(group, request, at, result)
         except KafkaError as refused:
             answer = LeaveGroupResponse(error_code=int(refused.code))
         result.reply(ticket, answer)
         return result
+
+    def _with_consumer_members(self, group_id: str) -> ConsumerGroup | None:
+        """The group, if members of the consumer protocol have made it a consumer group; an empty one gives way."""
+        group = self.groups.get(group_id)
+        if group is None or group.group_type != CONSUMER or group.is_empty:
+            return None
+        return cast("ConsumerGroup", group)
 
     # ---- offsets
 
@@ -459,7 +492,7 @@ class GroupCoordinator:
         return self._timers.next_deadline()
 
     def tick(self, at: Moment) -> Result:
-        """Everything that is due at `at`, in order."""
+        """What is due at `at`, in order. There may be more: one removal of a member has to be replayed before the next."""
         result = Result()
         while (key := self._timers.pop_due(at.now)) is not None:
             if isinstance(key, TimerKey):
@@ -468,6 +501,8 @@ class GroupCoordinator:
                     self._due(key, group, at, result)
             else:
                 self._type_of_timer[type(key)].due(key, at, result)
+                if result.records:
+                    break
         return result
 
     def _due(self, key: TimerKey, group: ClassicGroup, at: Moment, result: Result) -> None:

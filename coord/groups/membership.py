@@ -66,7 +66,7 @@ class Membership:
         self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment, result: Result
     ) -> JoinGroupResponse | None:
         """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
-        self._check_join(request)
+        self.check_join(request)
         protocols = protocol_list(request.protocols)
         group = self._joinable(request.group_id, result)
         is_new_group = group is None
@@ -118,7 +118,8 @@ class Membership:
 
         result.on_failure(undo)
 
-    def _check_join(self, request: JoinGroupRequest) -> None:
+    def check_join(self, request: JoinGroupRequest) -> None:
+        """KafkaError INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT, before anybody looks at the group."""
         config = self._config
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)

@@ -8,19 +8,22 @@ a group that forms settles in a second or two and not after several intervals. S
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from coord.groups.classic import ClassicGroup
 from coord.groups.consumer import records
+from coord.groups.consumer.classic_members import ClassicMembers
 from coord.groups.consumer.describe import describe_group
 from coord.groups.consumer.group import ConsumerGroup
 from coord.groups.consumer.heartbeat import Heartbeat, Outcome, check_static
 from coord.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.migration import Migration
 from coord.groups.consumer.records import ResolvedRegex
 from coord.groups.consumer.regular_expressions import RegularExpressions
 from coord.groups.consumer.requests import check_heartbeat
 from coord.groups.consumer.states import MemberState
+from coord.groups.consumer.timers import KINDS, ConsumerTimer
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import as_list
 from coord.machine import Moment, Result, Timers
@@ -37,10 +40,12 @@ if TYPE_CHECKING:
     from coord.groups.config import GroupConfig
     from coord.groups.context import ClientContext
     from coord.groups.group import Group
+    from coord.groups.rebalance import Rebalance
     from coord.groups.settings import GroupConfigs
     from coord.groups.topics import Topics
     from coord.machine import Ticket
     from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from wire.messages.coordinator_records import ClassicMemberMetadata
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
@@ -49,12 +54,8 @@ MOVING_INTERVAL_MS = 500
 MOVING_INTERVAL_PER_MEMBER_MS = 5
 
 
-class ConsumerTimer(NamedTuple):
-    """What comes due: a member's session, or its time to give up partitions."""
-
-    kind: Literal["consumer-session", "consumer-rebalance"]
-    group_id: str
-    member_id: str
+_OWED = {"consumer-rebalance": "give up partitions", "consumer-join": "join again", "consumer-sync": "sync"}
+"""What a member that is late has not done."""
 
 
 class ConsumerGroups:
@@ -70,7 +71,9 @@ class ConsumerGroups:
         config: GroupConfig,
         group_configs: GroupConfigs,
         new_id: Callable[[], str],
+        rebalance: Rebalance,
     ) -> None:
+        """`rebalance` is what goes on with groups that become classic ones."""
         self._groups = groups
         self._timers = timers
         self._topics = topics
@@ -80,6 +83,9 @@ class ConsumerGroups:
         self._expressions = RegularExpressions(topics)
         self._moved_at: dict[str, float] = {}
         """When a group's epoch or target assignment last changed, monotonic seconds."""
+        self._migration = Migration(groups, topics, config, rebalance, self._start_timers, self.forget)
+        self.classic_members = ClassicMembers(self, self._migration, timers, topics, config, new_id)
+        """What members of the classic protocol ask of consumer groups."""
 
     # ---- requests
 
@@ -91,7 +97,7 @@ class ConsumerGroups:
         try:
             check_heartbeat(request, context.api_version, self._config.consumer_assignors)
             if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-                answer = self._leave(request, result)
+                answer = self._leave(request, at, result)
             else:
                 answer = self._heartbeat(request, context, at, result)
         except KafkaError as refused:
@@ -104,16 +110,13 @@ class ConsumerGroups:
         self, request: ConsumerGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
     ) -> ConsumerGroupHeartbeatResponse:
         group = self._joined_group(request, result)
-        self._check_room(group, request)
-        settings = self._settings(request.group_id)
-        heartbeat = Heartbeat(group, request, self._topics, settings, self._config.consumer_assignors[0], at)
-        outcome = heartbeat.run(request.member_id or self._new_id(), context, self._expressions)
-        result.records += outcome.records
+        self.check_room(group, request.instance_id, request.member_id)
+        member_id = request.member_id or self._new_id()
+        outcome = self.advance(group, request, member_id, None, context, at, result)
+        before = self._groups.get(group.group_id)
+        if isinstance(before, ClassicGroup) and not before.is_empty:
+            self._migration.finish_upgrade(before, group, at, result)
         member = outcome.member
-        self._renew_session(group.group_id, member.member_id, at)
-        self._time_revocation(group.group_id, outcome, at)
-        if outcome.epoch != group.epoch:
-            self._moved_at[group.group_id] = at.now
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
@@ -121,8 +124,30 @@ class ConsumerGroups:
             assignment=_assignment(member) if _is_owed(request, outcome) else None,
         )
 
+    def advance(
+        self,
+        group: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        member_id: str,
+        classic: ClassicMemberMetadata | None,
+        context: ClientContext,
+        at: Moment,
+        result: Result,
+    ) -> Outcome:
+        """Let a member say what it has to say and take a step towards its target; `member_id` may be a new one."""
+        settings = self._settings(group.group_id)
+        default_assignor = self._config.consumer_assignors[0]
+        heartbeat = Heartbeat(group, request, self._topics, settings, default_assignor, at, classic)
+        outcome = heartbeat.run(member_id, context, self._expressions)
+        result.records += outcome.records
+        self.renew_session(group.group_id, outcome.member, at)
+        self._time_revocation(group.group_id, outcome, at)
+        if outcome.epoch != group.epoch:
+            self._moved_at[group.group_id] = at.now
+        return outcome
+
     def _joined_group(self, request: ConsumerGroupHeartbeatRequest, result: Result) -> ConsumerGroup:
-        """The group, or an empty one that a first member is about to begin."""
+        """The group, an empty one that a first member is about to begin, or what a classic one is about to become."""
         group_id = request.group_id
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -135,10 +160,13 @@ class ConsumerGroups:
             logger.info("[GroupId %s] The empty classic group becomes a consumer group", group_id)
             result.records += group.tombstones()
             return ConsumerGroup(group_id)
+        if isinstance(group, ClassicGroup):
+            return self._migration.upgraded(group, result)
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
-    def _check_room(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> None:
-        if request.instance_id in group.static_members or request.member_id in group.members:
+    def check_room(self, group: ConsumerGroup, instance_id: str | None, member_id: str) -> None:
+        """KafkaError GROUP_MAX_SIZE_REACHED when a member would be one too many."""
+        if instance_id in group.static_members or member_id in group.members:
             return
         if len(group.members) >= self._config.consumer_max_size:
             raise KafkaError(
@@ -155,7 +183,9 @@ class ConsumerGroups:
             return usual_ms
         return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest, result: Result) -> ConsumerGroupHeartbeatResponse:
+    def _leave(
+        self, request: ConsumerGroupHeartbeatRequest, at: Moment, result: Result
+    ) -> ConsumerGroupHeartbeatResponse:
         """A member says goodbye: for good, or, a static one, for a while."""
         group = self._existing(request.group_id)
         member_id = request.member_id
@@ -171,7 +201,7 @@ class ConsumerGroups:
             self._timers.cancel(ConsumerTimer("consumer-rebalance", group.group_id, member_id))
         else:
             logger.info("[GroupId %s] Member %s left the consumer group", group.group_id, member_id)
-            self._remove(group, member, result)
+            self.remove(group, [member], at, result)
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
 
     def describe(self, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
@@ -187,66 +217,77 @@ class ConsumerGroups:
 
     # ---- members go
 
-    def _remove(self, group: ConsumerGroup, member: ConsumerMember, result: Result) -> None:
-        """Take a member out: what it had is free, and the group gets a new epoch."""
+    def remove(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember], at: Moment, result: Result) -> None:
+        """Take members out: what they had is free, and the group gets a new epoch, or becomes a classic one."""
         group_id = group.group_id
-        result.records += records.member_tombstones(group_id, member.member_id)
-        left = [other for other in group.members.values() if other.member_id != member.member_id]
-        regexes = dict(group.regexes)
-        if member.subscribed_regex and group.regex_counts[member.subscribed_regex] == 1:
-            regexes.pop(member.subscribed_regex, None)
-            result.records.append(records.regex_tombstone(group_id, member.subscribed_regex))
-        names = set().union(*(other.subscribed_topics for other in left), *(found.topics for found in regexes.values()))
+        gone = {member.member_id for member in leaving}
+        left = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
+        if self._migration.may_downgrade(group, left):
+            classic = self._migration.downgrade(group, left, group.target, at, result)
+            self._migration.rebalance(classic, at, result)
+            return
+        for member_id in gone:
+            result.records += records.member_tombstones(group_id, member_id)
+            self._cancel(group_id, member_id)
+        wanted = {member.subscribed_regex for member in left.values()}
+        regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex in wanted}
+        result.records += [records.regex_tombstone(group_id, regex) for regex in group.regexes if regex not in wanted]
+        names: set[str] = set().union(*(other.subscribed_topics for other in left.values()))
+        names.update(*(resolved.topics for resolved in regexes.values()))
         metadata_hash = group_hash(names, self._topics)
         result.records.append(records.group_epoch(group_id, group.epoch + 1, metadata_hash))
         if not left:  # who comes next need not wait for the assignment interval
             result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
-        self._cancel(group_id, member.member_id)
 
     def _fence(self, group: ConsumerGroup, member: ConsumerMember, reason: str, at: Moment, result: Result) -> None:
         logger.info("[GroupId %s] Member %s fenced from the group because %s", group.group_id, member.member_id, reason)
-        removed = Result()
-        self._remove(group, member, removed)
-        result.merge(removed)
+        self.remove(group, [member], at, result)
         self._moved_at[group.group_id] = at.now
 
     # ---- time
 
-    def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
-        timeout_ms = self._settings(group_id).consumer_session_timeout_ms
-        self._timers.set(ConsumerTimer("consumer-session", group_id, member_id), at.now + timeout_ms / 1000)
+    def renew_session(self, group_id: str, member: ConsumerMember, at: Moment) -> None:
+        """The member was heard of. Who speaks classic has chosen its session timeout itself."""
+        if member.classic is None:
+            timeout_ms = self._settings(group_id).consumer_session_timeout_ms
+        else:
+            timeout_ms = member.classic.session_timeout_ms
+        self._timers.set(ConsumerTimer("consumer-session", group_id, member.member_id), at.now + timeout_ms / 1000)
 
     def _time_revocation(self, group_id: str, outcome: Outcome, at: Moment) -> None:
         """A member that has just been told to give up partitions has its rebalance timeout to do so."""
         member = outcome.member
         key = ConsumerTimer("consumer-rebalance", group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if member.state is not MemberState.UNREVOKED_PARTITIONS or member.speaks_classic:
             self._timers.cancel(key)
         elif member.revoking != outcome.before.revoking or self._timers.deadline(key) is None:
             self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
 
     def _cancel(self, group_id: str, member_id: str) -> None:
-        self._timers.cancel(ConsumerTimer("consumer-session", group_id, member_id))
-        self._timers.cancel(ConsumerTimer("consumer-rebalance", group_id, member_id))
+        for kind in KINDS:
+            self._timers.cancel(ConsumerTimer(kind, group_id, member_id))
+
+    def _start_timers(self, group: ConsumerGroup, at: Moment) -> None:
+        for member in group.members.values():
+            self.renew_session(group.group_id, member, at)
+            self._time_revocation(group.group_id, Outcome(member, member, group.epoch, is_due=False), at)
 
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
         """Sessions and the time to give up partitions start anew."""
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
-                for member in group.members.values():
-                    self._renew_session(group.group_id, member.member_id, at)
-                    self._time_revocation(group.group_id, Outcome(member, member, group.epoch, is_due=False), at)
+                self._start_timers(group, at)
 
     def due(self, key: ConsumerTimer, at: Moment, result: Result) -> None:
-        """A member was not heard of in time, or did not give up partitions in time: it is out."""
+        """A member has not done in time what it had to do: it is out."""
         group = self._groups.get(key.group_id)
         member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or not isinstance(group, ConsumerGroup):
             return
         if key.kind == "consumer-session":
             self._fence(group, member, "its session expired", at, result)
-        elif member.state is MemberState.UNREVOKED_PARTITIONS:
-            reason = f"it did not give up partitions within {member.rebalance_timeout_ms} ms"
+        elif key.kind != "consumer-rebalance" or member.state is MemberState.UNREVOKED_PARTITIONS:
+            reason = f"it did not {_OWED[key.kind]} within {member.rebalance_timeout_ms} ms"
             self._fence(group, member, reason, at, result)
 
     def forget(self, group_id: str) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from coord.groups.topics import Topics
     from coord.machine import CoordinatorRecord, Moment
     from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from wire.messages.coordinator_records import ClassicMemberMetadata
 
 
 class Outcome:
@@ -57,13 +58,16 @@ class Heartbeat:
         settings: GroupSettings,
         default_assignor: str,
         at: Moment,
+        classic: ClassicMemberMetadata | None = None,
     ) -> None:
+        """`classic` is what a member of the classic protocol says besides: the request is its JoinGroup then."""
         self._group = group
         self._request = request
         self._topics = topics
         self._settings = settings
         self._default_assignor = default_assignor
         self._at = at
+        self._classic = classic
         self._owned = None if request.topic_partitions is None else as_partitions(request.topic_partitions)
         self.records: list[CoordinatorRecord] = []
         self._members = group.members
@@ -112,7 +116,7 @@ class Heartbeat:
         if is_joining and owner is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
         if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
-            if owner.epoch != STATIC_LEAVE_EPOCH and not owner.speaks_classic:
+            if owner.epoch != STATIC_LEAVE_EPOCH and not (owner.speaks_classic or self._classic):
                 raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
@@ -167,11 +171,14 @@ class Heartbeat:
             "rack_id": request.rack_id,
             "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
             "subscribed_topics": None if topics is None else frozenset(topics),
-            "subscribed_regex": request.subscribed_topic_regex,
             "assignor": request.server_assignor,
         }
         changes = {name: value for name, value in told.items() if value is not None}
-        return member._replace(**changes, client_id=context.client_id, client_host=context.client_host, classic=None)
+        if request.subscribed_topic_regex is not None:
+            changes["subscribed_regex"] = request.subscribed_topic_regex or None
+        return member._replace(
+            **changes, client_id=context.client_id, client_host=context.client_host, classic=self._classic
+        )
 
     def _keep_what_is_said(self, before: ConsumerMember, member: ConsumerMember) -> bool:
         """Whether the topics subscribed to have changed."""

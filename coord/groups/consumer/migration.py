@@ -1,7 +1,7 @@
 """A group changes its protocol while it is alive: classic to consumer and back (rule G4; KIP-848).
 
 Upgrade: the first member that joins with the consumer protocol takes the whole group over. The members that were there
-go on with JoinGroup, SyncGroup and Heartbeat (`classic_members.py`); generation and assignments become epoch and target.
+go on with JoinGroup, SyncGroup and Heartbeat (`classic_members.py`); generation and assignment become epoch and target.
 Downgrade: when the last member of the consumer protocol goes, what is left is a classic group again, which then
 rebalances. Both are one write: tombstones of the old group, then the records of the new one.
 Source: Kafka 4.4 `ConsumerGroup.fromClassicGroup`, `ClassicGroup.fromConsumerGroup`.
@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from coord.groups import records as group_records
+from coord.groups.answers import join_error, sync_error
 from coord.groups.classic import ClassicGroup
 from coord.groups.consumer import records
 from coord.groups.consumer.embedded_protocol import (
@@ -26,18 +28,105 @@ from coord.groups.member import ClassicMember
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.states import GroupState
 from coord.groups.subscription import CONSUMER, subscribed_topics
+from coord.machine import Moment, Result
 from wire.errors import ErrorCode, KafkaError, ProtocolError
 from wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from coord.groups.config import GroupConfig
+    from coord.groups.group import Group
     from coord.groups.modern.partitions import Partitions
+    from coord.groups.rebalance import Rebalance
     from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord, Moment
+    from coord.machine import CoordinatorRecord
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+
+class Migration:
+    """Changes the type of a coordinator's groups."""
+
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        topics: Topics,
+        config: GroupConfig,
+        rebalance: Rebalance,
+        start_timers: Callable[[ConsumerGroup, Moment], None],
+        forget: Callable[[str], None],
+    ) -> None:
+        """`start_timers` and `forget` are those of the members of consumer groups."""
+        self._groups = groups
+        self._topics = topics
+        self._config = config
+        self._rebalance = rebalance
+        self._start_timers = start_timers
+        self._forget = forget
+
+    def upgraded(self, group: ClassicGroup, result: Result) -> ConsumerGroup:
+        """The consumer group that a classic one with members becomes once `result` is in the log.
+
+        KafkaError GROUP_ID_NOT_FOUND when it may not.
+        """
+        check_upgrade(group, self._config)
+        consumer = upgraded(group, self._topics)
+        result.records += [*group.tombstones(), *founding_records(consumer)]
+        return consumer
+
+    def finish_upgrade(self, group: ClassicGroup, consumer: ConsumerGroup, at: Moment, result: Result) -> None:
+        """Nothing can refuse the upgrade any more: who waits for the classic group has to join again."""
+        logger.info("[GroupId %s] Converted the classic group to a consumer group.", group.group_id)
+        error = ErrorCode.REBALANCE_IN_PROGRESS
+        for member in group.members.values():
+            self._rebalance.answer_join(member, join_error(member.member_id, error), result)
+            self._rebalance.answer_sync(member, sync_error(error), result)
+        self._start_timers(consumer, at)
+
+    def may_downgrade(self, group: ConsumerGroup, staying: Mapping[str, ConsumerMember]) -> bool:
+        """Whether a group of which these members stay becomes a classic one."""
+        return may_downgrade(group, staying, self._config)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        staying: Mapping[str, ConsumerMember],
+        target: Mapping[str, Partitions],
+        at: Moment,
+        result: Result,
+    ) -> ClassicGroup:
+        """Put a classic group of these members in the place of the group, from now on. It is Stable.
+
+        KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
+        """
+        group_id = group.group_id
+        try:
+            classic = downgraded(group, staying, target, self._topics, at)
+        except ProtocolError as error:
+            logger.warning("Cannot downgrade the consumer group %s: %s", group_id, error)
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the group {group_id}: {error}.") from None
+        logger.info("[GroupId %s] Converted the consumer group to a classic group.", group_id)
+        assignments = {member.member_id: member.assignment for member in classic.members.values()}
+        result.records += [*group.tombstones(), group_records.group_metadata(group_id, classic.to_record(assignments))]
+        self._forget(group_id)
+        self._groups[group_id] = classic
+        for member in classic.members.values():
+            self._rebalance.renew_session(classic, member, at)
+
+        def undo(later: Moment) -> Result:
+            self._rebalance.forget(classic)
+            classic.become(GroupState.DEAD, later)
+            self._groups[group_id] = group
+            self._start_timers(group, later)
+            return Result()
+
+        result.on_failure(undo)
+        return classic
+
+    def rebalance(self, group: ClassicGroup, at: Moment, result: Result) -> None:
+        """Let the members of a group that has just become classic share out the partitions anew."""
+        self._rebalance.prepare(group, at, result)
 
 
 # ---- classic to consumer

@@ -1,0 +1,299 @@
+"""Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (rule G4; KIP-848).
+
+To such a member the coordinator is a leader that assigns at once: JoinGroup is one step of the member towards its
+target (a heartbeat of the consumer protocol), its generation is the member's epoch, SyncGroup fetches what it has, and
+Heartbeat says REBALANCE_IN_PROGRESS while there is another step to take. The member has its rebalance timeout to
+join then, and after the join to sync. Nobody's answer waits for anybody else.
+Source: Kafka 4.4 `GroupMetadataManager.classicGroup*ToConsumerGroup`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
+from coord.groups.config import MigrationPolicy
+from coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
+from coord.groups.consumer.heartbeat import check_static
+from coord.groups.consumer.member import JOIN_EPOCH
+from coord.groups.consumer.migration import classic_metadata
+from coord.groups.consumer.states import MemberState
+from coord.groups.consumer.timers import ConsumerTimer, TimerKind
+from coord.groups.member import protocol_list
+from coord.groups.modern.partitions import as_list
+from coord.groups.subscription import CONSUMER
+from wire.errors import ErrorCode, KafkaError, ProtocolError
+from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRequestTopicPartitions
+from wire.messages.groups import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    MemberResponse,
+    SyncGroupResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coord.groups.config import GroupConfig
+    from coord.groups.consumer.group import ConsumerGroup
+    from coord.groups.consumer.groups import ConsumerGroups
+    from coord.groups.consumer.member import ConsumerMember
+    from coord.groups.consumer.migration import Migration
+    from coord.groups.context import ClientContext
+    from coord.groups.topics import Topics
+    from coord.machine import Moment, Result, Timers
+    from wire.messages.coordinator_records import ClassicProtocol
+    from wire.messages.groups import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        MemberIdentity,
+        SyncGroupRequest,
+    )
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+MEMBER_ID_REQUIRED_SINCE = 4
+"""JoinGroup versions from here on must come back with the member id they are given (KIP-394)."""
+
+
+class ClassicMembers:
+    """What members of the classic protocol ask of the consumer groups of one coordinator."""
+
+    def __init__(
+        self,
+        groups: ConsumerGroups,
+        migration: Migration,
+        timers: Timers,
+        topics: Topics,
+        config: GroupConfig,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._migration = migration
+        self._timers = timers
+        self._topics = topics
+        self._config = config
+        self._new_id = new_id
+
+    def join(
+        self, group: ConsumerGroup, request: JoinGroupRequest, context: ClientContext, at: Moment, result: Result
+    ) -> JoinGroupResponse:
+        """One step of the member towards its target. KafkaError for those refused: nothing of `result` holds then."""
+        if self._config.consumer_migration_policy is MigrationPolicy.DISABLED:
+            raise _inconsistent("Group migration is disabled.")
+        self._groups.check_room(group, request.group_instance_id, request.member_id)
+        check_join(group, request)
+        member_id = request.member_id or self._new_id()
+        if needs_member_id(request, context):
+            return join_error(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        said = classic_metadata(request.session_timeout_ms, protocol_list(request.protocols))
+        heartbeat = as_heartbeat(group, request, member_id, self._topics)
+        outcome = self._groups.advance(group, heartbeat, member_id, said, context, at, result)
+        member = outcome.member
+        self._timers.cancel(ConsumerTimer("consumer-join", group.group_id, member_id))
+        self._set_timer("consumer-sync", group, member, at)
+        return joined(member)
+
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, at: Moment) -> SyncGroupResponse:
+        """What the member has."""
+        member = speaking_member(group, request)
+        check_sync(member, request)
+        if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._time_join(group, member, at)
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"Member {member.member_id} should join again.")
+        self._timers.cancel(ConsumerTimer("consumer-sync", group.group_id, member.member_id))
+        self._groups.renew_session(group.group_id, member, at)
+        return synced(member, request, self._topics)
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, at: Moment) -> HeartbeatResponse:
+        """Renew the session, and tell the member to join again when there is a step to take."""
+        member = speaking_member(group, request)
+        self._groups.renew_session(group.group_id, member, at)
+        if not must_join(group, member):
+            return HeartbeatResponse()
+        self._time_join(group, member, at)
+        return HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS))
+
+    def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
+        """Remove the members named, at once."""
+        leaving: dict[str, ConsumerMember] = {}
+        answers = []
+        for identity in request.members:
+            try:
+                member = leaving_member(group, identity)
+            except KafkaError as refused:
+                answers.append(_left(identity, refused.code))
+            else:
+                leaving[member.member_id] = member
+                answers.append(_left(identity, ErrorCode.NONE))
+        if leaving:
+            logger.info("[GroupId %s] Members %s left by LeaveGroup", group.group_id, ", ".join(leaving))
+            self._groups.remove(group, list(leaving.values()), at, result)
+        return LeaveGroupResponse(members=answers)
+
+    def _time_join(self, group: ConsumerGroup, member: ConsumerMember, at: Moment) -> None:
+        """The member has its rebalance timeout to join, from when it was first told so."""
+        if self._timers.deadline(ConsumerTimer("consumer-join", group.group_id, member.member_id)) is None:
+            self._set_timer("consumer-join", group, member, at)
+
+    def _set_timer(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember, at: Moment) -> None:
+        key = ConsumerTimer(kind, group.group_id, member.member_id)
+        self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
+
+
+# ---- JoinGroup
+
+
+def check_join(group: ConsumerGroup, request: JoinGroupRequest) -> None:
+    """KafkaError INCONSISTENT_GROUP_PROTOCOL unless all classic members have one of the request's protocols."""
+    names = {protocol.name for protocol in request.protocols}
+    if request.protocol_type != CONSUMER or not names:
+        raise _inconsistent("The member does not use the consumer protocol.")
+    for member in group.members.values():
+        if member.classic is not None:
+            names &= {protocol.name for protocol in member.classic.supported_protocols}
+    if not names:
+        raise _inconsistent("The member's protocols are not supported by the other members.")
+
+
+def as_heartbeat(
+    group: ConsumerGroup, request: JoinGroupRequest, member_id: str, topics: Topics
+) -> ConsumerGroupHeartbeatRequest:
+    """The JoinGroup as the heartbeat it stands for.
+
+    KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for a static member that is not the owner of its instance id,
+    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read.
+    """
+    instance_id = request.group_instance_id
+    if instance_id is not None and request.member_id != UNKNOWN_MEMBER_ID:
+        check_static(group.static_member(instance_id), request.member_id, instance_id)
+    try:
+        subscription = read_subscription(bytes(request.protocols[0].metadata))
+    except ProtocolError:
+        raise _inconsistent("The embedded consumer protocol is malformed.") from None
+    owned = by_topic_id(subscription.owned_partitions, topics)
+    return ConsumerGroupHeartbeatRequest(
+        group_id=request.group_id,
+        member_id=member_id,
+        member_epoch=JOIN_EPOCH,
+        instance_id=instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        subscribed_topic_names=subscription.topics,
+        subscribed_topic_regex="",
+        topic_partitions=as_list(owned, ConsumerGroupHeartbeatRequestTopicPartitions),
+    )
+
+
+def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
+    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
+
+
+def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
+    """Whether the member has to come back with an id that it is given first."""
+    is_unknown = request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None
+    return is_unknown and context.api_version >= MEMBER_ID_REQUIRED_SINCE
+
+
+def joined(member: ConsumerMember) -> JoinGroupResponse:
+    """The member is in its epoch. It follows: nobody leads a group that the coordinator assigns."""
+    return JoinGroupResponse(
+        member_id=member.member_id,
+        generation_id=member.epoch,
+        protocol_type=CONSUMER,
+        protocol_name=_protocol(member).name,
+    )
+
+
+# ---- SyncGroup and Heartbeat
+
+
+def speaking_member(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> ConsumerMember:
+    """The classic member that asks, in its generation.
+
+    KafkaError UNKNOWN_MEMBER_ID, also for members of the consumer protocol, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
+    """
+    instance_id = request.group_instance_id
+    if instance_id is not None:
+        check_static(group.static_member(instance_id), request.member_id, instance_id)
+    member = group.member(request.member_id)
+    if member.classic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
+    if request.generation_id != member.epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The request's generation {request.generation_id} is not the member's epoch {member.epoch}.",
+        )
+    return member
+
+
+def check_sync(member: ConsumerMember, request: SyncGroupRequest) -> None:
+    """KafkaError INCONSISTENT_GROUP_PROTOCOL unless the protocol is the one that the join answered."""
+    if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, _protocol(member).name):
+        raise _inconsistent("The request's protocol is not the one that the join answered.")
+
+
+def synced(member: ConsumerMember, request: SyncGroupRequest, topics: Topics) -> SyncGroupResponse:
+    """What the member has."""
+    return SyncGroupResponse(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=write_assignment(member.assigned, topics, bytes(_protocol(member).metadata)),
+    )
+
+
+def must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether there is a step for the member to take, which only a JoinGroup can."""
+    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
+
+
+def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether somebody else still has a partition that the member shall have."""
+    for topic_id, partitions in group.target.get(member.member_id, {}).items():
+        has = member.assigned.get(topic_id, {})
+        if any(index not in has and not group.is_free(topic_id, index, member.member_id) for index in partitions):
+            return True
+    return False
+
+
+# ---- LeaveGroup
+
+
+def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    """The member that leaves; an administrator may name a static one by its instance id alone.
+
+    KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+    """
+    instance_id = identity.group_instance_id
+    if instance_id is None:
+        return group.member(identity.member_id)
+    owner = group.static_member(instance_id)
+    member_id = identity.member_id
+    if owner is not None and member_id == UNKNOWN_MEMBER_ID:
+        return owner
+    check_static(owner, member_id, instance_id)
+    assert owner is not None
+    return owner
+
+
+def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    """What the answer says of one who leaves."""
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
+    )
+
+
+def _protocol(member: ConsumerMember) -> ClassicProtocol:
+    """The protocol by which the coordinator assigns: whatever the member prefers."""
+    assert member.classic is not None
+    return member.classic.supported_protocols[0]
+
+
+def _inconsistent(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
