@@ -19,14 +19,16 @@ RUN_TIMEOUT_S = 600
 
 
 def compiled(source: Path, pom: Path) -> Path:
-    """The folder with the classes of one Java source, compiled now unless this very source was compiled before."""
-    digest = hashlib.sha256(source.read_bytes() + pom.read_bytes()).hexdigest()[:16]
+    """The folder with the classes of a Java source and of those it needs beside it, compiled unless they were."""
+    sources = [path.read_bytes() for path in sorted(source.parent.glob("*.java"))]
+    digest = hashlib.sha256(b"".join([*sources, pom.read_bytes()])).hexdigest()[:16]
     target = ROOT / ".cache" / "classes" / f"{source.stem}-{digest}"
     target.mkdir(parents=True, exist_ok=True)
     with (target / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (target / "done").exists():
-            subprocess.run(["javac", "-cp", classpath(pom), "-d", str(target), str(source)], check=True)
+            command = ["javac", "-cp", classpath(pom), "-sourcepath", str(source.parent), "-d", str(target)]
+            subprocess.run([*command, str(source)], check=True)
             (target / "done").touch()
     return target
 

@@ -56,11 +56,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * number of failures. Every scenario uses topics and groups of its own, so that runs may share a broker.
  */
 public final class Compat {
-    private interface Scenario {
+    interface Scenario {
         void run() throws Exception;
     }
 
-    private static final Duration PATIENCE = Duration.ofSeconds(45);
+    static final Duration PATIENCE = Duration.ofSeconds(45);
     private static final long EPOCH = System.currentTimeMillis() / 1000 * 1000 - 86_400_000; // younger than Kafka's retention
 
     private final String bootstrap;
@@ -103,6 +103,7 @@ public final class Compat {
         scenarios.put("admin_cluster", this::adminCluster);
         scenarios.put("admin_log_dirs", this::adminLogDirs);
         scenarios.put("admin_producers", this::adminProducers);
+        scenarios.putAll(new Transactions(this, admin).scenarios());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -159,14 +160,14 @@ public final class Compat {
         return properties;
     }
 
-    private KafkaProducer<byte[], byte[]> producer(String... pairs) {
+    KafkaProducer<byte[], byte[]> producer(String... pairs) {
         KafkaProducer<byte[], byte[]> producer =
             new KafkaProducer<>(properties(pairs), new ByteArraySerializer(), new ByteArraySerializer());
         opened.add(() -> producer.close(Duration.ofSeconds(10)));
         return producer;
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer(String... pairs) {
+    KafkaConsumer<byte[], byte[]> consumer(String... pairs) {
         Properties properties = properties("auto.offset.reset", "earliest", "enable.auto.commit", "false");
         for (int n = 0; n < pairs.length; n += 2) {
             properties.put(pairs[n], pairs[n + 1]);
@@ -177,11 +178,11 @@ public final class Compat {
         return consumer;
     }
 
-    private static String unique(String stem) {
+    static String unique(String stem) {
         return stem + "-" + UUID.randomUUID();
     }
 
-    private String create(int partitions, String... configs) throws Exception {
+    String create(int partitions, String... configs) throws Exception {
         String topic = unique("java");
         Map<String, String> settings = new HashMap<>();
         for (int n = 0; n < configs.length; n += 2) {
@@ -205,15 +206,15 @@ public final class Compat {
         }
     }
 
-    private static byte[] bytes(String text) {
+    static byte[] bytes(String text) {
         return text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
     }
 
-    private static String text(byte[] bytes) {
+    static String text(byte[] bytes) {
         return bytes == null ? null : new String(bytes, java.nio.charset.StandardCharsets.UTF_8);
     }
 
-    private void sendNumbers(KafkaProducer<byte[], byte[]> producer, String topic, int count) throws Exception {
+    void sendNumbers(KafkaProducer<byte[], byte[]> producer, String topic, int count) throws Exception {
         List<Future<RecordMetadata>> answers = new ArrayList<>();
         for (int n = 0; n < count; n++) {
             answers.add(producer.send(new ProducerRecord<>(topic, 0, EPOCH + n * 1000L, bytes("key-" + n), bytes("" + n))));
@@ -224,7 +225,7 @@ public final class Compat {
         }
     }
 
-    private static List<ConsumerRecord<byte[], byte[]>> read(KafkaConsumer<byte[], byte[]> consumer, int count) {
+    static List<ConsumerRecord<byte[], byte[]>> read(KafkaConsumer<byte[], byte[]> consumer, int count) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (records.size() < count && System.nanoTime() < deadline) {
@@ -241,17 +242,17 @@ public final class Compat {
         consumer.seek(where, offset);
     }
 
-    private static void check(boolean holds, String what) {
+    static void check(boolean holds, String what) {
         if (!holds) {
             throw new AssertionError(what);
         }
     }
 
-    private static void checkEquals(Object found, Object expected) {
+    static void checkEquals(Object found, Object expected) {
         check(Objects.equals(found, expected), "found " + found + ", expected " + expected);
     }
 
-    private static void checkFails(Class<? extends Throwable> expected, Future<?> future) throws Exception {
+    static void checkFails(Class<? extends Throwable> expected, Future<?> future) throws Exception {
         try {
             future.get(30, TimeUnit.SECONDS);
         } catch (ExecutionException error) {
