@@ -1,0 +1,33 @@
+"""T4, T11, T12: exactly-once copies by processes of real clients, while they and the broker are killed, are exact.
+
+Histories of all of them, with a plain writer and a plain group beside the copies, are held to `compat.checker`. The
+broker syncs always, which is the default. BARNABAS_KILLS sets how many kills there are of the broker and as many of
+clients (3 in CI); BARNABAS_SEED replays victims and moments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+
+import pytest
+
+from compat.exactly_once.run import BROKER, Run
+
+KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
+SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+HAS_JDK = shutil.which("javac") and shutil.which("mvn")
+JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
+
+
+@pytest.mark.timeout(240 + 20 * KILLS)
+@pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
+def test_a_copy_is_exact_whoever_is_killed(start_broker, tmp_path, client):
+    print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
+    server = start_broker(config=dict(BROKER))
+    outcome = Run(server, client, tmp_path, SEED)(KILLS, KILLS)
+    print(outcome)
+    assert [str(finding) for finding in outcome.findings] == []
+    assert outcome.records > 0
+    assert (outcome.broker_kills, outcome.client_kills) == (KILLS, KILLS)
