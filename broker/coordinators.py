@@ -14,6 +14,7 @@ from broker import coordinator_runtime
 from broker.config_keys.groups import (
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MAX_SIZE,
+    GROUP_CONSUMER_MIGRATION_POLICY,
     GROUP_INITIAL_REBALANCE_DELAY_MS,
     GROUP_MAX_SESSION_TIMEOUT_MS,
     GROUP_MAX_SIZE,
@@ -21,11 +22,11 @@ from broker.config_keys.groups import (
     OFFSET_METADATA_MAX_BYTES,
     OFFSETS_RETENTION_MINUTES,
 )
-from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SIZE
+from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SIZE, GROUP_STREAMS_MAX_SIZE
 from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
 from broker.share_group_states import ShareGroupStates
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from coord.groups.config import GroupConfig
+from coord.groups.config import GroupConfig, MigrationPolicy
 from coord.groups.topics import Topic
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             max_size=config[GROUP_MAX_SIZE],
             consumer_max_size=config[GROUP_CONSUMER_MAX_SIZE],
             share_max_size=config[GROUP_SHARE_MAX_SIZE],
+            streams_max_size=config[GROUP_STREAMS_MAX_SIZE],
             consumer_assignors=_assignor_names(config[GROUP_CONSUMER_ASSIGNORS]),
+            consumer_migration_policy=MigrationPolicy(config[GROUP_CONSUMER_MIGRATION_POLICY].lower()),
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
             offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         )

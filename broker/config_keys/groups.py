@@ -72,6 +72,7 @@ GROUP_CONSUMER_MIGRATION_POLICY = string(
     "(case insensitive) [DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL]",
     MEDIUM,
     "Which way groups may change between the classic and the consumer protocol.",
+    used=True,
 )
 GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.consumer.min.assignment.interval.ms",
