@@ -68,6 +68,8 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: "consumer_groups",
     ApiKey.SHARE_FETCH: "share_fetch",
     ApiKey.SHARE_ACKNOWLEDGE: "share_fetch",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams_groups",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "streams_groups",
     ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
     ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share_state",

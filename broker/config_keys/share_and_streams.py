@@ -221,7 +221,7 @@ GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     used=True,
 )
 GROUP_STREAMS_MAX_SIZE = integer(
-    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a streams group."
+    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a streams group.", used=True
 )
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = integer(
     "group.streams.max.standby.replicas",

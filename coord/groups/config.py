@@ -42,6 +42,7 @@ class GroupConfig:
         "offset_metadata_max_bytes",
         "offsets_retention_ms",
         "share_max_size",
+        "streams_max_size",
     )
 
     def __init__(
@@ -55,6 +56,7 @@ class GroupConfig:
         consumer_assignors: tuple[str, ...] = ("uniform", "range"),
         consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL,
         share_max_size: int = 200,
+        streams_max_size: int = 2**31 - 1,
         offset_metadata_max_bytes: int = 4096,
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
@@ -69,4 +71,5 @@ class GroupConfig:
         self.offset_metadata_max_bytes = offset_metadata_max_bytes
         self.offsets_retention_ms = offsets_retention_ms
         self.share_max_size = share_max_size
+        self.streams_max_size = streams_max_size
         self.new_member_join_timeout_ms = new_member_join_timeout_ms

@@ -15,7 +15,7 @@ from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
 from coord.groups.classic import ClassicGroup
 from coord.groups.describe import describe_group, listed_group
 from coord.groups.expiry import expired
-from coord.groups.group import CONSUMER, SHARE
+from coord.groups.group import CONSUMER, SHARE, STREAMS
 from coord.groups.membership import Membership
 from coord.groups.offsets import OffsetStore
 from coord.groups.pending_offsets import PendingOffsets
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from coord.groups.group import Group, GroupType
     from coord.groups.settings import GroupConfigs
     from coord.groups.share.share_groups import ShareGroups
+    from coord.groups.streams.groups import StreamsGroups
     from coord.groups.topics import Topics
     from coord.machine import Ticket
     from wire.messages.groups import (
@@ -234,6 +235,10 @@ class GroupCoordinator:
                 self._new_id,
                 self._rebalance,
             )
+        if name == STREAMS:
+            from coord.groups.streams.groups import StreamsGroups
+
+            return StreamsGroups(self.groups, self._timers, self._topics, self._config, self._group_configs)
         if name == SHARE:
             from coord.groups.share.share_groups import ShareGroups
 
@@ -241,6 +246,11 @@ class GroupCoordinator:
                 self.groups, self._timers, self._topics, self._group_configs, self._config.share_max_size
             )
         return None
+
+    @property
+    def streams_groups(self) -> StreamsGroups:
+        """The groups of Kafka Streams applications (KIP-1071)."""
+        return cast("StreamsGroups", self._type(STREAMS))
 
     @property
     def share_groups(self) -> ShareGroups:

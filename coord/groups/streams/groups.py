@@ -1,0 +1,458 @@
+"""All streams groups of one coordinator: their requests, records and timers (KIP-1071).
+
+A heartbeat's way is in `heartbeat.py`. Every member has a session; one that has been told to give up tasks has its
+rebalance timeout too; a group that forms waits a moment for more members before tasks are assigned. Members come back
+after `streams.heartbeat.interval.ms`, and sooner while their group is moving. Source: Kafka 4.4 `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, cast
+
+from coord.groups.classic import ClassicGroup
+from coord.groups.streams import records
+from coord.groups.streams.describe import describe_group, endpoints
+from coord.groups.streams.group import FIRST_EPOCH, Passing, StreamsGroup
+from coord.groups.streams.heartbeat import Heartbeat, Outcome, check_static
+from coord.groups.streams.internal_topics import InternalTopic
+from coord.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
+from coord.groups.streams.requests import check_heartbeat, owned_tasks
+from coord.groups.streams.states import MemberState
+from coord.groups.streams.target import assign, changes
+from coord.groups.streams.tasks import HeldTasks, write_tasks
+from coord.groups.streams.topology import Topology
+from coord.machine import Moment, Result, Timers
+from wire.errors import ErrorCode, KafkaError
+from wire.messages import coordinator_records as r
+from wire.messages import streams_groups as s
+
+if TYPE_CHECKING:
+    from coord.groups.config import GroupConfig
+    from coord.groups.context import ClientContext
+    from coord.groups.group import Group
+    from coord.groups.settings import GroupConfigs
+    from coord.groups.topics import Topics
+    from coord.machine import Ticket
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+TASK_OFFSET_INTERVAL_MS = 60_000
+"""How often members tell how far their copies of state are; an internal key of Kafka's, at its default."""
+ACCEPTABLE_RECOVERY_LAG = 10_000
+"""Up to how many records behind a copy counts as caught up; the same."""
+MOVING_INTERVAL_MS = 500
+"""When members of a moving group are asked to come back, unless it is so large that this would be a burden."""
+MOVING_INTERVAL_PER_MEMBER_MS = 5
+
+
+class StreamsTimer(NamedTuple):
+    """What comes due: a member's session, its time to give up tasks, or the wait for more members (of the group)."""
+
+    kind: Literal["streams-session", "streams-rebalance", "streams-initial"]
+    group_id: str
+    member_id: str = ""
+
+
+class StreamsGroups:
+    """The streams protocol's side of one coordinator."""
+
+    timer_key: ClassVar[type] = StreamsTimer
+
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        timers: Timers,
+        topics: Topics,
+        config: GroupConfig,
+        group_configs: GroupConfigs,
+    ) -> None:
+        self._groups = groups
+        self._timers = timers
+        self._topics = topics
+        self._config = config
+        self._settings = group_configs
+        self._passing: dict[str, Passing] = {}
+        self._moved_at: dict[str, float] = {}
+        """When a group's epoch or target assignment last changed, monotonic seconds."""
+
+    # ---- requests
+
+    def heartbeat(
+        self, request: s.StreamsGroupHeartbeatRequest, ticket: Ticket, context: ClientContext, at: Moment
+    ) -> Result:
+        """StreamsGroupHeartbeat: always answered now. What it says of missing topics, `missing_topics` has as data."""
+        result = Result()
+        try:
+            check_heartbeat(request)
+            if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+                answer = self._leave(request, result)
+            else:
+                answer = self._heartbeat(request, context, at, result)
+        except KafkaError as refused:
+            result = Result()
+            answer = _refusal(refused.code, refused.message)
+        result.reply(ticket, answer, _refusal)
+        return result
+
+    def _heartbeat(
+        self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
+    ) -> s.StreamsGroupHeartbeatResponse:
+        group = self._joined_group(request, result)
+        self._check_room(group, request)
+        settings = self._settings(request.group_id)
+        is_gathering = self._timers.deadline(StreamsTimer("streams-initial", group.group_id)) is not None
+        heartbeat = Heartbeat(group, request, self._topics, settings, at, is_gathering=is_gathering)
+        outcome = heartbeat.run(context)
+        result.records += outcome.records
+        self._passing[group.group_id] = group.passing
+        self._time(group, outcome, at)
+        if request.shutdown_application:
+            self._request_shutdown(group, outcome.member.member_id)
+        return self._answer(group, request, outcome, at)
+
+    def _answer(
+        self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest, outcome: Outcome, at: Moment
+    ) -> s.StreamsGroupHeartbeatResponse:
+        member = outcome.member
+        response = s.StreamsGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._interval_ms(group, outcome, at),
+            task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS,
+            acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG,
+            status=[s.Status(status_code=int(status), status_detail=detail) for status, detail in outcome.statuses],
+        )
+        if _is_owed(request, outcome):
+            tasks = member.assigned.tasks
+            response.active_tasks = write_tasks(tasks.active, s.StreamsGroupHeartbeatResponseTaskIds)
+            response.standby_tasks = write_tasks(tasks.standby, s.StreamsGroupHeartbeatResponseTaskIds)
+            response.warmup_tasks = write_tasks(tasks.warmup, s.StreamsGroupHeartbeatResponseTaskIds)
+        self._tell_endpoints(group, request, outcome, response)
+        return response
+
+    @staticmethod
+    def _tell_endpoints(
+        group: StreamsGroup,
+        request: s.StreamsGroupHeartbeatRequest,
+        outcome: Outcome,
+        response: s.StreamsGroupHeartbeatResponse,
+    ) -> None:
+        """Who answers queries about what, to members that have not heard of the last change yet."""
+        before, member, passing = outcome.before, outcome.member, group.passing
+        has_other_tasks = member.user_endpoint is not None and member.assigned.tasks != before.assigned.tasks
+        if member.user_endpoint != before.user_endpoint or has_other_tasks:
+            passing.endpoint_epoch += 1
+        response.endpoint_information_epoch = passing.endpoint_epoch
+        if request.endpoint_information_epoch != passing.endpoint_epoch:
+            members = {**group.members, member.member_id: member}
+            if before.member_id != member.member_id:
+                members.pop(before.member_id, None)
+            response.partitions_by_user_endpoint = endpoints(members.values(), outcome.configured.subtopologies)
+
+    def missing_topics(self, group_id: str) -> tuple[InternalTopic, ...]:
+        """The internal topics that the group's topology needs and that do not exist, as of its last heartbeat."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, StreamsGroup) or group.passing.configured is None:
+            return ()
+        return group.passing.configured.over_topics.missing
+
+    def _joined_group(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> StreamsGroup:
+        """The group, or an empty one that a first member is about to begin."""
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            return group
+        if request.member_epoch != JOIN_EPOCH:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
+        if group is None:
+            return StreamsGroup(group_id)
+        if isinstance(group, ClassicGroup) and group.is_empty:
+            logger.info("[GroupId %s] The empty classic group becomes a streams group", group_id)
+            result.records += group.tombstones()
+            return StreamsGroup(group_id)
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
+
+    def _check_room(self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest) -> None:
+        if request.instance_id in group.static_members or request.member_id in group.members:
+            return
+        if len(group.members) >= self._config.streams_max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The streams group has reached its maximum capacity of {self._config.streams_max_size} members.",
+            )
+
+    def _interval_ms(self, group: StreamsGroup, outcome: Outcome, at: Moment) -> int:
+        """When the member shall come back: soon while there is something to come for."""
+        usual_ms = self._settings(group.group_id).streams_heartbeat_interval_ms
+        moved_at = self._moved_at.get(group.group_id)
+        waits = outcome.is_delayed or outcome.member.state is not MemberState.STABLE or bool(outcome.configured.missing)
+        if not waits and (moved_at is None or at.now - moved_at > usual_ms / 1000):
+            return usual_ms
+        return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
+
+    def _leave(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> s.StreamsGroupHeartbeatResponse:
+        """A member says goodbye: for good, or, a static one, for a while."""
+        group = self._existing(request.group_id)
+        member_id = request.member_id
+        if request.instance_id is None:
+            member = group.member(member_id)
+        else:
+            owner = group.static_member(request.instance_id)
+            check_static(owner, member_id, request.instance_id)
+            member = cast("StreamsMember", owner)
+        if request.shutdown_application:
+            self._request_shutdown(group, member_id)
+        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+            logger.info("[GroupId %s][MemberId %s] Static member left for a while", group.group_id, member_id)
+            away = member._replace(
+                epoch=STATIC_LEAVE_EPOCH, assigned=member.assigned.from_epoch_zero(), revoking=HeldTasks()
+            )
+            result.records.append(records.current_assignment(group.group_id, away))
+            self._timers.cancel(StreamsTimer("streams-rebalance", group.group_id, member_id))
+        else:
+            logger.info("[GroupId %s][MemberId %s] Member left the streams group", group.group_id, member_id)
+            self._remove(group, member, result)
+        return s.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch, status=[])
+
+    @staticmethod
+    def _request_shutdown(group: StreamsGroup, member_id: str) -> None:
+        if group.passing.shutdown_requested_by is None:
+            logger.info("[GroupId %s][MemberId %s] Shutdown of the application requested", group.group_id, member_id)
+            group.passing.shutdown_requested_by = member_id
+
+    def describe(self, group_id: str, *, wants_description: bool) -> s.StreamsGroupDescribeResponseDescribedGroup:
+        """StreamsGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
+        return describe_group(self._existing(group_id), wants_description=wants_description)
+
+    def _existing(self, group_id: str) -> StreamsGroup:
+        group = self._groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            return group
+        reason = "not found" if group is None else "is not a streams group"
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+
+    # ---- members go
+
+    def _remove(self, group: StreamsGroup, member: StreamsMember, result: Result) -> None:
+        """Take a member out: what it had is free, and the group gets a new epoch."""
+        group_id = group.group_id
+        result.records += records.member_tombstones(group_id, member.member_id)
+        result.records.append(
+            records.group_epoch(
+                group_id,
+                group.epoch + 1,
+                group.metadata_hash,
+                group.validated_topology_epoch,
+                group.assignment_configs,
+            )
+        )
+        if len(group.members) == 1:  # who comes next need not wait for the assignment interval
+            result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
+        self._cancel(group_id, member.member_id)
+
+    def _fence(self, group: StreamsGroup, member: StreamsMember, reason: str, at: Moment, result: Result) -> None:
+        logger.info(
+            "[GroupId %s][MemberId %s] Member fenced from the group because %s",
+            group.group_id,
+            member.member_id,
+            reason,
+        )
+        self._remove(group, member, result)
+        self._moved_at[group.group_id] = at.now
+
+    # ---- time
+
+    def _time(self, group: StreamsGroup, outcome: Outcome, at: Moment) -> None:
+        """Start, renew and end the timers that a heartbeat concerns."""
+        group_id, member_id = group.group_id, outcome.member.member_id
+        if outcome.before.member_id != member_id:
+            self._cancel(group_id, outcome.before.member_id)
+        self._renew_session(group_id, member_id, at)
+        self._time_revocation(group_id, outcome.before, outcome.member, at)
+        if outcome.begins_gathering:
+            delay_ms = self._settings(group_id).streams_initial_rebalance_delay_ms
+            self._timers.set(StreamsTimer("streams-initial", group_id), at.now + delay_ms / 1000)
+        if outcome.epoch != group.epoch:
+            self._moved_at[group_id] = at.now
+
+    def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
+        timeout_ms = self._settings(group_id).streams_session_timeout_ms
+        self._timers.set(StreamsTimer("streams-session", group_id, member_id), at.now + timeout_ms / 1000)
+
+    def _time_revocation(self, group_id: str, before: StreamsMember, member: StreamsMember, at: Moment) -> None:
+        """A member that has just been told to give up tasks has its rebalance timeout to do so."""
+        key = StreamsTimer("streams-rebalance", group_id, member.member_id)
+        if member.state is not MemberState.UNREVOKED_TASKS:
+            self._timers.cancel(key)
+        elif member.revoking != before.revoking or self._timers.deadline(key) is None:
+            self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
+
+    def _cancel(self, group_id: str, member_id: str) -> None:
+        self._timers.cancel(StreamsTimer("streams-session", group_id, member_id))
+        self._timers.cancel(StreamsTimer("streams-rebalance", group_id, member_id))
+
+    def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
+        """Sessions and the time to give up tasks start anew. Nobody waits for more members again."""
+        for group in self._streams_groups():
+            for member in group.members.values():
+                self._renew_session(group.group_id, member.member_id, at)
+                self._time_revocation(group.group_id, member, member, at)
+
+    def due(self, key: StreamsTimer, at: Moment, result: Result) -> None:
+        """A member was not heard of in time, or did not give up tasks in time: it is out. Or the wait is over."""
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, StreamsGroup):
+            return
+        if key.kind == "streams-initial":
+            self._assign_first(group, at, result)
+            return
+        member = group.members.get(key.member_id)
+        if member is None:
+            return
+        if key.kind == "streams-session":
+            self._fence(group, member, "its session expired", at, result)
+        elif member.state is MemberState.UNREVOKED_TASKS:
+            reason = f"it did not give up tasks within {member.rebalance_timeout_ms} ms"
+            self._fence(group, member, reason, at, result)
+
+    def _assign_first(self, group: StreamsGroup, at: Moment, result: Result) -> None:
+        """Enough members have come, or had their time: assign the tasks of a group that forms."""
+        configured = group.passing.configured
+        if group.is_empty or group.epoch <= group.assignment_epoch or configured is None:
+            return  # who comes next, or heartbeats next, has them assigned
+        settings = self._settings(group.group_id)
+        target = assign(group.members, group.target, configured.over_topics, group.passing.offsets, settings)
+        result.records += changes(group.group_id, group.target, target, group.epoch, at)
+        self._moved_at[group.group_id] = at.now
+
+    def forget(self, group_id: str) -> None:
+        """Cancel every timer of a group that goes away, and forget what no record says of it."""
+        self._moved_at.pop(group_id, None)
+        self._passing.pop(group_id, None)
+        self._timers.cancel(StreamsTimer("streams-initial", group_id))
+        group = self._groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            for member_id in group.members:
+                self._cancel(group_id, member_id)
+
+    # ---- topics
+
+    def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
+        """Topics have changed: the next heartbeat of a group that needs one of them looks again."""
+        for group in self._streams_groups():
+            if group.topology is not None and not group.topology.required_topics.isdisjoint(topics):
+                group.passing.configured = None
+
+    def _streams_groups(self) -> list[StreamsGroup]:
+        return [group for group in self._groups.values() if isinstance(group, StreamsGroup)]
+
+    # ---- replay
+
+    def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
+        """A record of a streams group is in the log."""
+        if not records.is_known(record_type):
+            return
+        group_id, about = records.read_key(record_type, key)
+        group = self._groups.get(group_id)
+        if not isinstance(group, StreamsGroup):
+            if value is None or record_type not in _FOUNDING or (group is not None and not _is_simple(group)):
+                return
+            group = self._groups[group_id] = StreamsGroup(group_id, self._passing.get(group_id))
+            self._passing[group_id] = group.passing
+        if value is None:
+            self._replay_tombstone(group, record_type, about)
+        else:
+            _REPLAY[record_type](group, about, records.read_value(record_type, value))
+
+    def _replay_tombstone(self, group: StreamsGroup, record_type: int, about: str) -> None:
+        if record_type == records.GROUP_METADATA:
+            self.forget(group.group_id)
+            group.is_dead = True
+            del self._groups[group.group_id]
+        elif record_type == records.MEMBER_METADATA:
+            group.remove_member(about)
+        elif record_type == records.CURRENT_ASSIGNMENT:
+            member = group.members.get(about)
+            if member is not None:
+                fresh = member._replace(
+                    epoch=LEAVE_EPOCH,
+                    previous_epoch=LEAVE_EPOCH,
+                    state=MemberState.STABLE,
+                    assigned=HeldTasks(),
+                    revoking=HeldTasks(),
+                )
+                group.put_member(fresh)
+        elif record_type == records.TARGET_ASSIGNMENT_MEMBER:
+            group.target.pop(about, None)
+        elif record_type == records.TARGET_ASSIGNMENT_METADATA:
+            group.assignment_epoch = FIRST_EPOCH
+        else:
+            group.topology = None
+
+
+def _refusal(error: ErrorCode, message: str | None = None) -> s.StreamsGroupHeartbeatResponse:
+    return s.StreamsGroupHeartbeatResponse(error_code=int(error), error_message=message)
+
+
+def _is_owed(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
+    """Whether the answer tells the assignment: to who joins, to who tells another, and when it has changed."""
+    if request.member_epoch == JOIN_EPOCH:
+        return True
+    tasks = outcome.member.assigned.tasks
+    return tasks != outcome.before.assigned.tasks or owned_tasks(request) not in (None, tasks)
+
+
+def _is_simple(group: Group) -> bool:
+    """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
+    return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None
+
+
+# ---- what each kind of record says
+
+_FOUNDING = frozenset({records.GROUP_METADATA, records.MEMBER_METADATA, records.TOPOLOGY})
+"""Kinds of records that a group may begin with when older ones were compacted away."""
+
+
+def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    group.validated_topology_epoch = value.validated_topology_epoch
+    group.assignment_configs = records.read_configs(value)
+
+
+def _put_topology(group: StreamsGroup, _: str, value: r.StreamsGroupTopologyValue) -> None:
+    group.topology = Topology(value)
+
+
+def _put_member(group: StreamsGroup, member_id: str, value: r.StreamsGroupMemberMetadataValue) -> None:
+    known = group.members.get(member_id) or StreamsMember(member_id)
+    group.put_member(records.with_metadata(known, value))
+
+
+def _put_target_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupTargetAssignmentMetadataValue) -> None:
+    group.assignment_epoch = value.assignment_epoch
+    group.assignment_timestamp_ms = value.assignment_timestamp
+
+
+def _put_target(group: StreamsGroup, member_id: str, value: r.StreamsGroupTargetAssignmentMemberValue) -> None:
+    group.target[member_id] = records.read_target(value)
+
+
+def _put_current(group: StreamsGroup, member_id: str, value: r.StreamsGroupCurrentMemberAssignmentValue) -> None:
+    known = group.members.get(member_id) or StreamsMember(member_id)
+    group.put_member(records.with_assignment(known, value))
+
+
+_REPLAY = cast(
+    "dict[int, Callable[[StreamsGroup, str, object], None]]",
+    {
+        records.GROUP_METADATA: _put_epoch,
+        records.TOPOLOGY: _put_topology,
+        records.MEMBER_METADATA: _put_member,
+        records.TARGET_ASSIGNMENT_METADATA: _put_target_epoch,
+        records.TARGET_ASSIGNMENT_MEMBER: _put_target,
+        records.CURRENT_ASSIGNMENT: _put_current,
+    },
+)

@@ -1,0 +1,319 @@
+"""StreamsGroupHeartbeat: one request's way through a group (KIP-1071).
+
+Who is it, and may it (fencing, static members); what has it changed, and do the topics fit the topology, which may bump
+the group epoch; is a new target assignment due; how far can the member go. Nothing durable is changed here: every step
+adds its records, and the next ones look at the group as it will be with these in it.
+Source: Kafka 4.4 `GroupMetadataManager.streamsGroupHeartbeat`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coord.groups.modern.metadata_hash import group_hash
+from coord.groups.streams import records
+from coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup
+from coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
+from coord.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
+from coord.groups.streams.reconciliation import Holders, reconciled
+from coord.groups.streams.requests import check_owned, owned_tasks
+from coord.groups.streams.target import assign, assignment_configs, changes
+from coord.groups.streams.tasks import Tasks, read_offsets
+from coord.groups.streams.topology import Topology
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coord.groups.context import ClientContext
+    from coord.groups.settings import GroupSettings
+    from coord.groups.topics import Topics
+    from coord.machine import CoordinatorRecord, Moment
+    from wire.messages.streams_groups import StreamsGroupHeartbeatRequest
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+CLIENT_TAGS_STATUS_SINCE = 1
+"""Versions of the heartbeat from here on know MISSING_CLIENT_TAGS."""
+
+
+class Outcome:
+    """What one heartbeat has led to."""
+
+    def __init__(self, before: StreamsMember, configured: ConfiguredTopology) -> None:
+        self.before = before
+        self.configured = configured
+        self.member = before
+        self.epoch = 0
+        """The group epoch now."""
+        self.is_delayed = False
+        """A new target assignment is due, and has been put off."""
+        self.begins_gathering = False
+        """This is the first member of all: others get a moment to come before tasks are assigned."""
+        self.statuses: list[tuple[Status, str]] = []
+        self.records: list[CoordinatorRecord] = []
+
+
+class Heartbeat:
+    """One heartbeat of a member that is in the group or joins it."""
+
+    def __init__(
+        self,
+        group: StreamsGroup,
+        request: StreamsGroupHeartbeatRequest,
+        topics: Topics,
+        settings: GroupSettings,
+        at: Moment,
+        *,
+        is_gathering: bool,
+    ) -> None:
+        """`is_gathering`: the first assignment still waits for more members."""
+        self._group = group
+        self._request = request
+        self._topics = topics
+        self._settings = settings
+        self._at = at
+        self._is_gathering = is_gathering
+        self._owned = owned_tasks(request)
+        self._configs = assignment_configs(settings)
+        self._records: list[CoordinatorRecord] = []
+        self._members: Mapping[str, StreamsMember] = group.members
+        self._target: Mapping[str, Tasks] = group.target
+        self._replaced: str | None = None
+
+    def run(self, context: ClientContext) -> Outcome:
+        """Everything, in order. KafkaError for those refused."""
+        before = self._known()
+        is_new = before.member_id not in self._members
+        member = self._said(before, context)
+        if is_new or not member.says_the_same_as(before):
+            self._records.append(records.member_metadata(self._group.group_id, member))
+        self._members = {**self._members, member.member_id: member}
+        topology = self._topology()
+        _, metadata_hash, configured = self._configured(topology)
+        if configured.is_ready and self._owned is not None:
+            check_owned(self._owned, configured.subtopologies)
+        self._keep_offsets(member.member_id)
+        outcome = Outcome(before, configured)
+        if member.topology_epoch < topology.epoch:
+            detail = (
+                f"The member's topology epoch {member.topology_epoch} is behind the group's "
+                f"topology epoch {topology.epoch}."
+            )
+            outcome.statuses.append((Status.STALE_TOPOLOGY, detail))
+        has_bump = is_new or not member.is_assigned_like(before)
+        outcome.epoch = self._group_epoch(metadata_hash, configured, has_bump=has_bump)
+        target_epoch = self._target_assignment(outcome)
+        outcome.member = self._reconciled(member, target_epoch)
+        outcome.statuses += self._further_statuses(outcome.member, configured, context.api_version)
+        outcome.records = self._records
+        return outcome
+
+    # ---- who
+
+    def _known(self) -> StreamsMember:
+        """The member as the group knows it, or a new one; it may be sent away."""
+        request, group = self._request, self._group
+        is_joining = request.member_epoch == JOIN_EPOCH
+        if request.instance_id is not None:
+            return self._known_static(request.instance_id, is_joining=is_joining)
+        if is_joining and request.member_id not in group.members:
+            logger.info("[GroupId %s][MemberId %s] Member joins the streams group", group.group_id, request.member_id)
+            return StreamsMember(request.member_id)
+        member = group.member(request.member_id)
+        self._check_epoch(member)
+        return member
+
+    def _known_static(self, instance_id: str, *, is_joining: bool) -> StreamsMember:
+        group, member_id = self._group, self._request.member_id
+        owner = group.static_member(instance_id)
+        if is_joining and owner is None:
+            return group.members.get(member_id) or StreamsMember(member_id)
+        if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
+            if owner.epoch != STATIC_LEAVE_EPOCH:
+                raise KafkaError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
+                    f"owned by member {owner.member_id}.",
+                )
+            return self._replace(owner, member_id)
+        check_static(owner, member_id, instance_id)
+        assert owner is not None
+        self._check_epoch(owner)
+        return owner
+
+    def _replace(self, owner: StreamsMember, member_id: str) -> StreamsMember:
+        """A static member is back, as a rule under a new member id: it takes over what waits for it."""
+        group_id = self._group.group_id
+        member = owner._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        target = self._target.get(owner.member_id, Tasks())
+        self._records += records.member_tombstones(group_id, owner.member_id)
+        self._records += [
+            records.member_metadata(group_id, member),
+            records.target_assignment(group_id, member_id, target),
+            records.current_assignment(group_id, member),
+        ]
+        self._members = {key: value for key, value in self._members.items() if key != owner.member_id}
+        self._members[member_id] = member
+        self._target = {key: value for key, value in self._target.items() if key != owner.member_id}
+        self._target[member_id] = target
+        self._replaced = owner.member_id
+        return member
+
+    def _check_epoch(self, member: StreamsMember) -> None:
+        """The member's epoch; or the one before, when our answer was lost: then it has no more than it was given."""
+        epoch = self._request.member_epoch
+        if epoch in (JOIN_EPOCH, member.epoch):
+            return
+        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):
+            return
+        relation = "greater" if epoch > member.epoch else "smaller"
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The streams group member has a {relation} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.epoch}). The member must abandon all its tasks and rejoin.",
+        )
+
+    # ---- what it says
+
+    def _said(self, member: StreamsMember, context: ClientContext) -> StreamsMember:
+        """The member after what the request tells; null means no change, but who joins tells all of itself."""
+        request = self._request
+        endpoint, tags = request.user_endpoint, request.client_tags
+        told: dict[str, Any] = {
+            "instance_id": request.instance_id,
+            "rack_id": request.rack_id,
+            "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
+            "topology_epoch": None if request.topology is None else request.topology.epoch,
+            "process_id": request.process_id,
+            "user_endpoint": None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            "client_tags": None if tags is None else {tag.key: tag.value for tag in tags},
+        }
+        changed = {name: value for name, value in told.items() if value is not None}
+        if request.member_epoch == JOIN_EPOCH:
+            changed["user_endpoint"] = told["user_endpoint"]
+        return member._replace(**changed, client_id=context.client_id, client_host=context.client_host)
+
+    def _topology(self) -> Topology:
+        """The group's topology; the first member brings it. KafkaError INVALID_REQUEST for another one."""
+        known, told = self._group.topology, self._request.topology
+        if told is None:
+            if known is None:  # only members that joined get here, and they brought one
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The group has no topology.")
+            return known
+        topology = Topology.from_request(told)
+        if known is None:
+            self._records.append(records.topology(self._group.group_id, topology))
+            return topology
+        if known.epoch <= topology.epoch and known != topology:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        return known
+
+    def _configured(self, topology: Topology) -> Configured:
+        """The topology over the topics of now, looked at again only when they may have changed."""
+        passing = self._group.passing
+        if passing.configured is None or passing.configured.topology is not topology:
+            metadata_hash = group_hash(topology.required_topics, self._topics)
+            passing.configured = Configured(topology, metadata_hash, configure(topology, self._topics))
+        return passing.configured
+
+    def _keep_offsets(self, member_id: str) -> None:
+        request, kept = self._request, self._group.passing.offsets
+        if request.task_offsets is None and request.task_end_offsets is None:
+            return
+        offsets, ends = kept.get(member_id, ({}, {}))
+        kept[member_id] = (
+            offsets if request.task_offsets is None else read_offsets(request.task_offsets),
+            ends if request.task_end_offsets is None else read_offsets(request.task_end_offsets),
+        )
+
+    # ---- epochs
+
+    def _group_epoch(self, metadata_hash: int, configured: ConfiguredTopology, *, has_bump: bool) -> int:
+        """Bump the group epoch when members, topology, topics or configs have changed; the epoch now."""
+        group = self._group
+        validated = configured.epoch if configured.is_ready else NO_TOPOLOGY_EPOCH
+        if not has_bump and (metadata_hash, validated, self._configs) == (
+            group.metadata_hash,
+            group.validated_topology_epoch,
+            group.assignment_configs,
+        ):
+            return group.epoch
+        epoch = group.epoch + 1
+        self._records.append(records.group_epoch(group.group_id, epoch, metadata_hash, validated, self._configs))
+        return epoch
+
+    def _target_assignment(self, outcome: Outcome) -> int:
+        """Compute a new target assignment when it is due and may be; its epoch."""
+        group = self._group
+        if outcome.epoch <= group.assignment_epoch:
+            return group.assignment_epoch
+        delay_ms = self._settings.streams_initial_rebalance_delay_ms
+        if self._is_gathering or (group.is_empty and delay_ms > 0):
+            outcome.begins_gathering = not self._is_gathering
+            return self._delayed(outcome, "initial rebalance delay")
+        interval_ms = self._settings.streams_assignment_interval_ms
+        since_ms = group.assignment_timestamp_ms
+        if since_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
+            return self._delayed(outcome, "assignment interval")
+        target = assign(self._members, self._target, outcome.configured, group.passing.offsets, self._settings)
+        self._records += changes(group.group_id, self._target, target, outcome.epoch, self._at)
+        self._target = target
+        return outcome.epoch
+
+    def _delayed(self, outcome: Outcome, why: str) -> int:
+        outcome.is_delayed = True
+        detail = f"Assignment delayed due to the configured {why}."
+        outcome.statuses.append((Status.ASSIGNMENT_DELAYED, detail))
+        return self._group.assignment_epoch
+
+    # ---- how far
+
+    def _reconciled(self, member: StreamsMember, epoch: int) -> StreamsMember:
+        holders = Holders(self._group, member, replaced=self._replaced)
+        target = self._target.get(member.member_id, Tasks())
+        updated = reconciled(member, epoch, target, holders, self._owned)
+        if updated != member:
+            self._records.append(records.current_assignment(self._group.group_id, updated))
+        return updated
+
+    def _further_statuses(
+        self, member: StreamsMember, configured: ConfiguredTopology, api_version: int
+    ) -> list[tuple[Status, str]]:
+        found = [] if configured.problem is None else [configured.problem]
+        asker = self._group.passing.shutdown_requested_by
+        if asker is None and self._request.shutdown_application:
+            asker = member.member_id
+        if asker is not None:
+            detail = (
+                f"Streams group member {asker} encountered a fatal error and requested a shutdown "
+                "for the entire application."
+            )
+            found.append((Status.SHUTDOWN_APPLICATION, detail))
+        lacking = [tag for tag in self._settings.streams_rack_aware_assignment_tags if tag not in member.client_tags]
+        if lacking and api_version >= CLIENT_TAGS_STATUS_SINCE:
+            detail = (
+                f"Missing required client tags for rack-aware standby assignment: {', '.join(lacking)}. "
+                "Configure them via 'client.tag.<tagKey>' in your Streams config."
+            )
+            found.append((Status.MISSING_CLIENT_TAGS, detail))
+        return found
+
+
+def check_static(owner: StreamsMember | None, member_id: str, instance_id: str) -> None:
+    """KafkaError unless this member id owns the instance id."""
+    if owner is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if owner.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner.member_id}.",
+        )
+
+
+def _is_within(owned: Tasks | None, member: StreamsMember) -> bool:
+    """Whether the member has told all it has, and that is no more than it was given."""
+    if owned is None:
+        return False
+    given = member.assigned.tasks
+    return owned.active <= given.active and owned.standby <= given.standby and owned.warmup <= given.warmup

@@ -1,0 +1,74 @@
+"""One member of a streams group, an immutable value: what it said of itself, and how far its assignment has come.
+
+A member is one thread of an application; threads of one process share its process id, and the state on its disk. Both
+halves are records of their own. Invariants: a task is in `assigned` or in `revoking`, in the same role never in both;
+only an UNREVOKED_TASKS member has any in `revoking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coord.groups.streams.states import MemberState
+from coord.groups.streams.tasks import HeldTasks
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+"""A static member is away for a while; its tasks wait for it until its session is over."""
+
+
+class Endpoint(NamedTuple):
+    """Where a process answers queries about its state."""
+
+    host: str
+    port: int
+
+
+class StreamsMember(NamedTuple):
+    """A member as of one moment."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""
+    user_endpoint: Endpoint | None = None
+    client_tags: Mapping[str, str] = {}
+
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = JOIN_EPOCH
+    """The epoch before: what the member knows when our last answer was lost."""
+    state: MemberState = MemberState.STABLE
+    assigned: HeldTasks = HeldTasks()
+    """What it may run and keep, or will when it hears of it."""
+    revoking: HeldTasks = HeldTasks()
+    """What it has to give up first."""
+
+    def says_the_same_as(self, other: StreamsMember) -> bool:
+        """Whether both are the same in what members say of themselves: fields up to `client_tags`."""
+        return self[:_SAID] == other[:_SAID]
+
+    def is_assigned_like(self, other: StreamsMember) -> bool:
+        """Whether a target assignment would treat both alike."""
+        return (self.topology_epoch, self.rack_id, self.client_tags, self.process_id) == (
+            other.topology_epoch,
+            other.rack_id,
+            other.client_tags,
+            other.process_id,
+        )
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether it has all that the target assignment of this epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def entered(self, epoch: int) -> StreamsMember:
+        """The member in its next epoch."""
+        return self._replace(previous_epoch=self.epoch, epoch=epoch)
+
+
+_SAID = StreamsMember._fields.index("epoch")

@@ -1,0 +1,133 @@
+"""How a member gets from the tasks it has to those it shall have (KIP-1071).
+
+First it gives up what it shall not have any more, and stays in its old epoch until its heartbeat says that it did.
+Then it enters the epoch of the target assignment and gets the tasks that are free; the others follow when others have
+given them up. So a task never runs twice, and no process has it twice, since its threads share one directory of state.
+A task that only changes its role on a member moves without being given up. Source: Kafka 4.4
+`CurrentAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from coord.groups.streams.states import MemberState
+from coord.groups.streams.tasks import HeldTasks, Task, Tasks, TaskSet
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coord.groups.streams.group import StreamsGroup
+    from coord.groups.streams.member import StreamsMember
+
+
+def reconciled(
+    member: StreamsMember, epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
+) -> StreamsMember:
+    """The member after one heartbeat; equal to `member` when nothing can be done.
+
+    `epoch` and `target` are the target assignment; `holders` knows which tasks are free. `owned` is what the heartbeat
+    says that the member has; None: no change. KafkaError FENCED_MEMBER_EPOCH when the record of the member is from a
+    release that knows more states.
+    """
+    if member.state is MemberState.UNKNOWN:
+        if owned is None or owned:
+            raise KafkaError(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The member is in a state that is not known here. It must give up all its tasks and join again.",
+            )
+        return _advanced(member, epoch, epoch, target, holders, owned)
+    if member.is_reconciled_to(epoch):
+        return member
+    if member.state is MemberState.UNREVOKED_TASKS:
+        if _still_has(member.revoking, owned):
+            return member
+        return _advanced(member, member.epoch + 1, epoch, target, holders, owned)
+    return _advanced(member, member.epoch, epoch, target, holders, owned)
+
+
+def _still_has(revoked: HeldTasks, owned: Tasks | None) -> bool:
+    """Whether the member has, for all it has told, any of these. A heartbeat without tasks tells nothing."""
+    return bool(revoked) and (owned is None or revoked.overlaps(owned))
+
+
+class _Step(NamedTuple):
+    """What becomes of the tasks of one role."""
+
+    kept: TaskSet
+    given_up: TaskSet
+    granted: TaskSet
+    awaited: TaskSet
+
+
+def _advanced(
+    member: StreamsMember, own_epoch: int, epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
+) -> StreamsMember:
+    """As near to the target as others and the member's own holdings let it come now."""
+    has = member.assigned.tasks
+    active = _step(has.active, target.active, frozenset(filter(holders.may_run, target.active - has.active)))
+    standby = _step(has.standby, target.standby, frozenset(filter(holders.may_stand_by, target.standby - has.standby)))
+    warmup = _step(has.warmup, target.warmup, frozenset(filter(holders.may_warm_up, target.warmup - has.warmup)))
+
+    promoted = (standby.given_up | warmup.given_up) & target.active
+    revoking = HeldTasks(
+        {task: member.assigned.active[task] for task in active.given_up},
+        standby.given_up - promoted,
+        warmup.given_up - promoted,
+    )
+    must_wait = _still_has(revoking, owned)
+    waiting = promoted if must_wait else promoted - active.granted  # keep the copy until the task runs
+    demoted = has.active & standby.granted
+    kept = HeldTasks(
+        {task: member.assigned.active[task] for task in active.kept},
+        standby.kept | demoted | (waiting & has.standby),
+        warmup.kept | (waiting & has.warmup),
+    )
+    if must_wait:
+        entered = member if own_epoch == member.epoch else member.entered(own_epoch)
+        return entered._replace(state=MemberState.UNREVOKED_TASKS, assigned=kept, revoking=revoking)
+    granted = HeldTasks(dict.fromkeys(active.granted, epoch), standby.granted, warmup.granted)
+    state = MemberState.UNRELEASED_TASKS if active.awaited or standby.awaited or warmup.awaited else MemberState.STABLE
+    entered = member if epoch == member.epoch else member.entered(epoch)
+    return entered._replace(state=state, assigned=kept.merge(granted), revoking=HeldTasks())
+
+
+def _step(has: TaskSet, shall: TaskSet, free: TaskSet) -> _Step:
+    return _Step(has & shall, has - shall, free, shall - has - free)
+
+
+class Holders:
+    """Which tasks a member may have now, seeing who has them and in which processes."""
+
+    def __init__(self, group: StreamsGroup, member: StreamsMember, *, replaced: str | None = None) -> None:
+        """`replaced` is the member whose place this one has just taken."""
+        self._group = group
+        self._process_id = member.process_id
+        self._ids = {member.member_id, replaced}
+        self._giving_up = member.revoking.tasks
+
+    def may_run(self, task: Task) -> bool:
+        """Nobody runs it, and no other thread of the process keeps a copy."""
+        runner = self._group.runners.get(task)
+        is_free = runner is None or (runner in self._ids and task not in self._giving_up.active)
+        return is_free and not self._is_copied_beside(task)
+
+    def may_stand_by(self, task: Task) -> bool:
+        """No other thread of the process has it, in any role."""
+        return not self._runs_beside(task) and not self._is_copied_beside(task) and task not in self._giving_up.copies
+
+    def may_warm_up(self, task: Task) -> bool:
+        """No thread of the process has it."""
+        runner = self._group.runners.get(task)
+        is_here = runner is not None and self._process_of(runner) == self._process_id
+        return not is_here and not self._is_copied_beside(task) and task not in self._giving_up.copies
+
+    def _runs_beside(self, task: Task) -> bool:
+        runner = self._group.runners.get(task)
+        return runner is not None and runner not in self._ids and self._process_of(runner) == self._process_id
+
+    def _is_copied_beside(self, task: Task) -> bool:
+        copies = self._group.copies.get(task, ())
+        return any(holder not in self._ids and self._process_of(holder) == self._process_id for holder in copies)
+
+    def _process_of(self, member_id: str) -> str:
+        return self._group.members[member_id].process_id

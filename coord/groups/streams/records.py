@@ -1,0 +1,250 @@
+"""The records of streams groups, to and from Kafka's bytes (KIP-1071; record types 17 and 19 to 23).
+
+A key is (group id) or (group id, member id), always of version 0. Type 18 is what releases before 4.1 wrote of topics;
+nothing reads it. Source: Kafka 4.4 `StreamsCoordinatorRecordHelpers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from coord.groups.records import prefixed
+from coord.groups.streams.member import Endpoint, StreamsMember
+from coord.groups.streams.states import MemberState
+from coord.groups.streams.tasks import HeldTasks, Task, Tasks, by_subtopology, read_tasks, write_epochs, write_tasks
+from coord.machine import CoordinatorRecord
+from wire.messages import coordinator_records as r
+
+if TYPE_CHECKING:
+    from coord.groups.streams.topology import Topology
+    from wire.schema import Message
+
+GROUP_METADATA = 17
+MEMBER_METADATA = 19
+TARGET_ASSIGNMENT_METADATA = 20
+TARGET_ASSIGNMENT_MEMBER = 21
+CURRENT_ASSIGNMENT = 22
+TOPOLOGY = 23
+
+_KEYS: dict[int, type[Message]] = {
+    GROUP_METADATA: r.StreamsGroupMetadataKey,
+    MEMBER_METADATA: r.StreamsGroupMemberMetadataKey,
+    TARGET_ASSIGNMENT_METADATA: r.StreamsGroupTargetAssignmentMetadataKey,
+    TARGET_ASSIGNMENT_MEMBER: r.StreamsGroupTargetAssignmentMemberKey,
+    CURRENT_ASSIGNMENT: r.StreamsGroupCurrentMemberAssignmentKey,
+    TOPOLOGY: r.StreamsGroupTopologyKey,
+}
+_VALUES: dict[int, type[Message]] = {
+    GROUP_METADATA: r.StreamsGroupMetadataValue,
+    MEMBER_METADATA: r.StreamsGroupMemberMetadataValue,
+    TARGET_ASSIGNMENT_METADATA: r.StreamsGroupTargetAssignmentMetadataValue,
+    TARGET_ASSIGNMENT_MEMBER: r.StreamsGroupTargetAssignmentMemberValue,
+    CURRENT_ASSIGNMENT: r.StreamsGroupCurrentMemberAssignmentValue,
+    TOPOLOGY: r.StreamsGroupTopologyValue,
+}
+
+_Held = r.StreamsGroupCurrentMemberAssignmentValueTaskIds
+_Target = r.StreamsGroupTargetAssignmentMemberValueTaskIds
+
+
+# ---- reading
+
+
+def is_known(record_type: int) -> bool:
+    """Whether records of this type say anything here."""
+    return record_type in _KEYS
+
+
+def read_key(record_type: int, key: bytes) -> tuple[str, str]:
+    """Group id, and member id ("" where the key has none). ProtocolError when it is no key."""
+    message = _KEYS[record_type].decode(key, 0)
+    return message.group_id, getattr(message, "member_id", "")  # type: ignore[attr-defined]  # every key has it
+
+
+def read_value(record_type: int, value: bytes) -> Message:
+    """The value of a record. ProtocolError when it is none."""
+    return _VALUES[record_type].decode(value[2:], int.from_bytes(value[:2], "big"))
+
+
+def read_configs(value: r.StreamsGroupMetadataValue) -> dict[str, str]:
+    """The configs that the last assignment was made by."""
+    return {config.key: config.value for config in value.last_assignment_configs or ()}
+
+
+def with_metadata(member: StreamsMember, value: r.StreamsGroupMemberMetadataValue) -> StreamsMember:
+    """The member, saying what this record says."""
+    endpoint = value.user_endpoint
+    return member._replace(
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        topology_epoch=value.topology_epoch,
+        process_id=value.process_id,
+        user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        client_tags={tag.key: tag.value for tag in value.client_tags},
+    )
+
+
+def with_assignment(member: StreamsMember, value: r.StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
+    """The member, as far with its assignment as this record says."""
+    return member._replace(
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=MemberState(value.state),
+        assigned=HeldTasks(
+            _read_epochs(value.active_tasks, value.member_epoch),
+            read_tasks(value.standby_tasks),
+            read_tasks(value.warmup_tasks),
+        ),
+        revoking=HeldTasks(
+            _read_epochs(value.active_tasks_pending_revocation, value.member_epoch),
+            read_tasks(value.standby_tasks_pending_revocation),
+            read_tasks(value.warmup_tasks_pending_revocation),
+        ),
+    )
+
+
+def _read_epochs(lists: Iterable[_Held], member_epoch: int) -> dict[Task, int]:
+    """Records of early releases tell no epochs: then the member's holds for all it has."""
+    found: dict[Task, int] = {}
+    for each in lists:
+        epochs = each.assignment_epochs or [member_epoch] * len(each.partitions)
+        found.update(
+            (Task(each.subtopology_id, partition), epoch)
+            for partition, epoch in zip(each.partitions, epochs, strict=False)
+        )
+    return found
+
+
+def read_target(value: r.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+    """What a member shall have."""
+    return Tasks(read_tasks(value.active_tasks), read_tasks(value.standby_tasks), read_tasks(value.warmup_tasks))
+
+
+# ---- writing
+
+
+def group_epoch(
+    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
+) -> CoordinatorRecord:
+    """The group is in this epoch; topics and configs were as said, and the topics fitted that topology (-1: none)."""
+    return _record(
+        GROUP_METADATA,
+        r.StreamsGroupMetadataKey(group_id=group_id),
+        r.StreamsGroupMetadataValue(
+            epoch=epoch,
+            metadata_hash=metadata_hash,
+            validated_topology_epoch=validated_topology_epoch,
+            last_assignment_configs=[r.LastAssignmentConfig(key=k, value=v) for k, v in sorted(configs.items())],
+        ),
+    )
+
+
+def topology(group_id: str, value: Topology) -> CoordinatorRecord:
+    """What the group's application is made of."""
+    return _record(TOPOLOGY, r.StreamsGroupTopologyKey(group_id=group_id), value.value)
+
+
+def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
+    """What a member says of itself."""
+    endpoint = member.user_endpoint
+    return _record(
+        MEMBER_METADATA,
+        r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
+        r.StreamsGroupMemberMetadataValue(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            topology_epoch=member.topology_epoch,
+            process_id=member.process_id,
+            user_endpoint=None
+            if endpoint is None
+            else r.StreamsGroupMemberMetadataValueEndpoint(host=endpoint.host, port=endpoint.port),
+            client_tags=[
+                r.StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in sorted(member.client_tags.items())
+            ],
+        ),
+    )
+
+
+def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
+    """The target assignments of this epoch are complete; 0 as timestamp lets the next one be computed at once."""
+    return _record(
+        TARGET_ASSIGNMENT_METADATA,
+        r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
+        r.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
+    )
+
+
+def target_assignment(group_id: str, member_id: str, tasks: Tasks) -> CoordinatorRecord:
+    """What a member shall have."""
+    return _record(
+        TARGET_ASSIGNMENT_MEMBER,
+        r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        r.StreamsGroupTargetAssignmentMemberValue(
+            active_tasks=write_tasks(tasks.active, _Target),
+            standby_tasks=write_tasks(tasks.standby, _Target),
+            warmup_tasks=write_tasks(tasks.warmup, _Target),
+        ),
+    )
+
+
+def current_assignment(group_id: str, member: StreamsMember) -> CoordinatorRecord:
+    """How far a member's assignment has come."""
+    return _record(
+        CURRENT_ASSIGNMENT,
+        r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
+        r.StreamsGroupCurrentMemberAssignmentValue(
+            member_epoch=member.epoch,
+            previous_member_epoch=member.previous_epoch,
+            state=member.state.value,
+            active_tasks=_write_active(member.assigned.active),
+            standby_tasks=write_tasks(member.assigned.standby, _Held),
+            warmup_tasks=write_tasks(member.assigned.warmup, _Held),
+            active_tasks_pending_revocation=_write_active(member.revoking.active),
+            standby_tasks_pending_revocation=write_tasks(member.revoking.standby, _Held),
+            warmup_tasks_pending_revocation=write_tasks(member.revoking.warmup, _Held),
+        ),
+    )
+
+
+def _write_active(tasks: Mapping[Task, int]) -> list[_Held]:
+    return [
+        _Held(subtopology_id=name, partitions=partitions, assignment_epochs=write_epochs(tasks, name, partitions))
+        for name, partitions in by_subtopology(tasks)
+    ]
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """A member is gone: what it had, what it should have, who it was."""
+    return [
+        _tombstone(
+            CURRENT_ASSIGNMENT, r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+        ),
+        _tombstone(
+            TARGET_ASSIGNMENT_MEMBER, r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+        ),
+        _tombstone(MEMBER_METADATA, r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)),
+    ]
+
+
+def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
+    """A group without members is gone."""
+    return [
+        _tombstone(TARGET_ASSIGNMENT_METADATA, r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)),
+        _tombstone(TOPOLOGY, r.StreamsGroupTopologyKey(group_id=group_id)),
+        _tombstone(GROUP_METADATA, r.StreamsGroupMetadataKey(group_id=group_id)),
+    ]
+
+
+def _record(record_type: int, key: Message, value: Message) -> CoordinatorRecord:
+    return CoordinatorRecord(prefixed(record_type, key, 0), prefixed(0, value, 0))
+
+
+def _tombstone(record_type: int, key: Message) -> CoordinatorRecord:
+    return CoordinatorRecord(prefixed(record_type, key, 0), None)

@@ -1,0 +1,95 @@
+"""What a StreamsGroupHeartbeat must look like before anybody looks at the group (KIP-1071).
+
+Source: Kafka 4.4 `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from coord.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from coord.groups.streams.tasks import Tasks, read_tasks
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coord.groups.streams.internal_topics import ConfiguredSubtopology
+    from wire.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatRequestTopology
+
+
+def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
+    """KafkaError INVALID_REQUEST or STREAMS_INVALID_TOPOLOGY."""
+    if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
+        raise _invalid("Regular expressions for source topics are not supported yet.")
+    for name, text in (
+        ("MemberId", request.member_id),
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        if text is not None and not text.strip():
+            raise _invalid(f"{name} can't be empty.")
+    _check_epoch(request)
+    told = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if any(tasks is None for tasks in told) and any(tasks is not None for tasks in told):
+        raise _invalid("If one task-type is non-null, all must be non-null.")
+
+
+def _check_epoch(request: StreamsGroupHeartbeatRequest) -> None:
+    epoch = request.member_epoch
+    if epoch == JOIN_EPOCH:
+        _check_join(request)
+        return
+    if epoch < STATIC_LEAVE_EPOCH:
+        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+    if epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    if request.topology is not None:
+        raise _invalid("Topology can only be provided when (re-)joining.")
+
+
+def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    for name in ("active", "standby", "warmup"):
+        tasks = getattr(request, f"{name}_tasks")
+        if tasks is None or tasks:
+            raise _invalid(f"{name.capitalize()}Tasks must be empty when (re-)joining.")
+    if request.topology is None:
+        raise _invalid("Topology must be non-null when (re-)joining.")
+    _check_topology(request.topology)
+
+
+def _check_topology(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    for each in topology.subtopologies:
+        for info in each.state_changelog_topics:
+            if info.partitions:
+                raise KafkaError(
+                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                    f"Changelog topic {info.name} must have an undefined partition count, "
+                    f"but it is set to {info.partitions}.",
+                )
+
+
+def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """What the member says that it has; None: it tells no change."""
+    if request.active_tasks is None:
+        return None
+    return Tasks(read_tasks(request.active_tasks), read_tasks(request.standby_tasks), read_tasks(request.warmup_tasks))
+
+
+def check_owned(owned: Tasks, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
+    """KafkaError INVALID_REQUEST when it names a task that the topology does not have."""
+    for task in sorted(owned.active | owned.copies):
+        subtopology = subtopologies.get(task.subtopology)
+        if subtopology is None:
+            raise _invalid(f"Subtopology {task.subtopology} does not exist in the topology.")
+        if not 0 <= task.partition < subtopology.task_count:
+            raise _invalid(
+                f"Task {task.partition} for subtopology {task.subtopology} is invalid. "
+                f"Number of tasks for this subtopology: {subtopology.task_count}"
+            )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

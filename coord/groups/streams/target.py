@@ -1,0 +1,77 @@
+"""The target assignment: what each member of a streams group shall have, once everybody is there (KIP-1071).
+
+It is computed by the sticky assignor from who is in the group, what they shall have now and whose state is how far.
+Only members whose share changes cost a record. While topics do not fit the topology nobody has anything.
+Source: Kafka 4.4 `TargetAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from coord.groups.streams import records
+from coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec
+from coord.groups.streams.assignor import assign as assign_sticky
+from coord.groups.streams.tasks import Task, Tasks
+
+if TYPE_CHECKING:
+    from coord.groups.settings import GroupSettings
+    from coord.groups.streams.internal_topics import ConfiguredTopology
+    from coord.groups.streams.member import StreamsMember
+    from coord.machine import CoordinatorRecord, Moment
+
+ASSIGNOR = "sticky"
+"""The one assignor there is, as in Kafka 4.4."""
+
+
+def assignment_configs(settings: GroupSettings) -> dict[str, str]:
+    """The configs that an assignment depends on, as the group's record has them: a change of them assigns anew."""
+    return {
+        "num.standby.replicas": str(settings.streams_num_standby_replicas),
+        "rack.aware.assignment.tags": ",".join(settings.streams_rack_aware_assignment_tags),
+    }
+
+
+def assign(
+    members: Mapping[str, StreamsMember],
+    target: Mapping[str, Tasks],
+    configured: ConfiguredTopology,
+    offsets: Mapping[str, tuple[Mapping[Task, int], Mapping[Task, int]]],
+    settings: GroupSettings,
+) -> dict[str, Tasks]:
+    """What each of the members shall have, starting from what they shall have now (`target`)."""
+    if not configured.is_ready:
+        return dict.fromkeys(members, Tasks())
+    specs = {
+        member.member_id: MemberSpec(
+            process_id=member.process_id,
+            client_tags=member.client_tags,
+            before=target.get(member.member_id, Tasks()),
+            offsets=offsets.get(member.member_id, ({}, {}))[0],
+        )
+        for member in members.values()
+    }
+    subtopologies = {
+        name: SubtopologySpec(each.task_count, each.is_stateful) for name, each in configured.subtopologies.items()
+    }
+    return assign_sticky(
+        Spec(
+            specs,
+            subtopologies,
+            standbys=settings.streams_num_standby_replicas,
+            tags=settings.streams_rack_aware_assignment_tags,
+        )
+    )
+
+
+def changes(
+    group_id: str, before: Mapping[str, Tasks], after: Mapping[str, Tasks], epoch: int, at: Moment
+) -> list[CoordinatorRecord]:
+    """The records that put `after` in the place of `before`, as the target assignment of `epoch`."""
+    changed = [
+        records.target_assignment(group_id, member_id, tasks)
+        for member_id, tasks in after.items()
+        if before.get(member_id) != tasks
+    ]
+    return [*changed, records.target_epoch(group_id, epoch, at.now_ms)]

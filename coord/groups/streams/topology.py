@@ -1,0 +1,146 @@
+"""What a Kafka Streams application is made of: subtopologies and their topics, and which must be partitioned alike.
+
+A `Topology` is what the record of it says; the first member that joins brings it, and all others must bring the same
+(KIP-1071). Source: Kafka 4.4 `StreamsTopology`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from wire.messages.coordinator_records import (
+    StreamsGroupTopologyValue,
+    StreamsGroupTopologyValueCopartitionGroup,
+    StreamsGroupTopologyValueSubtopology,
+    StreamsGroupTopologyValueTopicInfo,
+    TopicConfig,
+)
+from wire.messages.streams_groups import (
+    StreamsGroupDescribeResponseKeyValue,
+    StreamsGroupDescribeResponseSubtopology,
+    StreamsGroupDescribeResponseTopicInfo,
+    StreamsGroupDescribeResponseTopology,
+)
+
+if TYPE_CHECKING:
+    from wire.messages.streams_groups import (
+        StreamsGroupHeartbeatRequestSubtopology,
+        StreamsGroupHeartbeatRequestTopicInfo,
+        StreamsGroupHeartbeatRequestTopology,
+    )
+
+
+class Topology:
+    """One version of an application's topology; equal to another that says the same."""
+
+    def __init__(self, value: StreamsGroupTopologyValue) -> None:
+        self.value = value
+        self.epoch = value.epoch
+        self.subtopologies = {each.subtopology_id: each for each in value.subtopologies}
+
+    @classmethod
+    def from_request(cls, topology: StreamsGroupHeartbeatRequestTopology) -> Topology:
+        """As a member tells it; lists are put in order, so that members that say the same are equal."""
+        subtopologies = sorted(topology.subtopologies, key=lambda each: each.subtopology_id)
+        return cls(
+            StreamsGroupTopologyValue(
+                epoch=topology.epoch, subtopologies=[_subtopology(each) for each in subtopologies]
+            )
+        )
+
+    @cached_property
+    def required_topics(self) -> frozenset[str]:
+        """Every topic that must exist before a task can run."""
+        return frozenset(
+            topic
+            for each in self.subtopologies.values()
+            for topic in [
+                *each.source_topics,
+                *(info.name for info in each.repartition_source_topics),
+                *(info.name for info in each.state_changelog_topics),
+            ]
+        )
+
+    @cached_property
+    def readers(self) -> dict[str, str]:
+        """Topics that tasks read, with the subtopology that does."""
+        return {
+            topic: subtopology_id
+            for subtopology_id, each in self.subtopologies.items()
+            for topic in [*each.source_topics, *(info.name for info in each.repartition_source_topics)]
+        }
+
+    def describe(self) -> StreamsGroupDescribeResponseTopology:
+        """As StreamsGroupDescribe shows it."""
+        return StreamsGroupDescribeResponseTopology(
+            epoch=self.epoch,
+            subtopologies=[
+                StreamsGroupDescribeResponseSubtopology(
+                    subtopology_id=each.subtopology_id,
+                    source_topics=sorted(each.source_topics),
+                    repartition_sink_topics=sorted(each.repartition_sink_topics),
+                    state_changelog_topics=[_described(info) for info in each.state_changelog_topics],
+                    repartition_source_topics=[_described(info) for info in each.repartition_source_topics],
+                )
+                for each in self.subtopologies.values()
+            ],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topology) and self.value == other.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def is_stateful(subtopology: StreamsGroupTopologyValueSubtopology) -> bool:
+    """Whether its tasks have state that survives them: only such have standbys."""
+    return bool(subtopology.state_changelog_topics)
+
+
+def _subtopology(told: StreamsGroupHeartbeatRequestSubtopology) -> StreamsGroupTopologyValueSubtopology:
+    """Copartition groups hold places in the lists of topics, so these lists keep their order."""
+    return StreamsGroupTopologyValueSubtopology(
+        subtopology_id=told.subtopology_id,
+        source_topics=list(told.source_topics),
+        source_topic_regex=list(told.source_topic_regex),
+        state_changelog_topics=sorted(map(_topic_info, told.state_changelog_topics), key=_name),
+        repartition_sink_topics=sorted(told.repartition_sink_topics),
+        repartition_source_topics=[_topic_info(info) for info in told.repartition_source_topics],
+        copartition_groups=[
+            StreamsGroupTopologyValueCopartitionGroup(
+                source_topics=list(group.source_topics),
+                source_topic_regex=list(group.source_topic_regex),
+                repartition_source_topics=list(group.repartition_source_topics),
+            )
+            for group in told.copartition_groups
+        ],
+    )
+
+
+def _name(info: Any) -> str:
+    return str(info.name)
+
+
+def _topic_info(told: StreamsGroupHeartbeatRequestTopicInfo) -> StreamsGroupTopologyValueTopicInfo:
+    return StreamsGroupTopologyValueTopicInfo(
+        name=told.name,
+        partitions=told.partitions,
+        replication_factor=told.replication_factor,
+        topic_configs=sorted((TopicConfig(key=each.key, value=each.value) for each in told.topic_configs), key=_key),
+    )
+
+
+def _key(config: TopicConfig) -> str:
+    return config.key
+
+
+def _described(info: StreamsGroupTopologyValueTopicInfo) -> StreamsGroupDescribeResponseTopicInfo:
+    return StreamsGroupDescribeResponseTopicInfo(
+        name=info.name,
+        partitions=info.partitions,
+        replication_factor=info.replication_factor,
+        topic_configs=[
+            StreamsGroupDescribeResponseKeyValue(key=each.key, value=each.value) for each in info.topic_configs
+        ],
+    )
