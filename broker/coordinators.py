@@ -114,7 +114,6 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             consumer_max_size=config[GROUP_CONSUMER_MAX_SIZE],
             share_max_size=config[GROUP_SHARE_MAX_SIZE],
             streams_max_size=config[GROUP_STREAMS_MAX_SIZE],
-            streams_max_size=config[GROUP_STREAMS_MAX_SIZE],
             consumer_assignors=_assignor_names(config[GROUP_CONSUMER_ASSIGNORS]),
             consumer_migration_policy=MigrationPolicy(config[GROUP_CONSUMER_MIGRATION_POLICY].lower()),
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],

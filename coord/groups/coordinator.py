@@ -502,7 +502,7 @@ class GroupCoordinator:
         return self._timers.next_deadline()
 
     def tick(self, at: Moment) -> Result:
-        """What is due at `at`, in order. There may be more: one removal of a member has to be replayed before the next."""
+        """What is due, in order. More may be left: the removal of a member has to be replayed before the next one."""
         result = Result()
         while (key := self._timers.pop_due(at.now)) is not None:
             if isinstance(key, TimerKey):
