@@ -290,7 +290,8 @@ class SharePartitions:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._live: dict[SharePartitionKey, LiveSharePartition] = {}
-        self.sessions = ShareSessions(broker.config[GROUP_SHARE_MAX_SHARE_SESSIONS], self._session_ended)
+        most = broker.config[GROUP_SHARE_MAX_SHARE_SESSIONS]
+        self.sessions = ShareSessions(most, self._session_ended, self._group_emptied)
         self.dead_letters = DeadLetterQueues(broker)
 
     @property
@@ -344,12 +345,8 @@ class SharePartitions:
         if not self._broker.is_stopping:  # else a restart has the records available again
             self.release(session, _nobody_waits)
 
-    def member_left(self, group_id: str, member_id: str) -> None:
-        """A member is not in its group any more: its session ends."""
-        self.sessions.member_left(group_id, member_id)
-
-    def group_emptied(self, group_id: str) -> None:
-        """A group has no members: who comes next begins with what is kept."""
+    def _group_emptied(self, group_id: str) -> None:
+        """A group has no members here: who comes next begins with what is kept, which administrators may change."""
         for live in [live for live in self._live.values() if live.key.group_id == group_id]:
             self.forget(live)
 

@@ -1,7 +1,8 @@
 """Share sessions (KIP-932): which partitions a member of a share group reads, by the connection it reads them on.
 
 Epoch 0 opens a session, a request of epoch n goes on with it and makes it n + 1, -1 ends it. A session ends with its
-connection too. Whoever's session has ended gives back all records that it holds.
+connection too. Whoever's session has ended gives back all records that it holds. A group that is left without a
+session when a connection closes is empty: Kafka's `ShareSessionCache`.
 """
 
 from __future__ import annotations
@@ -49,12 +50,19 @@ class ShareSession:
 class ShareSessions:
     """The sessions of all members."""
 
-    def __init__(self, most: int, on_end: Callable[[ShareSession], None]) -> None:
-        """At most `most` sessions at a time; `on_end` is told of those that end otherwise than by the member's wish."""
+    def __init__(
+        self, most: int, on_end: Callable[[ShareSession], None], on_group_empty: Callable[[str], None]
+    ) -> None:
+        """At most `most` sessions at a time.
+
+        `on_end` is told of those that end with their connection, `on_group_empty` of groups without any after it.
+        """
         self._most = most
         self._on_end = on_end
+        self._on_group_empty = on_group_empty
         self._sessions: dict[tuple[str, str], ShareSession] = {}
-        self._by_connection: dict[Connection, set[ShareSession]] = {}
+        self._counts: dict[str, int] = {}
+        self._groups: dict[Connection, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -65,15 +73,16 @@ class ShareSessions:
         """A new session, in place of any that the member had. KafkaError SHARE_SESSION_LIMIT_REACHED."""
         known = self._sessions.get((group_id, member_id))
         if known is not None:
-            self._remove(known)
+            self.close(known)
         if len(self._sessions) >= self._most:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = ShareSession(group_id, member_id, partitions, connection)
         self._sessions[group_id, member_id] = session
-        if connection not in self._by_connection:
-            self._by_connection[connection] = set()
+        self._counts[group_id] = self._counts.get(group_id, 0) + 1
+        if connection not in self._groups:
+            self._groups[connection] = set()
             connection.on_close.append(lambda: self._connection_closed(connection))
-        self._by_connection[connection].add(session)
+        self._groups[connection].add(group_id)
         return session
 
     def resume(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
@@ -91,23 +100,16 @@ class ShareSessions:
         return session
 
     def close(self, session: ShareSession) -> None:
-        """The member has ended its session."""
-        self._remove(session)
-
-    def member_left(self, group_id: str, member_id: str) -> None:
-        """A member is not in its group any more."""
-        session = self._sessions.get((group_id, member_id))
-        if session is not None:
-            self._remove(session)
-            self._on_end(session)
+        """End a session; the caller gives back what its member holds."""
+        if self._sessions.pop((session.group_id, session.member_id), None) is not None:
+            self._counts[session.group_id] -= 1
 
     def _connection_closed(self, connection: Connection) -> None:
-        for session in self._by_connection.pop(connection, ()):
-            self._remove(session)
+        groups = self._groups.pop(connection)
+        for session in [one for one in self._sessions.values() if one.connection is connection]:
+            self.close(session)
             self._on_end(session)
-
-    def _remove(self, session: ShareSession) -> None:
-        self._sessions.pop((session.group_id, session.member_id), None)
-        of_connection = self._by_connection.get(session.connection)
-        if of_connection is not None:
-            of_connection.discard(session)
+        for group_id in sorted(groups):
+            if self._counts.get(group_id) == 0:
+                del self._counts[group_id]
+                self._on_group_empty(group_id)

@@ -204,11 +204,14 @@ def test_a_closed_connection_gives_back_what_the_member_holds(queue):
     assert len(queue.broker.share_partitions.sessions) == 1
 
 
-def test_a_member_that_left_its_group_gives_back_what_it_holds(queue):
-    queue.produce(b"a")
-    Member(queue, "one").take()
-    queue.broker.share_partitions.member_left("g", "one")
-    assert Member(queue, "two").take() == [(0, 0, 2)]
+def test_a_group_without_members_begins_again_with_what_is_kept(queue):
+    queue.produce(b"a", b"b", b"c")
+    one = Member(queue, "one")
+    one.take()
+    one.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
+    one.client.connection.close()
+    queue.initialize(start_offset=2, state_epoch=1)  # as AlterShareGroupOffsets does
+    assert Member(queue, "two").take() == [(2, 2, 1)]
 
 
 def test_there_are_only_so_many_sessions(tmp_path):

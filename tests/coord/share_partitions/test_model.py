@@ -1,0 +1,314 @@
+"""Random members, failures and restarts: the runs of a share partition equal a model of single records.
+
+Rules G5 and G6: what was accepted is never given out again, no record is held by two, and in the end every record is
+acknowledged or archived.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from coord.groups.settings import GroupSettings
+from coord.share_partitions.acknowledgement import Acknowledgement
+from coord.share_partitions.acquisition import Wish
+from coord.share_partitions.partition import SharePartition
+from coord.share_partitions.states import AcknowledgeType, RecordState
+from coord.share_state.batches import combine
+from tests.coord.share_partitions.record_model import RecordModel, RefusedError
+from wire.errors import KafkaError
+
+EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "60"))
+MEMBERS = ["one", "two", "three"]
+LOCK_S = 30.0
+
+
+class LogBatch(NamedTuple):
+    base_offset: int
+    last_offset: int
+
+
+class SharedLog(RuleBasedStateMachine):
+    """One partition, three members."""
+
+    @initialize(
+        limit=st.integers(2, 6), locks=st.integers(5, 40), queue=st.sampled_from(["", "dlq.q"]), start=st.integers(0, 3)
+    )
+    def begin(self, limit, locks, queue, start):
+        self.settings = GroupSettings(
+            share_delivery_count_limit=limit,
+            share_partition_max_record_locks=locks,
+            errors_deadletterqueue_topic_name=queue,
+        )
+        self.now = 100.0
+        self.log = []
+        self.log_start = 0
+        self.log_end = 0
+        self.hidden = set()  # batches of aborted transactions
+        self.partition = SharePartition(lambda: self.settings, start, 0)
+        self.model = RecordModel(start, self.settings)
+        self.kept = []
+        self.kept_start = start
+        self.pending = []
+        self.letters = []
+        self.accepted = set()
+
+    # ---- the log
+
+    @rule(size=st.integers(1, 9), gap=st.integers(0, 3), is_hidden=st.booleans())
+    def append(self, size, gap, is_hidden):
+        base = self.log_end + gap
+        batch = LogBatch(base, base + size - 1)
+        self.log.append(batch)
+        self.log_end = base + size
+        if is_hidden and size % 3 == 0:
+            self.hidden.add(batch)
+
+    @rule(data=st.data())
+    def compact(self, data):
+        if self.log:
+            gone = data.draw(st.sampled_from(self.log))
+            if gone is not self.log[-1]:
+                self.log.remove(gone)
+
+    @rule(share=st.floats(0, 1))
+    def delete_records(self, share):
+        self.log_start += int((self.log_end - self.log_start) * share * 0.5)
+        self.log = [batch for batch in self.log if batch.last_offset >= self.log_start]
+
+    # ---- members
+
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        max_records=st.integers(0, 25),
+        batch_size=st.integers(1, 12),
+        is_strict=st.booleans(),
+        batch_count=st.integers(1, 6),
+    )
+    def acquire(self, member, max_records, batch_size, is_strict, batch_count):
+        partition, model = self.partition, self.model
+        partition.log_starts_at(self.log_start)
+        model.log_starts_at(self.log_start)
+        offset = partition.next_fetch_offset()
+        assert offset == model.next_fetch_offset()
+        batches = [batch for batch in self.log if batch.last_offset >= offset][:batch_count]
+        aborted = [batch for batch in batches if batch in self.hidden]
+        had_room = len(model.records) < self.settings.share_partition_max_record_locks
+        end = model.end
+        wish = Wish(member, max_records, batch_size, is_strict, offset, batches, aborted)
+        acquired = partition.acquire(wish, self.now)
+        if not batches or not max_records:
+            assert not acquired
+            return
+        total = sum(last - first + 1 for first, last, _ in acquired)
+        slack = 0 if is_strict else max(batch.last_offset - batch.base_offset for batch in batches)
+        assert total <= max_records + slack
+        if batches[0].base_offset <= offset and (had_room or offset < end) and not aborted:
+            assert acquired, "there was something to be had"
+        model.missing(offset, batches[0].base_offset - 1)
+        self.take_over(member, acquired, aborted)
+
+    def take_over(self, member, acquired, aborted):
+        """Check what was given out, and have the model know of it."""
+        model, deadline = self.model, self.now + LOCK_S
+        seen = {offset for first, last, _ in acquired for offset in range(first, last + 1)}
+        assert not seen & self.accepted
+        assert not any(first <= offset <= last for first, last in aborted for offset in seen)
+        for run in self.partition.runs():  # hidden ones are archived without being told to anybody
+            for offset in range(run.first, run.last + 1):
+                if any(first <= offset <= last for first, last in aborted) and run.state is RecordState.ARCHIVED:
+                    known = model.records.get(offset)
+                    if known is not None and known.is_free():
+                        known.state, known.count = RecordState.ARCHIVED, run.delivery_count
+        if not acquired and not self.partition.runs():
+            model.records.clear()
+            model.start = model.end = self.partition.start_offset
+            return
+        for first, last, count in acquired:
+            for offset in range(model.end, first):
+                self.skip(offset)
+            model.given(member, first, last, count, deadline)
+        for offset in range(model.end, self.partition.end_offset):
+            self.skip(offset)
+        model.advance()
+
+    def skip(self, offset):
+        """An offset that was passed over in giving out new records: hidden, or not there at all."""
+        model = self.model
+        run = next((run for run in self.partition.runs() if run.first <= offset <= run.last), None)
+        if run is None:
+            assert offset < self.partition.start_offset
+            if not model.records:
+                model.start = offset + 1
+            else:
+                model.given("", offset, offset, 1, None)
+                model.records[offset].state, model.records[offset].member = RecordState.ARCHIVED, ""
+            model.end = offset + 1
+            return
+        assert run.state is RecordState.ARCHIVED
+        model.given("", offset, offset, 1, None)
+        record = model.records[offset]
+        record.state, record.count, record.member = RecordState.ARCHIVED, run.delivery_count, ""
+
+    @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_mine=st.booleans(), fate=st.integers(0, 3))
+    def acknowledge(self, data, member, is_mine, fate):
+        held = [run for run in self.partition.runs() if run.member_id == member]
+        if is_mine and held:
+            run = data.draw(st.sampled_from(held))
+            first = data.draw(st.integers(run.first, run.last))
+            last = data.draw(st.integers(first, run.last))
+        else:
+            first = data.draw(st.integers(0, self.model.end + 2))
+            last = first + data.draw(st.integers(0, 6))
+        middle = data.draw(st.integers(first, last))
+        kinds = data.draw(st.tuples(st.sampled_from(AcknowledgeType), st.sampled_from(AcknowledgeType)))
+        said = [Acknowledgement(first, middle, kinds[0])]
+        if middle < last:
+            said.append(Acknowledgement(middle + 1, last, kinds[1]))
+        try:
+            change = self.partition.acknowledge(member, said, self.now)
+        except KafkaError:
+            change = None
+        marker = object() if change is None else change
+        before = {offset: (r.state, r.member, r.deadline) for offset, r in self.model.records.items()}
+        try:
+            for one in said:
+                self.model.acknowledge(member, *one, marker, self.now + LOCK_S)
+            assert change is not None, "the model takes it"
+        except RefusedError:
+            assert change is None, "the model refuses it"
+            for offset, values in before.items():
+                record = self.model.records[offset]
+                record.state, record.member, record.deadline = values
+                if record.pending and record.pending[0] is marker:
+                    record.pending = None
+            return
+        self.decide(change, fate)
+
+    @rule(member=st.sampled_from(MEMBERS), fate=st.integers(0, 3))
+    def leave(self, member, fate):
+        change = self.partition.release(member)
+        self.model.release(member, change)
+        self.decide(change, fate)
+
+    def decide(self, change, fate):
+        """A change is written, fails, or hangs in the air."""
+        if not change:
+            return
+        if fate <= 1:
+            self.write(change)
+        elif fate == 2:
+            self.partition.failed(change, self.now)
+            self.model.failed(change, self.now)
+        else:
+            self.pending.append(change)
+
+    def write(self, change):
+        self.keep(change)
+        self.partition.committed(change)
+        self.model.committed(change)
+
+    def keep(self, change):
+        self.kept_start = max(self.kept_start, self.partition.start_offset)
+        self.kept = combine(self.kept, change.batches, self.kept_start)
+        for first, last, state, _ in change.batches:
+            if state == RecordState.ACKNOWLEDGED:
+                self.accepted.update(range(first, last + 1))
+        self.letters += change.dead_letters
+
+    @rule(data=st.data(), succeeds=st.booleans())
+    def settle(self, data, succeeds):
+        if self.pending:
+            change = self.pending.pop(data.draw(st.integers(0, len(self.pending) - 1)))
+            if succeeds:
+                self.write(change)
+            else:
+                self.partition.failed(change, self.now)
+                self.model.failed(change, self.now)
+
+    @rule()
+    def bury(self):
+        while self.letters:
+            letters = self.letters.pop()
+            change = self.partition.archived(letters.first_offset, letters.last_offset)
+            self.model.archived(letters.first_offset, letters.last_offset)
+            self.keep(change)
+            self.partition.committed(change)
+
+    @rule(seconds=st.floats(0, 40))
+    def pass_time(self, seconds):
+        self.now += seconds
+        deadlines = [r.deadline for r in self.model.records.values() if r.state is RecordState.ACQUIRED]
+        due = self.partition.next_deadline()
+        if deadlines:
+            assert due is not None
+            assert due <= min(deadlines)
+        change = self.partition.tick(self.now)
+        self.model.tick(self.now)
+        self.keep(change)
+        self.partition.committed(change)
+
+    @rule()
+    def restart(self):
+        """Only what was written is left, and nobody holds anything."""
+        self.partition = SharePartition(lambda: self.settings, self.kept_start, 0, self.kept)
+        self.model = RecordModel(self.kept_start, self.settings, self.kept)
+        self.pending.clear()
+        self.letters = self.partition.dead_letters()
+
+    # ---- what holds after every step
+
+    @invariant()
+    def equals_the_model(self):
+        if not hasattr(self, "partition"):
+            return
+        partition, model = self.partition, self.model
+        assert (partition.start_offset, partition.end_offset) == (model.start, model.end)
+        offset = partition.start_offset
+        for run in partition.runs():
+            assert run.first == offset
+            offset = run.last + 1
+            for one in range(run.first, run.last + 1):
+                look = (run.state, run.delivery_count, run.member_id, run.undo is not None)
+                assert look == model.records[one].look(), one
+        assert offset == partition.end_offset
+        assert partition.delivery_complete_count == model.finished()
+
+    def teardown(self):
+        """In the end every record is acknowledged or archived."""
+        if not hasattr(self, "partition"):
+            return
+        while self.pending:
+            self.write(self.pending.pop())
+        for _ in range(1000):
+            self.bury()
+            self.pass_time(LOCK_S)
+            self.acquire("one", 25, 5, False, 6)
+            change = self.partition.release("nobody")
+            held = [run for run in self.partition.runs() if run.member_id == "one"]
+            said = [Acknowledgement(run.first, run.last, AcknowledgeType.ACCEPT) for run in held]
+            change = self.partition.acknowledge("one", said, self.now)
+            for one in said:
+                self.model.acknowledge("one", *one, change, self.now + LOCK_S)
+            if change:
+                self.write(change)
+            self.equals_the_model()
+            if not self.partition.runs() and not [b for b in self.log if b.last_offset >= self.partition.end_offset]:
+                return
+            if (
+                not change
+                and not held
+                and not [b for b in self.log if b.last_offset >= self.partition.next_fetch_offset()]
+            ):
+                free = [run for run in self.partition.runs() if not run.is_free]
+                assert not free or all(run.state.value > 1 for run in free)
+                return  # what is left is free, and compacted away at the log's end
+        raise AssertionError("some records never end")
+
+
+TestSharedLog = SharedLog.TestCase
+TestSharedLog.settings = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
