@@ -16,7 +16,7 @@ from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
 from coord.groups.config import MigrationPolicy
 from coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
 from coord.groups.consumer.heartbeat import check_static
-from coord.groups.consumer.member import JOIN_EPOCH
+from coord.groups.consumer.member import JOIN_EPOCH, ConsumerMember
 from coord.groups.consumer.migration import classic_metadata
 from coord.groups.consumer.states import MemberState
 from coord.groups.consumer.timers import ConsumerTimer, TimerKind
@@ -39,12 +39,11 @@ if TYPE_CHECKING:
     from coord.groups.config import GroupConfig
     from coord.groups.consumer.group import ConsumerGroup
     from coord.groups.consumer.groups import ConsumerGroups
-    from coord.groups.consumer.member import ConsumerMember
     from coord.groups.consumer.migration import Migration
     from coord.groups.context import ClientContext
     from coord.groups.topics import Topics
     from coord.machine import Moment, Result, Timers
-    from wire.messages.coordinator_records import ClassicProtocol
+    from wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
     from wire.messages.groups import (
         HeartbeatRequest,
         JoinGroupRequest,
@@ -91,11 +90,38 @@ class ClassicMembers:
             return join_error(member_id, ErrorCode.MEMBER_ID_REQUIRED)
         said = classic_metadata(request.session_timeout_ms, protocol_list(request.protocols))
         heartbeat = as_heartbeat(group, request, member_id, self._topics)
+        owner = group.static_member(request.group_instance_id or "")
+        if owner is not None:
+            back = _rejoined(owner, heartbeat, said, context)
+            staying = {key: member for key, member in group.members.items() if key != owner.member_id}
+            staying[member_id] = back
+            if not owner.speaks_classic and self._migration.may_downgrade(group, staying):
+                return self._downgrade(group, owner, back, staying, at, result)
         outcome = self._groups.advance(group, heartbeat, member_id, said, context, at, result)
         member = outcome.member
         self._timers.cancel(ConsumerTimer("consumer-join", group.group_id, member_id))
         self._set_timer("consumer-sync", group, member, at)
         return joined(member)
+
+    def _downgrade(
+        self,
+        group: ConsumerGroup,
+        owner: ConsumerMember,
+        back: ConsumerMember,
+        staying: dict[str, ConsumerMember],
+        at: Moment,
+        result: Result,
+    ) -> JoinGroupResponse:
+        """The last member of the consumer protocol, a static one, is back as a classic one: so the group is classic.
+
+        All go on with what they have, unless a new target assignment is due.
+        """
+        target = {**group.target, back.member_id: group.target.get(owner.member_id, {})}
+        is_stale = group.epoch > group.assignment_epoch or back.subscribed_topics != owner.subscribed_topics
+        classic = self._migration.downgrade(group, staying, target, at, result)
+        if is_stale or owner.subscribed_regex:
+            self._migration.rebalance(classic, at, result)
+        return joined(back._replace(epoch=classic.generation))
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, at: Moment) -> SyncGroupResponse:
         """What the member has."""
@@ -197,6 +223,22 @@ def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
     """Whether the member has to come back with an id that it is given first."""
     is_unknown = request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None
     return is_unknown and context.api_version >= MEMBER_ID_REQUIRED_SINCE
+
+
+def _rejoined(
+    owner: ConsumerMember, said: ConsumerGroupHeartbeatRequest, classic: ClassicMemberMetadata, context: ClientContext
+) -> ConsumerMember:
+    """The static member that takes over from `owner`."""
+    return ConsumerMember(
+        said.member_id,
+        instance_id=owner.instance_id,
+        rack_id=said.rack_id,
+        client_id=context.client_id,
+        client_host=context.client_host,
+        rebalance_timeout_ms=said.rebalance_timeout_ms,
+        subscribed_topics=frozenset(said.subscribed_topic_names or ()),
+        classic=classic,
+    )
 
 
 def joined(member: ConsumerMember) -> JoinGroupResponse:
