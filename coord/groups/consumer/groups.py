@@ -226,9 +226,9 @@ class ConsumerGroups:
             classic = self._migration.downgrade(group, left, group.target, at, result)
             self._migration.rebalance(classic, at, result)
             return
-        for member_id in gone:
-            result.records += records.member_tombstones(group_id, member_id)
-            self._cancel(group_id, member_id)
+        for member in leaving:
+            result.records += records.member_tombstones(group_id, member.member_id)
+            self._cancel(group_id, member.member_id)
         wanted = {member.subscribed_regex for member in left.values()}
         regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex in wanted}
         result.records += [records.regex_tombstone(group_id, regex) for regex in group.regexes if regex not in wanted]
@@ -238,6 +238,13 @@ class ConsumerGroups:
         result.records.append(records.group_epoch(group_id, group.epoch + 1, metadata_hash))
         if not left:  # who comes next need not wait for the assignment interval
             result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
+
+        def still_there(later: Moment) -> Result:
+            for member in leaving:
+                self.renew_session(group_id, member, later)
+            return Result()
+
+        result.on_failure(still_there)
 
     def _fence(self, group: ConsumerGroup, member: ConsumerMember, reason: str, at: Moment, result: Result) -> None:
         logger.info("[GroupId %s] Member %s fenced from the group because %s", group.group_id, member.member_id, reason)

@@ -1,0 +1,231 @@
+"""G3: members that join, leave, vanish and change their minds; topics that come, grow and go; heartbeats that are lost.
+
+After every step no partition belongs to two members, by what the members themselves hold; in the end, when the network
+is well again, the group is Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
+many are tried.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.states import MEMBER_PREDECESSORS, ConsumerGroupState, MemberState
+from coord.groups.settings import GroupSettings
+from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver
+from wire.errors import ErrorCode
+
+SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+NAMES = ("t", "u", "v", "w")
+
+
+class Wanderer(Client):
+    """A client in a bad network. It takes its time to give up partitions."""
+
+    def __init__(self, driver, random, index):
+        self.random, self.index, self.incarnation = random, index, 0
+        instance_id = f"i{index}" if index % 3 == 0 else None
+        super().__init__(driver, self.next_id(), instance_id=instance_id)
+        self.choose()
+
+    def next_id(self):
+        self.incarnation += 1
+        return f"m{self.index}-{self.incarnation}"
+
+    def choose(self):
+        self.topics = self.random.sample(NAMES, self.random.randrange(1, 4))
+        self.regex = self.random.choice([None, None, "t|u", "[uvw]", ""])
+        self.assignor = self.random.choice([None, "uniform", "range"])
+        self.tells_all = True
+
+    def vanish(self):
+        """The process dies; another one comes up."""
+        self.reset()
+        self.member_id = self.next_id()
+
+    def leave(self):
+        fields = {"instance_id": self.instance_id}
+        epoch = -2 if self.instance_id is not None and self.random.random() < 0.7 else -1
+        self.driver.beat(self.member_id, epoch, **fields)
+        self.vanish()
+
+    def step(self):
+        dice = self.random.random()
+        if dice < 0.02:
+            self.vanish()
+        elif dice < 0.04:
+            self.leave()
+        elif dice < 0.07:
+            self.choose()
+        elif dice < 0.35 and self.target is not None and not self.tells_all:
+            # While an answer is missing, a member takes nothing: the heartbeat may have given up what it never had.
+            self.reconcile_some()
+        else:
+            self.beat_somehow()
+
+    def reconcile_some(self):
+        """Give up some of what has to go; take what is new once all that is gone."""
+        too_much = [
+            (key, index) for key, indexes in self.owned.items() for index in indexes - self.target.get(key, set())
+        ]
+        if too_much:
+            for key, index in self.random.sample(too_much, self.random.randrange(1, len(too_much) + 1)):
+                self.owned = {k: v - {index} if k == key else v for k, v in self.owned.items()}
+                self.owned = {k: v for k, v in self.owned.items() if v}
+        else:
+            self.reconcile()
+
+    def beat_somehow(self):
+        fields = self.request()
+        fate = self.random.random()
+        if fate < 0.1:  # the request is lost
+            self.tells_all = True
+            return
+        answer = self.driver.beat(self.member_id, self.epoch, **fields)
+        if fate < 0.2:  # the answer is lost
+            self.tells_all = True
+            return
+        if answer.error_code in START_OVER or answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            self.reset()
+        elif answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
+            self.tells_all = True
+        elif answer.error_code:
+            assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID, answer
+            self.vanish()
+        else:
+            assert answer.member_epoch >= self.epoch, "a member's epoch only grows"
+            self.take(answer, fields)
+
+
+class Run:
+    def __init__(self, seed):
+        self.random = Random(seed)
+        self.cluster = Cluster(t=5, u=3)
+        interval_ms = self.random.choice([0, 1_000])
+        settings = GroupSettings(consumer_assignment_interval_ms=interval_ms, consumer_session_timeout_ms=10_000)
+        self.driver = ConsumerDriver(self.cluster, settings)
+        self.clients = [Wanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 6))]
+        self.incarnations = dict.fromkeys(NAMES, 0)
+
+    @property
+    def group(self):
+        group = self.driver.group()
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def step(self):
+        dice = self.random.random()
+        states = {key: member.state for key, member in self.group.members.items()} if self.group else {}
+        if dice < 0.02:
+            self.change_topics()
+        elif dice < 0.03:
+            self.driver.restart()
+            states = {}
+        elif dice < 0.04:
+            self.driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+            self.random.choice(self.clients).step()
+            self.driver.append_error = None
+        elif dice < 0.2:
+            self.driver.advance(self.random.choice([0.1, 0.5, 2.0, 6.0]))
+        else:
+            self.random.choice(self.clients).step()
+        self.check(states)
+
+    def change_topics(self):
+        name = self.random.choice(NAMES)
+        topic = self.cluster.by_name(name)
+        if topic is not None and self.random.random() < 0.4:
+            del self.cluster.topics[name]
+        elif topic is not None:
+            self.cluster.topics[name] = topic._replace(partitions=topic.partitions + 1)
+        else:
+            self.incarnations[name] += 1
+            self.cluster.create(name, self.random.randrange(1, 6), self.incarnations[name])
+        self.driver.changed(name)
+
+    def check(self, states_before):
+        group = self.group
+        if group is None:
+            return
+        assert group.epoch >= group.assignment_epoch
+        owners = {}
+        for member in group.members.values():
+            for owned in (member.assigned, member.revoking):
+                for topic_id, partitions in owned.items():
+                    for partition in partitions:
+                        assert (topic_id, partition) not in owners, "a partition has two owners"
+                        owners[topic_id, partition] = member.member_id
+            before = states_before.get(member.member_id, member.state)
+            assert before is member.state or before in MEMBER_PREDECESSORS[member.state]
+            assert (member.state is MemberState.UNREVOKED_PARTITIONS) or not member.revoking
+        assert owners == {(key, index): who for key, held in group.owners.items() for index, who in held.items()}
+        self.check_clients(group)
+
+    def check_clients(self, group):
+        """What members hold that the coordinator has not thrown out is theirs alone."""
+        held = {}
+        for client in self.clients:
+            member = group.members.get(client.member_id)
+            if member is None or not client.epoch:
+                continue
+            for partition in client.partitions:
+                assert partition not in held, f"{partition} is held by {held[partition]} and {client.member_id}"
+                held[partition] = client.member_id
+
+    def heal(self):
+        self.driver.advance(30.0)  # ghosts are gone
+        for client in self.clients:
+            client.reset()
+            client.choose()
+        for _ in range(40):
+            self.driver.advance(1.1)
+            for client in self.clients:
+                answer = client.beat()
+                if answer.error_code:
+                    client.reset()
+                client.reconcile()
+            self.check({})
+
+    def check_settled(self):
+        group = self.group
+        assert group.state is ConsumerGroupState.STABLE, group
+        wanted = {
+            (topic.topic_id, index)
+            for topic in map(self.cluster.by_name, group.subscribed_topics())
+            if topic is not None
+            for index in range(topic.partitions)
+        }
+        held = [partition for client in self.clients for partition in client.partitions]
+        assert sorted(held) == sorted(wanted)
+        loads = [len(client.partitions) for client in self.clients]
+        assert sum(loads) == len(wanted)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
+    run = Run(seed)
+    for _ in range(200):
+        run.step()
+    run.heal()
+    run.check_settled()
+
+
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_the_log_gives_the_same_group(seed):
+    """Durable state is what replay builds: a coordinator loaded from the log is in the same place."""
+    run = Run(seed)
+    for _ in range(100):
+        run.step()
+        live = run.group
+        fresh = run.driver.fresh()
+        for key, value in run.driver.log:
+            fresh.replay(key, value, run.driver.at)
+        loaded = fresh.groups.get("g")
+        if live is None:
+            assert loaded is None
+            continue
+        for name in ("epoch", "assignment_epoch", "members", "target", "owners", "regexes", "topic_counts"):
+            assert getattr(loaded, name) == getattr(live, name), name
