@@ -7,5 +7,6 @@ from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.mutant import Mutant
 from tests.mutants.storage_mutants import STORAGE
+from tests.mutants.transaction_mutants import TRANSACTIONS
 
-MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER)
+MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS)

@@ -1,7 +1,8 @@
-"""`__consumer_offsets` replayed in a way of its own, to be compared with the live coordinator after every turn.
+"""`__consumer_offsets` replayed beside the live coordinator, and compared with it after every turn.
 
-Offsets of a transaction count from its commit marker on, unless a later commit stands behind them (T5, T11). A classic
-group that is Stable or Empty is what its last record says (G2).
+Twice: by a second coordinator that never does anything but load, and in a way of its own. Offsets of a transaction
+count from its commit marker on, unless a later commit stands behind them (T5, T11); a classic group that is Stable is
+what its last record says (G2); in a consumer group no partition is at two members, not even while it is given up (G3).
 """
 
 from __future__ import annotations
@@ -9,15 +10,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coord.groups import records
+from coord.groups.classic import ClassicGroup
+from coord.groups.consumer.records import CURRENT_ASSIGNMENT
 from coord.groups.states import GroupState
+from coord.machine import Moment
 from tests.simulation.partition_model import Batch, Marker
+from wire.messages import coordinator_records as r
 from wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 
 if TYPE_CHECKING:
-    from coord.groups.classic import ClassicGroup
     from coord.groups.coordinator import GroupCoordinator
+    from wire.records import Record
 
 OffsetKey = tuple[str, str, int]
+
+
+class Replayed:
+    """A coordinator that only loads, batch after batch."""
+
+    def __init__(self, loaded: GroupCoordinator, batches: list[Batch | Marker]) -> None:
+        """`loaded` has all of the log until now."""
+        self.coordinator = loaded
+        self._read = len(batches)
+
+    def read(self, batches: list[Batch | Marker], at: Moment) -> bool:
+        """Take over what is new; whether something is."""
+        new = batches[self._read :]
+        for one in new:
+            if isinstance(one, Marker):
+                self.coordinator.replay_end(one.producer_id, at, commit=one.is_commit)
+                continue
+            for record in one.records:
+                if one.is_transactional:
+                    self.coordinator.replay_pending(one.producer_id, record.key or b"", record.value, record.offset)
+                else:
+                    self.coordinator.replay(record.key or b"", record.value, at, record.offset)
+        self._read = len(batches)
+        return bool(new)
 
 
 class GroupLog:
@@ -28,6 +57,7 @@ class GroupLog:
         """Log offset of the record, and the committed offset."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self._pending: dict[int, list[tuple[int, OffsetKey, int | None]]] = {}
+        self._members: dict[str, dict[str, r.ConsumerGroupCurrentMemberAssignmentValue]] = {}
         self._read = 0
 
     def read(self, batches: list[Batch | Marker]) -> None:
@@ -45,6 +75,8 @@ class GroupLog:
     def _take(self, batch: Batch) -> None:
         for record in batch.records:
             kind = int.from_bytes((record.key or b"")[:2], "big")
+            if kind == CURRENT_ASSIGNMENT:
+                self._take_assignment(record)
             if kind > records.GROUP_METADATA:
                 continue
             about = records.read_key(record.key or b"")
@@ -60,6 +92,25 @@ class GroupLog:
                     self.groups.pop(about.group, None)
                 else:
                     self.groups[about.group] = records.read_group(record.value)
+
+    def _take_assignment(self, record: Record) -> None:
+        """What a member of a consumer group has from here on."""
+        key = r.ConsumerGroupCurrentMemberAssignmentKey.decode((record.key or b"")[2:], 0)
+        members = self._members.setdefault(key.group_id, {})
+        if record.value is None:
+            members.pop(key.member_id, None)
+        else:
+            members[key.member_id] = r.ConsumerGroupCurrentMemberAssignmentValue.decode(record.value[2:], 0)
+
+    def check_owners(self) -> None:
+        """In no consumer group a partition is at two members."""
+        for group_id, members in self._members.items():
+            owners: dict[tuple[bytes, int], str] = {}
+            for member_id, has in members.items():
+                for topic in (*has.assigned_partitions, *has.partitions_pending_revocation):
+                    for partition in topic.partitions:
+                        owner = owners.setdefault((bytes(topic.topic_id), partition), member_id)
+                        assert owner == member_id, f"{group_id}: {partition} is at {owner} and at {member_id}"
 
     def _put(self, at: int, key: OffsetKey, offset: int | None) -> None:
         if offset is None:
@@ -90,14 +141,28 @@ class GroupLog:
 
 
 def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
-    """Two group coordinators know the same: offsets, and of the groups what does not pass with a restart."""
+    """Two group coordinators know the same: offsets, and of the groups what outlives a restart."""
     assert live.offsets == loaded.offsets, "the offsets are not what the log says"
     assert live.pending_count == loaded.pending_count, "the pending offsets are not what the log says"
     for group_id, group in live.groups.items():
         kept = loaded.groups.get(group_id)
         assert kept is not None, f"{group_id} is not in the log"
-        if getattr(group, "state", None) is GroupState.STABLE:
-            assert _classic(group) == _classic(kept), f"{group} is not what the log says"
+        assert type(group) is type(kept), f"{group_id} is {group}, and {kept} in the log"
+        if isinstance(group, ClassicGroup):
+            if group.state is GroupState.STABLE:
+                assert _classic(group) == _classic(kept), f"{group} is not what the log says"
+        else:
+            here, there = (_durable(one) for one in (group, kept))
+            differing = {name: (here[name], there[name]) for name in here if here[name] != there[name]}
+            assert not differing, f"{group_id} is not what the log says: {differing}"
+
+
+NOT_DURABLE = {"changed_topics"}
+
+
+def _durable(group: object) -> dict[str, object]:
+    """What a group of the newer types is: all of it comes from records but for what is named here."""
+    return {name: value for name, value in vars(group).items() if name not in NOT_DURABLE}
 
 
 def _classic(group: ClassicGroup) -> tuple[object, ...]:

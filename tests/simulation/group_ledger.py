@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from tests.simulation.ledger import Ledger
 
 
@@ -31,9 +33,14 @@ class GroupLedger:
             owner = self._owners.setdefault((epoch, partition), identity)
             assert owner == identity, f"partition {partition} is owned by {owner} and {identity} in generation {epoch}"
 
-    def committed(self, partition: int, offset: int, *, epoch: int, newest_when_sent: int) -> None:
+    def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The newest generation until now, for each partition: commits of older ones must be refused from here on."""
+        return dict.fromkeys(partitions, self.newest_epoch)
+
+    def committed(self, partition: int, offset: int, *, identity: str, epoch: int, when_sent: dict[int, int]) -> None:
         """An offset commit of a member was acknowledged."""
-        assert epoch >= newest_when_sent, f"a commit of generation {epoch} was taken after {newest_when_sent} began"
+        newest = when_sent[partition]
+        assert epoch >= newest, f"a commit of {identity} in generation {epoch} was taken after {newest} began"
         self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))
 
     def acknowledged(self, partition: int) -> int:
@@ -43,3 +50,53 @@ class GroupLedger:
     def found(self, partition: int, offset: int, at_least: int) -> None:
         """The group was told its offset; `at_least` was acknowledged before it asked."""
         assert offset >= at_least, f"offset {offset} of partition {partition}, and {at_least} was acknowledged"
+
+
+class ConsumerLedger(GroupLedger):
+    """A group's of the consumer protocol: epochs are the members' own, and partitions go from hand to hand."""
+
+    def __init__(self, group: str, is_member: Callable[[str], bool]) -> None:
+        """`is_member` tells whether the coordinator still has a member of this id."""
+        super().__init__(group)
+        self._is_member = is_member
+        self._holders: dict[int, str] = {}
+        self._takes: dict[int, int] = {}
+        """How often a partition has changed hands."""
+        self._taken_by: dict[tuple[int, str], int] = {}
+        """The number of the last of these times that a member has got it."""
+
+    def owns(self, epoch: int, identity: str, partitions: list[int]) -> None:
+        """A member has taken over its assignment, and let go of the rest."""
+        if not self._is_member(identity):
+            return  # it has slept, was put out, and will hear of that
+        self.newest_epoch = max(self.newest_epoch, epoch)
+        for partition, holder in list(self._holders.items()):
+            if holder == identity and partition not in partitions:
+                del self._holders[partition]
+        for partition in partitions:
+            holder = self._holders.get(partition, identity)
+            assert holder == identity or not self._is_member(holder), (
+                f"partition {partition} is given to {identity} in epoch {epoch}, and {holder} still has it"
+            )
+            if holder != identity or partition not in self._holders:
+                count = self._takes[partition] = self._takes.get(partition, 0) + 1
+                self._taken_by[partition, identity] = count
+            self._holders[partition] = identity
+
+    def lets_go(self, identity: str, partitions: list[int]) -> None:
+        """A member has abandoned partitions."""
+        for partition in partitions:
+            if self._holders.get(partition) == identity:
+                del self._holders[partition]
+
+    def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
+        """How often each partition has changed hands until now."""
+        return {partition: self._takes.get(partition, 0) for partition in partitions}
+
+    def committed(self, partition: int, offset: int, *, identity: str, epoch: int, when_sent: dict[int, int]) -> None:
+        """An offset commit of a member was acknowledged; it must have been its partition when it was sent."""
+        taken = self._taken_by.get((partition, identity), 0)
+        assert when_sent[partition] <= taken, (
+            f"{identity} in epoch {epoch} has committed {partition}, which others have"
+        )
+        self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 IN, OUT, GROUP = "in", "out", "workers"
 MEMBERSHIP_ERRORS = frozenset(
-    {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID}
+    {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, E.STALE_MEMBER_EPOCH}
 )
 STILL_S = 20.0
 """So long before the end of a run nothing may change in the group any more."""
@@ -37,6 +37,8 @@ STILL_S = 20.0
 
 class Groups:
     """A run of this kind."""
+
+    commit_version = 8
 
     def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
         world = self.world = World(name, self._settings(), faults, is_told=is_told)
@@ -47,9 +49,9 @@ class Groups:
         self.checks = LogChecks(world)
         self.sources = [Source(f"source{n}", IN, self.partitions) for n in range(random.choice((1, 2)))]
         self.count = 0
+        self.topic_ids: dict[str, bytes] = {}
 
-    @staticmethod
-    def _settings() -> dict[str, str]:
+    def _settings(self) -> dict[str, str]:
         return {
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.num.partitions": "1",
@@ -65,7 +67,7 @@ class Groups:
         random = world.random
         world.node.start()
         for topic in (IN, OUT):
-            create_topic(world, topic, self.partitions)
+            self.topic_ids[topic] = create_topic(world, topic, self.partitions)
         for n in range(random.choice((1, 2, 3, 4))):
             name = f"member{n}"
             instance_id = name if random.random() < 0.4 else None
@@ -209,7 +211,7 @@ class Groups:
                 return
 
     def _commit(self, process: Process, member: ClassicMember, offsets: dict[int, int]) -> Steps[bool]:
-        newest, epoch = self.ledger.newest_epoch, member.epoch
+        when_sent, epoch, identity = self.ledger.when_sent(offsets), member.epoch, member.identity
         partitions = [
             o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
             for partition, offset in offsets.items()
@@ -219,14 +221,14 @@ class Groups:
             topics=[o.OffsetCommitRequestTopic(name=IN, partitions=partitions)],
             **member.for_commit(),
         )
-        answer = yield from process.ask(request, 8, lane="group", may_outlive=False)
+        answer = yield from process.ask(request, self.commit_version, lane="group", may_outlive=False)
         if answer is None:
             return False
         errors = {E(one.error_code) for one in answer.topics[0].partitions}
         for partition in answer.topics[0].partitions:
             index = partition.partition_index
             if not partition.error_code:
-                self.ledger.committed(index, offsets[index], epoch=epoch, newest_when_sent=newest)
+                self.ledger.committed(index, offsets[index], identity=identity, epoch=epoch, when_sent=when_sent)
         errors.discard(E.NONE)
         for error in errors:
             if epoch == member.epoch:
@@ -271,7 +273,7 @@ class Groups:
     ) -> Steps[bool]:
         """One transaction, of the member as it was when it got its partitions."""
         random = process.world.random
-        epoch: int = who["generation_id_or_member_epoch"]
+        epoch, identity = who["generation_id_or_member_epoch"], member.identity
         transaction = self.ledger.records.begin()
         self.count += 1
         copies = [b"c/%s#%d" % (value, self.count) for value in values]
@@ -280,7 +282,7 @@ class Groups:
             yield from producer.send(OUT, random.randrange(self.partitions), copies)
             if random.random() < 0.1:
                 yield random.choice((0.5, 4.0))
-            newest = self.ledger.newest_epoch
+            when_sent = self.ledger.when_sent(offsets)
             yield from producer.send_offsets(GROUP, IN, offsets, who)
             transaction.commit_was_asked = True
             yield from producer.end(commit=True)
@@ -291,5 +293,5 @@ class Groups:
                 member.failed(aborted.error)
             return False
         for partition, offset in offsets.items():
-            self.ledger.committed(partition, offset, epoch=epoch, newest_when_sent=newest)
+            self.ledger.committed(partition, offset, identity=identity, epoch=epoch, when_sent=when_sent)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
 from tests.simulation.transactions import Transactions
 from tests.simulation.world import World
@@ -19,7 +20,7 @@ class Run(Protocol):
         """From beginning to end."""
 
 
-KINDS: dict[str, Callable[..., Run]] = {"groups": Groups, "transactions": Transactions}
+KINDS: dict[str, Callable[..., Run]] = {"consumer": ConsumerGroups, "groups": Groups, "transactions": Transactions}
 
 
 class SimulationFailure(AssertionError):  # noqa: N818 - says what is the matter

@@ -13,12 +13,14 @@ from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TO
 from coord.machine import Moment
 from coord.transactions import records
 from coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
-from tests.simulation.group_checks import GroupLog, same_groups
+from tests.simulation.group_checks import GroupLog, Replayed, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from broker.coordinator_runtime import Shard
     from broker.partition import Partition
+    from coord.groups.coordinator import GroupCoordinator
     from coord.transactions.coordinator import TransactionCoordinator
     from coord.transactions.transaction import Transaction
     from tests.simulation.world import World
@@ -69,6 +71,7 @@ class LogChecks:
         self._seen: dict[Place, tuple[int, int]] = {}
         self._transactions: dict[int, TransactionLog] = {}
         self._groups: dict[int, GroupLog] = {}
+        self._replayed: dict[int, Replayed] = {}
         self._promised: dict[Place, list[tuple[object, ...]]] = {}
         self._checked: dict[Place, int] = {}
         """How many batches of a partition were looked at."""
@@ -87,7 +90,7 @@ class LogChecks:
         }
 
     def _started(self) -> None:
-        for states in (self._models, self._seen, self._transactions, self._groups, self._checked):
+        for states in (self._models, self._seen, self._transactions, self._groups, self._replayed, self._checked):
             states.clear()  # type: ignore[attr-defined]
         self.check()
         for place, promised in self._promised.items():
@@ -189,9 +192,22 @@ class LogChecks:
         for index, groups in broker.coordinators._shards.items():
             model = self._models.get((GROUP_METADATA_TOPIC, index))
             if model is not None:
-                group_log = self._groups.setdefault(index, GroupLog())
-                group_log.read(model.batches)
-                group_log.check(groups.coordinator)
+                self._check_groups(index, groups, model)
+
+    def _check_groups(self, index: int, shard: Shard[GroupCoordinator], model: PartitionModel) -> None:
+        at = Moment(self._world.clock.now, self._world.clock.now_ms)
+        if index not in self._replayed:
+            assert self._world.node.broker is not None
+            loaded = self._world.node.broker.coordinators._new(shard.partition, at)
+            self._replayed[index] = Replayed(loaded, model.batches)
+            self._groups[index] = GroupLog()
+        elif not self._replayed[index].read(model.batches, at):
+            return
+        log = self._groups[index]
+        log.read(model.batches)
+        log.check(shard.coordinator)
+        log.check_owners()
+        same_groups(shard.coordinator, self._replayed[index].coordinator)
 
     def check_reloaded(self) -> None:
         """A coordinator that is made anew from its log knows what the one at work knows."""

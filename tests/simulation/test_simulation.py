@@ -45,6 +45,12 @@ def test_groups_share_their_work_and_come_to_rest_whatever_goes_wrong() -> None:
     run_all("groups")
 
 
+@pytest.mark.timeout(0)
+def test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wrong() -> None:
+    """G2, G3, T11, T12."""
+    run_all("consumer")
+
+
 def late_requests() -> Faults:
     """Every fifth request arrives when its client has gone on."""
     return Faults(late=0.2, late_s=6.0)

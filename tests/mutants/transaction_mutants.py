@@ -1,0 +1,137 @@
+"""Bugs in transactions: their coordinator, their markers, what readers and groups see of them. T3-T12, I3."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_S = "tests/simulation/test_simulation.py::"
+_RUNS = _S + "test_transactions_are_atomic_and_end_whatever_goes_wrong"
+_LATE = _S + "test_late_requests_never_reach_another_transaction_of_kip_890"
+_COORDINATOR = "coord/transactions/coordinator.py"
+
+TRANSACTIONS = (
+    Mutant(
+        "marker-before-prepare-is-durable",
+        "broker/transactions.py",
+        "            shard.coordinator.replay(key, value, at)\n",
+        "            shard.coordinator.replay(key, value, at)\n"
+        "        for markers in getattr(result, 'markers', ()):\n"
+        "            self._write_markers(shard, markers, sorted(markers.partitions))\n",
+        _RUNS,
+    ),
+    Mutant(
+        "late-end-accepted",
+        _COORDINATOR,
+        "        if not is_of_current_epoch or which not in EPOCHS_TAKEN_V2[transaction.state]:\n",
+        "        if which not in EPOCHS_TAKEN_V2[transaction.state]:\n",
+        _LATE,
+    ),
+    Mutant(
+        "readers-see-open-transactions",
+        "storage/log.py",
+        "        return min(max(unstable, self.log_start_offset), self._high_watermark)\n",
+        "        return self._high_watermark\n",
+        _RUNS,
+    ),
+    Mutant(
+        "offsets-count-before-the-marker",
+        "coord/groups/coordinator.py",
+        "        self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))\n",
+        "        self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))\n"
+        "        self._apply(key, value, Moment(0.0, 0))\n",
+        _RUNS,
+    ),
+    Mutant(
+        "pending-offsets-dropped-at-restart",
+        "broker/coordinator_log.py",
+        '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
+        "            pass\n",
+        _RUNS,
+    ),
+    Mutant(
+        "epoch-not-bumped-by-init-producer-id",
+        _COORDINATOR,
+        "            new_epoch = epoch + 1\n",
+        "            new_epoch = max(epoch, 0)\n",
+        _RUNS,
+    ),
+    Mutant(
+        "epoch-not-bumped-at-the-end",
+        "coord/transactions/transaction.py",
+        "            producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH) if bumps else self.producer_epoch,\n",
+        "            producer_epoch=self.producer_epoch,\n",
+        _RUNS,
+    ),
+    Mutant(
+        "fenced-without-a-new-epoch",
+        "coord/transactions/transaction.py",
+        "        return self._replace(producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH))\n",
+        "        return self\n",
+        "tests/coord/transactions/test_init_producer_id.py::test_an_open_transaction_is_aborted_first",
+    ),
+    Mutant(
+        "complete-with-the-first-marker",
+        _COORDINATOR,
+        "        if not unmarked:\n            self._complete(transactional_id, at, result)\n        return result\n",
+        "        self._complete(transactional_id, at, result)\n        return result\n",
+        "tests/coord/transactions/test_transactions.py::test_markers_follow_the_outcome_and_complete_it",
+    ),
+    Mutant(
+        "complete-before-the-markers-are-durable",
+        "broker/transactions.py",
+        "        if offset < partition.log.high_watermark:\n            return True\n",
+        "        if offset >= 0:\n            return True\n",
+        _RUNS,
+    ),
+    Mutant(
+        "markers-not-written-again-after-a-restart",
+        _COORDINATOR,
+        "        for transactional_id in self._unmarked:\n",
+        "        for transactional_id in ():\n",
+        _RUNS,
+    ),
+    Mutant(
+        "transactions-do-not-time-out",
+        _COORDINATOR,
+        "            if transaction.start_ms + transaction.timeout_ms < at.now_ms:\n",
+        "            if transaction.start_ms + transaction.timeout_ms < 0:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "epochs-never-used-up",
+        "coord/transactions/transaction.py",
+        "    return producer_epoch >= MAX_EPOCH - 1\n",
+        "    return producer_epoch < 0\n",
+        _RUNS,
+    ),
+    Mutant(
+        "write-without-its-partition-in-the-transaction",
+        "broker/apis/transactional_writes.py",
+        "            if not has_open_transaction(partition, header.producer_id, header.producer_epoch):\n",
+        "            if partition.index > 0 and not has_open_transaction(\n"
+        "                partition, header.producer_id, header.producer_epoch\n"
+        "            ):\n",
+        _RUNS,
+    ),
+    Mutant(
+        "init-producer-id-leaves-a-transaction-open",
+        _COORDINATOR,
+        "        if transaction.state is TransactionState.ONGOING:\n            self._fence(",
+        "        if transaction.state is TransactionState.DEAD:\n            self._fence(",
+        _RUNS,
+    ),
+    Mutant(
+        "unstable-offsets-shown",
+        "coord/groups/coordinator.py",
+        "        if require_stable and self._pending:\n",
+        "        if require_stable and not self._pending:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "abort-marker-for-a-commit",
+        "coord/transactions/coordinator.py",
+        "                prepared.state is TransactionState.PREPARE_COMMIT,\n",
+        "                prepared.state is TransactionState.PREPARE_ABORT,\n",
+        _RUNS,
+    ),
+)

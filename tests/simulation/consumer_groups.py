@@ -1,0 +1,70 @@
+"""Groups of the consumer protocol: the work of classic groups, shared out by the coordinator (G3; KIP-848).
+
+A partition is nobody's before the one who had it has given it up or was put out of the group; the log never has it at
+two members; a commit counts from the one who has the partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.groups.consumer.states import ConsumerGroupState
+from tests.simulation.consumer_member import ConsumerMember
+from tests.simulation.group_ledger import ConsumerLedger
+from tests.simulation.groups import GROUP, IN, Groups
+
+if TYPE_CHECKING:
+    from coord.groups.consumer.group import ConsumerGroup
+    from tests.simulation.faults import Faults
+    from tests.simulation.process import Process
+
+
+class ConsumerGroups(Groups):
+    """A run of this kind."""
+
+    commit_version = 9
+
+    def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
+        super().__init__(name, faults=faults, is_told=is_told)
+        self.ledger: ConsumerLedger = ConsumerLedger(GROUP, self._has_epoch)
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            **super()._settings(),
+            "group.consumer.min.session.timeout.ms": "6000",
+            "group.consumer.session.timeout.ms": "6000",
+            "group.consumer.min.heartbeat.interval.ms": "1000",
+            "group.consumer.heartbeat.interval.ms": "2000",
+            "group.consumer.assignment.interval.ms": "0",
+            "group.consumer.min.assignment.interval.ms": "0",
+        }
+
+    def start_member(self, process: Process, instance_id: str | None) -> None:
+        """Give a process the work of a member."""
+        member = ConsumerMember(process, self.ledger, IN, self.topic_ids[IN], instance_id)
+        process.member = member  # type: ignore[attr-defined]  # for who looks on
+        process.spawn(self.work(process, member))
+        process.spawn(member.beat())
+
+    def _group(self) -> ConsumerGroup:
+        broker = self.world.node.broker
+        assert broker is not None
+        group: ConsumerGroup = broker.coordinators.of_group(GROUP).groups[GROUP]
+        return group
+
+    def _has_epoch(self, member_id: str) -> bool:
+        """Whether the group has this member now; without a broker nobody can tell, and nobody is put out."""
+        broker = self.world.node.broker
+        if broker is None:
+            return True
+        group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        return group is not None and member_id in group.members
+
+    def check_group(self) -> None:
+        """Its members are those that live, and have all partitions."""
+        group = self._group()
+        assert group.state is ConsumerGroupState.STABLE, f"the group is stuck: {vars(group)}"
+        living = {process.member.member_id for process in self._members() if not process.member.is_kept_out}
+        assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
+        owned = sorted(index for process in self._members() for index in process.member.assigned)
+        assert owned == list(range(self.partitions)), f"the members have {owned}"
