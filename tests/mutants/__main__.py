@@ -22,7 +22,7 @@ _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".cache", "__pycache__", "*.
 
 def run_test(root: Path, mutant: Mutant) -> int:
     """The exit code of pytest for a mutant's test."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=600", mutant.test]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=1800", mutant.test]
     env = {**os.environ, **mutant.env, "PYTHONDONTWRITEBYTECODE": "1"}
     quiet = subprocess.DEVNULL
     return subprocess.run(command, cwd=root, env=env, stdout=quiet, stderr=quiet, check=False).returncode
