@@ -8,7 +8,7 @@ company, and alone when it is for the last time. Source: Kafka 4.4 `SharePartiti
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coord.share_partitions.states import RecordState
@@ -161,7 +161,7 @@ class Acquisition:
         if self._wish.is_strict:
             return offset
         batches = self._wish.batches
-        return batches[bisect_left(batches, offset, key=_last_offset)].last_offset
+        return max(offset, batches[bisect_right(batches, offset, key=_base_offset) - 1].last_offset)
 
     # ---- read_committed
 
@@ -180,6 +180,10 @@ class Acquisition:
                     first, last = max(run.first, acquired.first), min(run.last, acquired.last)
                     visible.append(Acquired(first, last, run.delivery_count))
         return visible
+
+
+def _base_offset(batch: RecordBatch) -> int:
+    return batch.base_offset
 
 
 def _last_offset(batch: RecordBatch) -> int:
