@@ -1,0 +1,284 @@
+"""KIP-932 with real clients: librdkafka's and Java's share consumers, and Kafka's own tools.
+
+Every record is accepted by somebody, and what was accepted is given to nobody again; members and broker may be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+from confluent_kafka import AcknowledgeType, Producer, ShareConsumer  # noqa: E402
+
+from bench.servers import ROOT  # noqa: E402
+from compat.jars import classpath  # noqa: E402
+from tests.broker.raw_client import RawClient  # noqa: E402
+from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
+from wire.messages.configs import (  # noqa: E402
+    IncrementalAlterConfigsRequest,
+)
+from wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig as AlterableConfig  # noqa: E402
+from wire.messages.configs import (  # noqa: E402
+    IncrementalAlterConfigsRequestAlterConfigsResource as AlterConfigsResource,
+)
+from wire.messages.share_groups import ShareGroupDescribeRequest  # noqa: E402
+from wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
+
+DEADLINE_S = 60.0
+GROUP_RESOURCE = 32
+
+
+def wait_until(holds, what):
+    """Ask again until `holds()` is true; what it gave."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := holds()):
+        assert time.monotonic() < deadline, f"never: {what() if callable(what) else what}"
+        time.sleep(0.05)
+    return found
+
+
+def ask(bootstrap, request, version):
+    """The answer to one request."""
+    with closing(RawClient(bootstrap)) as client:
+        return client(request, version)
+
+
+def prepare(bootstrap, topic, group, partitions=1):
+    """A topic, and a group that reads it from its start."""
+    created = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    answer = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
+    assert answer.topics[0].error_code == 0
+    reset = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
+    resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=[reset])
+    answer = ask(bootstrap, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert answer.responses[0].error_code == 0, answer
+
+
+def produce(bootstrap, topic, values):
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def consumer_of(bootstrap, group, topic, **settings):
+    consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": group, **settings})
+    consumer.subscribe([topic])
+    return consumer
+
+
+def poll(consumer, count):
+    """At least so many records."""
+    found = []
+
+    def enough():
+        found.extend(message for message in consumer.poll(0.5) if message.error() is None)
+        return len(found) >= count
+
+    wait_until(enough, lambda: f"{count} records, only {[message.value() for message in found]}")
+    return found
+
+
+def test_records_are_accepted_released_and_rejected(broker, topic):
+    """G5: accepted and rejected records are done with, released ones come again with a higher delivery count."""
+    prepare(broker.bootstrap, topic, topic)
+    produce(broker.bootstrap, topic, [b"accept", b"release", b"reject"])
+    consumer = consumer_of(broker.bootstrap, topic, topic, **{"share.acknowledgement.mode": "explicit"})
+    first = poll(consumer, 3)
+    assert [(message.value(), message.delivery_count()) for message in first] == [
+        (b"accept", 1),
+        (b"release", 1),
+        (b"reject", 1),
+    ]
+    for message in first:
+        consumer.acknowledge(message, AcknowledgeType[message.value().decode().upper()])
+    assert set(consumer.commit_sync(30).values()) == {None}
+    again = poll(consumer, 1)
+    assert [(message.value(), message.delivery_count()) for message in again] == [(b"release", 2)]
+    consumer.acknowledge(again[0])
+    assert set(consumer.commit_sync(30).values()) == {None}
+    produce(broker.bootstrap, topic, [b"last"])
+    (last,) = poll(consumer, 1)
+    assert last.value() == b"last"
+    consumer.acknowledge(last)
+    consumer.close()
+
+
+class Member:
+    """A member's process and its diary."""
+
+    def __init__(self, diary, **told):
+        self.diary = Path(diary)
+        command = [sys.executable, str(Path(__file__).with_name("share_member.py"))]
+        self.process = subprocess.Popen([*command, json.dumps({**told, "diary": str(diary)})])
+
+    def events(self, kind):
+        if not self.diary.exists():
+            return []
+        lines = [line for line in self.diary.read_text().splitlines() if line.endswith("}")]
+        return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+    def values(self, kind):
+        return [value for event in self.events(kind) for value in event["values"]]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+@pytest.fixture
+def start_member(tmp_path):
+    members = []
+
+    def start(**told):
+        members.append(Member(tmp_path / f"diary-{len(members)}", **told))
+        return members[-1]
+
+    yield start
+    for member in members:
+        member.stop()
+
+
+def describe(bootstrap, group):
+    (found,) = ask(bootstrap, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
+    return found
+
+
+def test_members_share_one_partition_and_take_over_from_one_who_is_killed(broker, topic, start_member):
+    """What a killed member had is given to the others; nothing that was accepted comes again."""
+    prepare(broker.bootstrap, topic, topic)
+    told = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
+    sitter = start_member(**told, hold=3600)
+    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member")
+    produce(broker.bootstrap, topic, [f"a{n}" for n in range(20)])
+    wait_until(lambda: sitter.values("got"), "the first member has something")
+    others = [start_member(**told) for _ in range(2)]
+    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members")
+    produce(broker.bootstrap, topic, [f"b{n}" for n in range(20)])
+    wait_until(
+        lambda: (
+            {f"b{n}" for n in range(20)}
+            <= {v for member in others for v in member.values("accepted")} | set(sitter.values("got"))
+        ),
+        "everything is given out",
+    )
+    sitter.kill()
+    everything = {f"{letter}{n}" for letter in "ab" for n in range(20)}
+    wait_until(
+        lambda: {value for member in others for value in member.values("accepted")} == everything,
+        lambda: sorted(everything - {value for member in others for value in member.values("accepted")}),
+    )
+    accepted = Counter(value for member in others for value in member.values("accepted"))
+    assert set(accepted.values()) == {1}, accepted.most_common(3)
+    assert sitter.values("accepted") == []
+
+
+def test_what_was_accepted_outlives_the_broker(start_broker, topic, start_member):
+    """G5: acknowledgements that were answered are in the log; the group goes on after a kill -9."""
+    server = start_broker()
+    prepare(server.bootstrap, topic, topic, partitions=3)
+    member = start_member(bootstrap=server.bootstrap, group=topic, topic=topic)
+    produce(server.bootstrap, topic, [f"a{n}" for n in range(50)])
+    wait_until(lambda: len(member.values("accepted")) >= 50, "the first records are accepted")
+    server.kill9()
+    server.restart()
+    produce(server.bootstrap, topic, [f"b{n}" for n in range(50)])
+    wait_until(
+        lambda: {f"b{n}" for n in range(50)} <= set(member.values("accepted")),
+        lambda: (len(member.values("accepted")), member.events("error")[-3:]),
+    )
+    accepted = Counter(member.values("accepted"))
+    assert len(accepted) == 100
+    assert set(accepted.values()) == {1}, accepted.most_common(3)
+
+
+# ---- Java
+
+
+def kafka_tool(name, bootstrap, *options):
+    """What one of Kafka's tools prints."""
+    jars = classpath(ROOT / "compat/kafka-tools/pom.xml")
+    command = [*JVM, "-cp", jars, f"org.apache.kafka.tools.{name}", "--bootstrap-server", bootstrap, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def share_tool(bootstrap, *options):
+    """kafka-share-groups: the words of each line that it prints."""
+    printed = kafka_tool("consumer.group.ShareGroupCommand", bootstrap, *options)
+    return [line.split() for line in printed.splitlines() if line.strip()]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.java
+@pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
+def test_kafkas_consumer_and_tools(broker, topic):
+    """KafkaShareConsumer in Kafka's verifiable program; kafka-share-groups sees, resets and deletes what it left."""
+    bootstrap, group = broker.bootstrap, f"java-{topic}"
+    prepare(bootstrap, topic, group, partitions=2)
+    produce(bootstrap, topic, [f"v{n}" for n in range(100)])
+    options = ["--topic", topic, "--group-id", group, "--max-messages", "100", "--acknowledgement-mode", "sync"]
+    said = kafka_tool("VerifiableShareConsumer", bootstrap, *options, "--offset-reset-strategy", "earliest")
+    events = [json.loads(line) for line in said.splitlines()]
+    acknowledged = [
+        (each["topic"], each["partition"], offset)
+        for event in events
+        if event["name"] == "offsets_acknowledged" and event["success"]
+        for each in event["partitions"]
+        for offset in each["offsets"]
+    ]
+    assert len(acknowledged) == len(set(acknowledged)) == 100
+
+    assert [group] in share_tool(bootstrap, "--list")
+    described = share_tool(bootstrap, "--describe", "--group", group)
+    assert described[0] == ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"]
+    assert [line[4] for line in described[1:]] == ["0", "0"], described
+    reset = share_tool(bootstrap, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+    assert sorted(line[1:] for line in reset[1:]) == [[topic, "0", "0"], [topic, "1", "0"]]
+    lags = share_tool(bootstrap, "--describe", "--group", group)[1:]
+    assert sum(int(line[4]) for line in lags) == 100
+    assert share_tool(bootstrap, "--delete-offsets", "--group", group, "--topic", topic)[-1] == [topic, "Successful"]
+    assert "successful" in share_tool(bootstrap, "--delete", "--group", group)[-1][-1]
+    assert [group] not in share_tool(bootstrap, "--list")
+
+
+@pytest.mark.java
+@pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
+def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
+    """Kafka's kafka-dump-log decodes our `__share_group_state`."""
+    server = start_broker()
+    prepare(server.bootstrap, topic, topic)
+    produce(server.bootstrap, topic, [b"one", b"two"])
+    consumer = consumer_of(server.bootstrap, topic, topic)
+    assert len(poll(consumer, 2)) == 2
+    consumer.close()
+    server.stop()
+    files = sorted(Path(server.data_dir).rglob("__share_group_state-*/*.log"))
+    said = kafkas_dump([file for file in files if file.stat().st_size], "--share-group-state-decoder")
+    assert not said.complaints
+    found = [re.search(r"key: (\{.*\}) payload: (\{.*\})", line) for line in said.lines]
+    keys = [json.loads(match[1]) for match in found if match]
+    values = [json.loads(match[2]) for match in found if match]
+    assert {(key["data"]["groupId"], key["data"]["partition"]) for key in keys} == {(topic, 0)}
+    assert [key["type"] for key in keys] == ["0", *["1"] * (len(keys) - 1)], "a snapshot, then updates"
+    assert values[-1]["data"]["stateBatches"] == [
+        {"firstOffset": 0, "lastOffset": 1, "deliveryState": 2, "deliveryCount": 1}
+    ]
