@@ -9,6 +9,7 @@ fails the caller asks `Result.failed(error, at)` for what to answer instead. Tim
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -177,6 +178,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+@lru_cache(4096)
 def coordinator_partition(key: str, partitions: int) -> int:
     """Which partition of a coordinator's topic serves `key` (Kafka's `Utils.abs(key.hashCode()) % partitions`)."""
     value = java_hash(key)

@@ -7,6 +7,7 @@ those that Kafka 4.4 writes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from coord.groups.group import CONSUMER, SHARE, STREAMS
@@ -36,6 +37,9 @@ GROUP_METADATA_VALUE_VERSION = 3
 OFFSET_COMMIT_VALUE_VERSION = 4
 OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestamp
 
+KEYS_KEPT = 4096
+"""Keys are made and read again with every commit: those of the partitions in use are remembered."""
+
 _KEY_VERSION = 0  # key schemas have one version; what stands in front of them is the record type
 
 
@@ -48,9 +52,10 @@ def offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> Coordinator
     """The record of one committed offset."""
     with_expiry = value.expire_timestamp >= 0
     version = OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY if with_expiry else OFFSET_COMMIT_VALUE_VERSION
-    return CoordinatorRecord(prefixed(OFFSET_COMMIT, key, _KEY_VERSION), prefixed(version, value, version))
+    return CoordinatorRecord(offset_key(key.group, key.topic, key.partition), prefixed(version, value, version))
 
 
+@lru_cache(KEYS_KEPT)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
     """The key of one committed offset."""
     return prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
@@ -78,6 +83,7 @@ def group_tombstone(group: str) -> CoordinatorRecord:
     return CoordinatorRecord(prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION), None)
 
 
+@lru_cache(KEYS_KEPT)
 def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
     """What the record is about; None for the kinds of record that are not ours (newer group types).
 
