@@ -22,6 +22,7 @@ LOWER_IS_BETTER = frozenset(
     {
         "start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB", "sync p50 ms", "sync p99 ms", "p99/sync", "MB",
         "clean start s", "clean all s", "kill start s", "kill all s", "kill read MB",
+        "load s", "CPU ms", "CPU us/op",
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
@@ -41,17 +42,22 @@ class Scale:
     synced_records: int = 0  # of 100 bytes, each acknowledged from the disk; a third of 1 KB
     partitions_mb: int = 0  # in 1,000 partitions, where the disk has room
     compact_mb: int = 0  # of 1 KB records; a quarter of 100 bytes
+    copied: int = 0  # records of 1 KB, exactly once
+    groups: int = 0  # loaded at start
+    shared: int = 0  # records of 100 bytes, read by a share group
     warmup_rounds: int = 1
     calm_s: float = 0  # waited in all for other programs to end
 
 
 FULL = Scale(
     seconds=2.5, warmup_s=1.0, records=800_000, max_mb=1200, fill_mb=150,
-    synced_records=600_000, partitions_mb=10_000, compact_mb=400, warmup_rounds=2, calm_s=90,
+    synced_records=600_000, partitions_mb=10_000, compact_mb=400, copied=20_000, groups=10_000,
+    shared=60_000, warmup_rounds=2, calm_s=90,
 )  # fmt: skip
 QUICK = Scale(
     seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
-    synced_records=150_000, partitions_mb=1000, compact_mb=128, calm_s=20,
+    synced_records=150_000, partitions_mb=1000, compact_mb=128, copied=5_000, groups=2_000,
+    shared=20_000, calm_s=20,
 )  # fmt: skip
 
 

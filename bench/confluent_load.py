@@ -44,7 +44,7 @@ def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> Non
     print("end", flush=True)
     if left or errors:
         raise SystemExit(f"{left} records were not acknowledged; errors: {errors[:3]}")
-    _result(count, count * size, took, [])
+    result(count, count * size, took, [])
 
 
 def _reader(bootstrap: str, **config: object) -> Consumer:
@@ -79,7 +79,7 @@ def consume(bootstrap: str, topic: str, count: int) -> None:
     took = time.monotonic() - started
     print("end", flush=True)
     consumer.close()
-    _result(received, size, took, [])
+    result(received, size, took, [])
 
 
 def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: float) -> None:
@@ -107,7 +107,7 @@ def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: flo
         if process.wait(PATIENCE_S):
             raise SystemExit("the sender failed")
     consumer.close()
-    _result(len(samples), len(samples) * LATENCY_BYTES, seconds, samples)
+    result(len(samples), len(samples) * LATENCY_BYTES, seconds, samples)
 
 
 def _first(consumer: Consumer) -> int:
@@ -159,7 +159,8 @@ def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
         raise SystemExit("records were not acknowledged")
 
 
-def _result(count: int, size: int, took: float, samples: list[int]) -> None:
+def result(count: int, size: int, took: float, samples: list[int]) -> None:
+    """Print what a load counted, in the form of `load.c`; samples are nanoseconds."""
     samples = sorted(samples) or [0]
     p50, p99, most = (samples[int(q * (len(samples) - 1))] / 1000 for q in (0.5, 0.99, 1))
     print(

@@ -107,3 +107,15 @@ def moved_batch(batch: bytes, by_ms: int) -> bytes:
     struct.pack_into(">qq", moved, 27, first_ms + by_ms, last_ms + by_ms)
     struct.pack_into(">I", moved, 17, crc32c.crc32c(memoryview(moved)[21:]))
     return bytes(moved)
+
+
+def find_coordinator(group: str) -> bytes:
+    """FindCoordinator v0 of a group."""
+    return _frame(10, 0, _string(group))
+
+
+def offset_commit(group: str, topic: str, offset: int = 5, member: tuple[int, str] = (-1, "")) -> bytes:
+    """OffsetCommit v2 of partition 0 of a topic, by a member (generation, id) or by nobody in particular."""
+    generation, member_id = member
+    body = _string(group) + struct.pack(">i", generation) + _string(member_id) + struct.pack(">qi", -1, 1)
+    return _frame(8, 2, body + _string(topic) + struct.pack(">iiq", 1, 0, offset) + _string(""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import cases, compaction, synced, thousand
+from bench import cases, compaction, coordination, synced, thousand
 from bench.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does, unless it is told otherwise
@@ -28,6 +28,15 @@ def all_groups(scale: Scale) -> list[Group]:
             barnabas={"barnabas.log.sync": "always"},
             kafka={"log.flush.interval.messages": "1"},
             warm_up=synced.warm_up,
+        ),
+        Group(
+            "Groups and transactions",
+            "Both hand records to the page cache. Members of `bench.members` speak the protocol themselves, "
+            "transactions are confluent-kafka's. p50 of a join is until all 100 partitions have an owner.",
+            tuple(coordination.cases()),
+            barnabas=PAGE_CACHE | coordination.SETTINGS,
+            kafka=coordination.SETTINGS,
+            warm_up=coordination.warm_up,
         ),
         Group(
             "Compaction",

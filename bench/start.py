@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench import frames
 from bench.servers import Server
+from wire.frame import encode_request, parse_response_header
+from wire.messages import offsets as o
+from wire.types import chunk_bytes
 
 START_TIMEOUT_S = 180.0
 POLL_S = 0.002
 LATEST = -1
+FETCH_VERSION = 8
+NOT_YET = {14, 15, 16}
+"""Error codes of a coordinator that is being loaded, is not there yet, or is elsewhere."""
 
 
 def first_metadata(server: Server, started: float) -> float:
@@ -56,3 +62,27 @@ def _ask(server: Server, request: bytes) -> bytes:
     if not size or len(answer) < size:
         raise ConnectionResetError("closed before the answer was there")
     return answer
+
+
+def find_coordinators(server: Server, groups: Iterable[str]) -> None:
+    """Ask for the groups' coordinator until there is one: Kafka makes its topic when it is first asked."""
+    started = time.monotonic()
+    for group in groups:
+        _until(server, started, frames.find_coordinator(group), lambda answer: answer[4:6] == b"\0\0")
+
+
+def committed_offsets(server: Server, started: float, topic: str, groups: Sequence[str]) -> float:
+    """Seconds since `started` until one OffsetFetch finds the committed offset of each group."""
+    wanted = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
+    asked = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=one, topics=wanted) for one in groups])
+    request = b"".join(map(chunk_bytes, encode_request(asked, FETCH_VERSION, 1, "bench")))
+
+    def is_whole(answer: bytes) -> bool:
+        _, place = parse_response_header(answer, asked.api_key, FETCH_VERSION)
+        found = o.OffsetFetchResponse.decode(answer[place:], FETCH_VERSION).groups
+        codes = {group.error_code for group in found}
+        if codes - {0} - NOT_YET:
+            raise RuntimeError(f"committed offsets were answered with error codes {codes}")
+        return codes == {0} and all(group.topics[0].partitions[0].committed_offset >= 0 for group in found)
+
+    return _until(server, started, request, is_whole)

@@ -1,0 +1,165 @@
+"""Groups and transactions: joins and rebalances, commits, transactions, exactly-once copies, 10,000 groups at start."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from bench import frames
+from bench.case import Case, Figures, Goal, Group, On, Scale
+from bench.members import Member, RestingMember, settle
+from bench.servers import Server
+from bench.start import committed_offsets, find_coordinators, first_metadata
+from bench.target import Outcome, Target
+
+PARTITIONS = 100
+AT_ONCE = 50
+RECORD_BYTES = 1000
+STOP_TIMEOUT_S = 120.0
+SETTINGS = {
+    f"group.{kind}.{key}": value
+    for kind in ("consumer", "share")
+    for key, value in {
+        "min.heartbeat.interval.ms": "500",
+        "heartbeat.interval.ms": "500",
+        "min.session.timeout.ms": "6000",
+        "session.timeout.ms": "6000",
+    }.items()
+}
+"""As often as the classic members of `bench.members`; by default a consumer's heartbeat would come every 5 s."""
+
+
+def _members(target: Target, protocol: str, members: int, rounds: int, *more: str) -> Outcome:
+    topic = target.create(PARTITIONS)
+    command = [sys.executable, "-m", "bench.members", target.server.bootstrap, topic, str(PARTITIONS), protocol]
+    outcome = target.run([*command, str(members), str(rounds), *more])
+    target.delete(topic)
+    return outcome
+
+
+def join(target: Target, _: Scale, *, protocol: str, members: int) -> Figures:
+    """A new group, until its members own all partitions between them."""
+    rounds = 5 if members < 100 else 2
+    outcome = _members(target, protocol, members, rounds)
+    return {"p50 ms": outcome.p50_us / 1000, "CPU ms": outcome.cpu_s / rounds * 1000}
+
+
+def replace(target: Target, _: Scale, *, protocol: str) -> Figures:
+    """From the loss of one of ten members until the others own its partitions; its session ends after 6 s."""
+    return {"p50 ms": _members(target, protocol, 10, 1, "kill").p50_us / 1000}
+
+
+def commits(target: Target, scale: Scale, *, connections: int) -> Figures:
+    """OffsetCommit of one partition, a group a connection, the next when the answer is there."""
+    topic = target.create(1)
+    groups = [f"bench-{uuid.uuid4()}" for _ in range(connections)]
+    find_coordinators(target.server, groups)
+    requests = [frames.offset_commit(group, topic) for group in groups]
+    outcome = target.raw("produce", requests, connections, 1, scale.warmup_s, scale.seconds)
+    target.delete(topic)
+    return _per_second("commits/s", outcome)
+
+
+def transactions(target: Target, scale: Scale, *, producers: int, records: int) -> Figures:
+    """confluent-kafka committing one transaction after the other."""
+    topic = target.create(1)
+    command = [sys.executable, "-m", "bench.transaction_load", "commit", target.server.bootstrap, topic]
+    outcome = target.run([*command, *map(str, (producers, records, scale.warmup_s, scale.seconds))])
+    target.delete(topic)
+    return _per_second("txn/s", outcome)
+
+
+def _per_second(name: str, outcome: Outcome) -> Figures:
+    return {
+        name: outcome.requests / outcome.seconds,
+        "p99 ms": outcome.p99_us / 1000,
+        "CPU us/op": outcome.cpu_s / max(1, outcome.requests) * 1e6,
+    }
+
+
+def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
+    """Read, write and commit in transactions of so many records; confluent-kafka."""
+    count = scale.copied
+    source, copy = target.create(1), target.create(1)
+    batch, in_batch = frames.batch(64 << 10, RECORD_BYTES)
+    target.send(frames.produce(source, 0, batch) for _ in range(count // in_batch + 1))
+    command = [sys.executable, "-m", "bench.transaction_load", "copy", target.server.bootstrap, source, copy]
+    outcome = target.run([*command, str(count), str(records)])
+    for topic in (source, copy):
+        target.delete(topic)
+    return {"MB/s": outcome.bytes / outcome.seconds / 1e6, "CPU s/GB": outcome.cpu_s_per_gb}
+
+
+def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Figures]:
+    """Fill `__consumer_offsets` once; then starts after a clean stop, until every group's offset is given out."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        server = group.server(kind, Path(folder))
+        try:
+            server.start()
+            topic = Target(server).create(1)
+            names = [f"group-{n}" for n in range(scale.groups)]
+            _fill(server, topic, names)
+            for _ in range(runs):
+                server.stop(STOP_TIMEOUT_S)
+                started = time.monotonic()
+                server.spawn()
+                first = first_metadata(server, started)
+                loaded = committed_offsets(server, started, topic, names)
+                yield {"clean start s": first, "clean all s": loaded, "load s": loaded - first}
+        finally:
+            server.stop()
+
+
+def _fill(server: Server, topic: str, names: list[str]) -> None:
+    """A member and a committed offset for each group."""
+    find_coordinators(server, names[:1])
+    address = (server.host, server.port)
+    for at in range(0, len(names), AT_ONCE):
+        members: list[Member] = []
+        for number, name in enumerate(names[at : at + AT_ONCE]):
+            member = RestingMember(address, name, topic, 1)
+            member.number = number
+            member.join()
+            members.append(member)
+        settle(members, len(members))
+        for one in members:
+            one.socket.close()
+
+
+def cases() -> Iterator[Case]:
+    """Every row of the group, in its order."""
+    for protocol in ("classic", "consumer"):
+        for members in (1, 10, 100):
+            limit = {1: 100.0, 100: 3000.0}.get(members)
+            goals = {"p50 ms": Goal(limit=limit)} if limit else {}
+            measure = partial(join, protocol=protocol, members=members)
+            yield Case(f"join, {members} {protocol} member{'s'[: members > 1]}", measure, goals)
+        yield Case(f"replace a killed {protocol} member", partial(replace, protocol=protocol), {}, quick=False)
+    better = {"CPU us/op": Goal(1.0)}
+    for connections in (1, 50):
+        goals = {"commits/s": Goal(1.0), **better}
+        yield Case(f"offset commits, {connections} conn.", partial(commits, connections=connections), goals)
+    for producers, records in ((1, 1), (1, 10), (10, 1), (10, 10)):
+        name = f"transactions of {records} rec., {producers} prod."
+        measure = partial(transactions, producers=producers, records=records)
+        yield Case(name, measure, {"txn/s": Goal(1.0), **better})
+    yield Case(
+        "exactly-once copy, 100 rec.", partial(exactly_once, records=100), {"MB/s": Goal(1.0), "CPU s/GB": Goal(1.0)}
+    )
+    yield Case("10,000 groups at start", many_groups, {"load s": Goal(limit=2.0)}, On.SERIES, quick=False)
+
+
+def warm_up(target: Target, scale: Scale) -> None:
+    """Let a JIT compile the paths."""
+    few = Scale(seconds=2.0, warmup_s=1.0, copied=2000)
+    for _ in range(scale.warmup_rounds):
+        for protocol in ("classic", "consumer"):
+            join(target, few, protocol=protocol, members=10)
+        commits(target, few, connections=20)
+        transactions(target, few, producers=10, records=5)
+        exactly_once(target, few, records=100)
