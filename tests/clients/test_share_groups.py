@@ -269,6 +269,7 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     produce(server.bootstrap, topic, [b"one", b"two"])
     consumer = consumer_of(server.bootstrap, topic, topic)
     assert len(poll(consumer, 2)) == 2
+    assert set(consumer.commit_sync(30).values()) == {None}
     consumer.close()
     server.stop()
     files = sorted(Path(server.data_dir).rglob("__share_group_state-*/*.log"))
