@@ -10,6 +10,7 @@ passes has to be listed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,9 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allow"))
 
 
+def is_whole() -> bool:
+    """Whether a suite runs for its own sake; among all other tests a long one shows only some of its tests."""
+    return "BARNABAS_WHOLE_SUITE" in os.environ
+
+
 def test_file(name: str) -> Path:
     """Where the suite of a client is."""
-    return ROOT / "tests" / "clients" / f"test_{name}.py"
+    return ROOT / "tests" / "clients" / f"test_{name.replace('-', '_')}.py"
 
 
 def allowed(name: str) -> list[str]:
@@ -73,6 +79,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
     except ImportError:
         print("The suites need pytest and the clients: `make test` sets them up.", file=sys.stderr)
         return 2
+    os.environ["BARNABAS_WHOLE_SUITE"] = "1"
     outcomes, listed = Outcomes(), allowed(name)
     code = int(pytest.main([str(test_file(name)), "-q", *arguments], plugins=[outcomes]))
     found = complaints(listed, outcomes.passed, outcomes.deselected)

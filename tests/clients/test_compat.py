@@ -15,7 +15,7 @@ from compat import suite
 
 COMPAT = suite.ROOT / "compat"
 DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}
-POMS = {"java": "kafka-clients", "spark": "spark-sql-kafka-0-10_2.13"}
+POMS = {"java": "kafka-clients", "spark": "spark-sql-kafka-0-10_2.13", "kafka-tools": "kafka-tools"}
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,11 @@ def collected() -> dict[str, list[str]]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=suite.ROOT)
     found: dict[str, list[str]] = {name: [] for name in suite.NAMES}
+    names = {suite.test_file(name).name: name for name in suite.NAMES}
     for line in done.stdout.splitlines():
         file, colons, test = line.partition("::")
         if colons and file.endswith(".py"):
-            found[Path(file).stem.removeprefix("test_")].append(test)
+            found[names[Path(file).name]].append(test)
     assert any(found.values()), done.stdout + done.stderr
     return found
 

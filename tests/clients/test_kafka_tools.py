@@ -1,0 +1,390 @@
+"""Kafka's command line tools 4.3.1, in one JVM that plays their scripts: groups, transactions, verifiable clients."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.servers import ROOT
+from compat.jars import classpath
+from compat.java import program
+
+FOLDER = ROOT / "compat" / "kafka-tools"
+DEADLINE_S = 60.0
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
+]
+
+
+OPTION = {"TransactionalMessageCopier": ["--broker-list"]}
+
+
+class Tools:
+    """The JVM, and what to tell every tool."""
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+        classes = program.compiled(FOLDER / "src" / "Tools.java", FOLDER / "pom.xml")
+        jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+        self.java = [*jvm, "-cp", f"{classes}:{classpath(FOLDER / 'pom.xml')}"]
+        self.process = subprocess.Popen([*self.java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, tool, *arguments, expected=0):
+        """What the tool printed, on its output and then its error output, when it ended as expected."""
+        words = [tool, *OPTION.get(tool, ["--bootstrap-server"]), self.bootstrap, *map(str, arguments)]
+        self.process.stdin.write("\t".join(words).encode() + b"\n")
+        self.process.stdin.flush()
+        code, *lengths = map(int, self.process.stdout.readline().split())
+        out, errors = (self.process.stdout.read(length).decode() for length in lengths)
+        assert code == expected, out + errors
+        return out + errors
+
+    def run_alone(self, tool, *arguments):
+        """What a tool printed that says the most when its JVM ends."""
+        command = [*self.java, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", self.bootstrap]
+        command += map(str, arguments)
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=True).stdout
+
+    def groups(self, *arguments, expected=0):
+        return self.run("consumer.group.ConsumerGroupCommand", *arguments, expected=expected)
+
+    def transactions(self, *arguments, expected=0):
+        return self.run("TransactionsCommand", *arguments, expected=expected)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def tools(broker) -> Iterator[Tools]:
+    one = Tools(broker.bootstrap)
+    yield one
+    one.close()
+
+
+def rows(text):
+    """A table that a tool printed: a dictionary for each line, by the words of its header."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    first = next(at for at, line in enumerate(lines) if line.startswith("GROUP ") or "\t" in line)
+    table = [_words(line) for line in itertools.takewhile(bool, lines[first:])]
+    return [dict(zip(table[0], line, strict=True)) for line in table[1:]]
+
+
+def _words(line):
+    """Columns are divided by tabs, or filled up with blanks: `host:port (id)` is one of those then."""
+    return [word.strip() for word in line.split("\t")] if "\t" in line else re.sub(r" +\((?=ID|\d)", "(", line).split()
+
+
+def make_topic(broker, name, partitions=1):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    return name
+
+
+def fill(broker, topic, count, partition=0):
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=partition, timestamp=1_700_000_000_000 + number * 1000)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def consumer(broker, group, **config):
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    return Consumer(settings | {"enable.auto.commit": False} | config)
+
+
+def commit(broker, group, topic, *offsets):
+    one = consumer(broker, group)
+    places = [TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
+    one.commit(offsets=places, asynchronous=False)
+    one.close()
+
+
+def offsets_of(broker, group, topic, partitions=1):
+    one = consumer(broker, group)
+    places = one.committed([TopicPartition(topic, index) for index in range(partitions)], DEADLINE_S)
+    one.close()
+    return [place.offset for place in places]
+
+
+@pytest.fixture
+def group(topic_name):
+    return topic_name("group")
+
+
+@pytest.fixture
+def member(broker, topic, group):
+    """A member of a group with everything of the topic, 10 records in partition 0, of which 4 are committed."""
+    make_topic(broker, topic, 2)
+    fill(broker, topic, 10)
+    one = consumer(broker, group, **{"client.id": "reader"})
+    one.subscribe([topic])
+    deadline = time.monotonic() + DEADLINE_S
+    while len(one.assignment()) < 2:
+        assert time.monotonic() < deadline
+        one.poll(0.1)
+    one.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+    yield one
+    one.close()
+
+
+# ---------------------------------------------------------------- kafka-consumer-groups
+
+
+def test_groups_list(tools, member, group):
+    assert group in tools.groups("--list").split()
+    states = {row["GROUP"]: row["STATE"] for row in rows(tools.groups("--list", "--state"))}
+    assert states[group] == "Stable"
+    assert group in tools.groups("--list", "--state", "stable")
+    assert group not in tools.groups("--list", "--state", "empty")
+
+
+def test_groups_list_types(tools, member, group):
+    kinds = {row["GROUP"]: row["TYPE"] for row in rows(tools.groups("--list", "--type"))}
+    assert kinds[group] == "Classic"
+    assert group in tools.groups("--list", "--type", "classic")
+    assert group not in tools.groups("--list", "--type", "consumer")
+
+
+def test_groups_describe_offsets(tools, member, topic, group):
+    found = {row["PARTITION"]: row for row in rows(tools.groups("--describe", "--group", group))}
+    assert (found["0"]["TOPIC"], found["0"]["CLIENT-ID"]) == (topic, "reader")
+    assert (found["0"]["CURRENT-OFFSET"], found["0"]["LOG-END-OFFSET"], found["0"]["LAG"]) == ("4", "10", "6")
+    assert (found["1"]["CURRENT-OFFSET"], found["1"]["LOG-END-OFFSET"]) == ("-", "0")
+
+
+def test_groups_describe_state(tools, broker, member, group):
+    (found,) = rows(tools.groups("--describe", "--group", group, "--state"))
+    assert found["COORDINATOR(ID)"] == f"{broker.bootstrap}(1)"
+    assert (found["ASSIGNMENT-STRATEGY"], found["STATE"], found["#MEMBERS"]) == ("range", "Stable", "1")
+
+
+def test_groups_describe_members(tools, member, topic, group):
+    (found,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
+    assert (found["CLIENT-ID"], found["#PARTITIONS"]) == ("reader", "2")
+    assert found["CURRENT-ASSIGNMENT"] == f"{topic}:0,1"
+
+
+def test_groups_describe_a_group_of_the_consumer_protocol(tools, broker, topic, group):
+    make_topic(broker, topic, 2)
+    one = consumer(broker, group, **{"group.protocol": "consumer", "client.id": "modern"})
+    one.subscribe([topic])
+    deadline = time.monotonic() + DEADLINE_S
+    while len(one.assignment()) < 2:
+        assert time.monotonic() < deadline
+        one.poll(0.1)
+    (state,) = rows(tools.groups("--describe", "--group", group, "--state", "--verbose"))
+    (found,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
+    one.close()
+    assert (state["ASSIGNMENT-STRATEGY"], state["STATE"], state["#MEMBERS"]) == ("uniform", "Stable", "1")
+    assert state["GROUP-EPOCH"] == state["TARGET-ASSIGNMENT-EPOCH"] == found["CURRENT-EPOCH"]
+    assert (found["CLIENT-ID"], found["#PARTITIONS"]) == ("modern", "2")
+
+
+def test_groups_describe_of_nobody_is_an_error(tools):
+    assert "GroupIdNotFoundException: Group nobody not found" in tools.groups("--describe", "--group", "nobody")
+
+
+@pytest.mark.parametrize(
+    ("how", "offset"),
+    [
+        (["--to-earliest"], 0),
+        (["--to-latest"], 10),
+        (["--to-current"], 4),
+        (["--to-offset", 7], 7),
+        (["--to-offset", 99], 10),
+        (["--shift-by", -3], 1),
+        (["--to-datetime", "2023-11-14T22:13:25.500"], 6),
+        (["--by-duration", "PT1S"], 10),
+    ],
+    ids=lambda value: "-".join(map(str, value)).strip("-") if isinstance(value, list) else str(value),
+)
+def test_groups_reset_offsets(tools, broker, topic, group, how, offset):
+    make_topic(broker, topic)
+    fill(broker, topic, 10)
+    commit(broker, group, topic, 4)
+    asked = ["--group", group, "--topic", topic, "--reset-offsets", *how]
+    (planned,) = rows(tools.groups(*asked, "--dry-run"))
+    assert (planned["TOPIC"], planned["PARTITION"], planned["NEW-OFFSET"]) == (topic, "0", str(offset))
+    assert offsets_of(broker, group, topic) == [4]
+    tools.groups(*asked, "--execute")
+    assert offsets_of(broker, group, topic) == [offset]
+
+
+def test_groups_reset_offsets_from_a_file(tools, broker, topic, group, tmp_path):
+    make_topic(broker, topic, 2)
+    fill(broker, topic, 5)
+    commit(broker, group, topic, 2, 0)
+    plan = tmp_path / "plan.csv"
+    plan.write_text(f"{topic},0,3\n")
+    tools.groups("--group", group, "--reset-offsets", "--from-file", plan, "--execute")
+    assert offsets_of(broker, group, topic, 2) == [3, 0]
+
+
+def test_groups_reset_offsets_of_a_group_at_work_is_refused(tools, broker, member, topic, group):
+    asked = ["--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute"]
+    assert "only be reset if the group" in tools.groups(*asked)
+    assert offsets_of(broker, group, topic) == [4]
+
+
+def test_groups_delete_offsets(tools, broker, topic, group):
+    make_topic(broker, topic, 2)
+    commit(broker, group, topic, 2, 3)
+    assert "Successful" in tools.groups("--delete-offsets", "--group", group, "--topic", f"{topic}:1")
+    assert offsets_of(broker, group, topic, 2) == [2, -1001]
+
+
+def test_groups_delete_offsets_of_a_group_at_work_is_refused(tools, broker, member, topic, group):
+    text = tools.groups("--delete-offsets", "--group", group, "--topic", topic)
+    assert "subscribed to it" in text
+    assert offsets_of(broker, group, topic) == [4]
+
+
+def test_groups_delete(tools, broker, topic, group):
+    make_topic(broker, topic)
+    commit(broker, group, topic, 1)
+    assert "successful" in tools.groups("--delete", "--group", group)
+    assert group not in tools.groups("--list").split()
+
+
+def test_groups_delete_of_a_group_at_work_is_refused(tools, member, group):
+    assert "is not empty" in tools.groups("--delete", "--group", group)
+    assert group in tools.groups("--list").split()
+
+
+# ---------------------------------------------------------------- kafka-transactions
+
+
+@pytest.fixture
+def open_transaction(broker, topic):
+    """A producer with an open transaction of one record, and its transactional id."""
+    make_topic(broker, topic)
+    transactional_id = f"id-{topic}"
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id})
+    producer.init_transactions(DEADLINE_S)
+    producer.begin_transaction()
+    producer.produce(topic, "open")
+    producer.flush()
+    return producer, transactional_id
+
+
+def stable_offset(broker, topic):
+    one = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
+    _, end = one.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)
+    one.close()
+    return end
+
+
+def test_transactions_list(tools, open_transaction):
+    producer, transactional_id = open_transaction
+    found = {row["TransactionalId"]: row for row in rows(tools.transactions("list"))}
+    assert found[transactional_id]["TransactionState"] == "Ongoing"
+    assert transactional_id not in tools.transactions("list", "--duration-filter", 600_000)
+    pattern = tools.transactions("list", "--transactional-id-pattern", f"{transactional_id}.*")
+    assert [row["TransactionalId"] for row in rows(pattern)] == [transactional_id]
+    producer.commit_transaction(DEADLINE_S)
+
+
+def test_transactions_describe(tools, open_transaction, topic):
+    producer, transactional_id = open_transaction
+    (found,) = rows(tools.transactions("describe", "--transactional-id", transactional_id))
+    assert (found["TransactionState"], found["TransactionTimeoutMs"]) == ("Ongoing", "60000")
+    assert found["TopicPartitions"] == f"{topic}-0"
+    producer.commit_transaction(DEADLINE_S)
+
+
+def test_transactions_describe_of_nobody_is_an_error(tools):
+    text = tools.transactions("describe", "--transactional-id", "nobody", expected=1)
+    assert "nobody" in text
+
+
+def test_transactions_describe_producers(tools, open_transaction, topic):
+    producer, _ = open_transaction
+    (found,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
+    assert (found["LastSequence"], found["CurrentTransactionStartOffset"]) == ("0", "0")
+    producer.commit_transaction(DEADLINE_S)
+    (found,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
+    assert found["CurrentTransactionStartOffset"] == "None"
+
+
+def test_transactions_abort(tools, broker, open_transaction, topic):
+    _, transactional_id = open_transaction
+    assert stable_offset(broker, topic) == 0
+    tools.transactions("abort", "--topic", topic, "--partition", 0, "--start-offset", 0)
+    assert stable_offset(broker, topic) == 2
+    assert transactional_id in tools.transactions("list")
+
+
+def test_transactions_abort_of_none_is_an_error(tools, broker, topic):
+    make_topic(broker, topic)
+    fill(broker, topic, 1)
+    text = tools.transactions("abort", "--topic", topic, "--partition", 0, "--start-offset", 0, expected=1)
+    assert "Could not find any open transactions" in text
+
+
+def test_transactions_force_terminate(tools, broker, open_transaction, topic):
+    _, transactional_id = open_transaction
+    tools.transactions("forceTerminateTransaction", "--transactionalId", transactional_id)
+    assert stable_offset(broker, topic) == 2
+
+
+def test_transactions_find_hanging(tools, broker, open_transaction, topic):
+    """One that its coordinator knows does not hang, however long it takes."""
+    producer, _ = open_transaction
+    brokers = ["--broker-id", 1]
+    text = tools.transactions("find-hanging", *brokers, "--max-transaction-timeout", 0)
+    assert topic not in text
+    producer.abort_transaction(DEADLINE_S)
+
+
+# ---------------------------------------------------------------- verifiable clients
+
+
+def events(text, name):
+    return [event for event in map(json.loads, text.splitlines()) if event["name"] == name]
+
+
+def test_verifiable_producer_and_consumer(tools, broker, topic, group):
+    make_topic(broker, topic, 3)
+    produced = tools.run_alone("VerifiableProducer", "--topic", topic, "--max-messages", 500, "--acks", -1)
+    assert len(events(produced, "producer_send_success")) == 500
+    consumed = tools.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 500)
+    assert sum(event["count"] for event in events(consumed, "records_consumed")) == 500
+    assert all(event["success"] for event in events(consumed, "offsets_committed"))
+    assert sum(offset for offset in offsets_of(broker, group, topic, 3) if offset > 0) == 500
+
+
+def test_verifiable_consumer_of_the_consumer_protocol(tools, broker, topic, group):
+    make_topic(broker, topic, 3)
+    tools.run_alone("VerifiableProducer", "--topic", topic, "--max-messages", 200, "--acks", -1)
+    asked = ["--topic", topic, "--group-id", group, "--max-messages", 200, "--group-protocol", "consumer"]
+    consumed = tools.run("VerifiableConsumer", *asked)
+    assert sum(event["count"] for event in events(consumed, "records_consumed")) == 200
+    assert sum(offset for offset in offsets_of(broker, group, topic, 3) if offset > 0) == 200
+
+
+def test_transactional_message_copier(tools, broker, topic_name, group):
+    source, target = make_topic(broker, topic_name("in")), make_topic(broker, topic_name("out"))
+    fill(broker, source, 100)
+    words = ["--transactional-id", group, "--consumer-group", group]
+    words += ["--transaction-size", 7, "--input-topic", source, "--input-partition", 0, "--output-topic", target]
+    copied = tools.run("TransactionalMessageCopier", *words, "--max-messages", 100, "--enable-random-aborts")
+    assert '"consumed":100' in copied.replace(" ", "")
+    one = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
+    one.assign([TopicPartition(target, 0, 0)])
+    values = [message.value() for message in one.consume(100, DEADLINE_S)]
+    assert values == [b"%d" % number for number in range(100)]
+    assert one.consume(1, 1.0) == []
+    one.close()
