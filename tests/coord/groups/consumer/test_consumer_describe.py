@@ -1,0 +1,100 @@
+"""G3: what ConsumerGroupDescribe shows (KIP-848, KIP-1099), and which states a group goes through."""
+
+from __future__ import annotations
+
+import pytest
+
+from coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
+from coord.groups.settings import GroupSettings
+from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
+from wire.errors import ErrorCode, KafkaError
+
+T, U = topic_id("t"), topic_id("u")
+S = ConsumerGroupState
+
+
+@pytest.fixture
+def driver():
+    return ConsumerDriver(Cluster(t=4, u=1))
+
+
+def shown(assignment):
+    return {entry.topic_name: entry.partitions for entry in assignment.topic_partitions}
+
+
+def test_a_group_is_shown_with_its_members(driver):
+    driver.beat("m1", instance_id="i", rack_id="r", subscribed_topic_names=["u", "t"], server_assignor="range")
+    found = driver.describe()
+    assert (found.error_code, found.group_id, found.group_state) == (0, "g", "Stable")
+    assert (found.group_epoch, found.assignment_epoch, found.assignor_name) == (1, 1, "range")
+    (member,) = found.members
+    assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m1", "i", "r", 1)
+    assert (member.client_id, member.client_host, member.member_type) == ("client", "/127.0.0.1", 1)
+    assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t", "u"], None)
+    assert shown(member.assignment) == shown(member.target_assignment) == {"t": [0, 1, 2, 3], "u": [0]}
+
+
+def test_what_a_member_has_to_give_up_is_still_its_own(driver):
+    first = Client(driver, "m1")
+    settle(first)
+    driver.beat("m2")
+    first.beat()
+    found = {member.member_id: member for member in driver.describe().members}
+    assert shown(found["m1"].assignment) == {"t": [0, 1, 2, 3]}
+    assert len(shown(found["m1"].target_assignment)["t"]) == 2
+    assert shown(found["m2"].assignment) == {}
+    assert len(shown(found["m2"].target_assignment)["t"]) == 2
+
+
+def test_topics_that_are_gone_are_left_out(driver):
+    driver.beat("m1", subscribed_topic_names=["t", "u"])
+    del driver.cluster.topics["u"]
+    (member,) = driver.describe().members
+    assert set(shown(member.assignment)) == {"t"}
+
+
+@pytest.mark.parametrize("kind", ["none", "classic"])
+def test_what_is_no_consumer_group_is_not_found(driver, kind):
+    if kind == "classic":
+        driver.commit()
+    with pytest.raises(KafkaError) as refused:
+        driver.describe()
+    assert refused.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_goes_through_its_states():
+    """Empty, Assigning, Reconciling, Stable and back again, by steps of the table."""
+    driver = ConsumerDriver(Cluster(t=4), GroupSettings(consumer_assignment_interval_ms=1_000))
+    seen = []
+
+    def look():
+        state = driver.state()
+        if not seen or seen[-1] is not state:
+            assert not seen or seen[-1] in PREDECESSORS[state]
+            seen.append(state)
+
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    settle(first)
+    look()
+    second.beat()
+    look()
+    driver.advance(1)
+    second.beat()
+    look()
+    settle(first, second)
+    look()
+    driver.beat("m1", -1)
+    look()
+    driver.beat("m2", -1)
+    look()
+    group = driver.group()
+    driver.delete_group()
+    assert seen == [S.STABLE, S.ASSIGNING, S.RECONCILING, S.STABLE, S.ASSIGNING, S.EMPTY]
+    assert group.state is S.DEAD
+    assert seen[-1] in PREDECESSORS[S.DEAD]
+
+
+def test_the_tables_name_every_state():
+    assert set(PREDECESSORS) == set(S)
+    assert set(MEMBER_PREDECESSORS) == set(MemberState)
+    assert all(state not in before for state, before in PREDECESSORS.items())
