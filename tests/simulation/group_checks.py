@@ -157,12 +157,20 @@ def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
             assert not differing, f"{group_id} is not what the log says: {differing}"
 
 
-NOT_DURABLE = {"changed_topics"}
+NOT_DURABLE = {"changed_topics", "is_stale"}
 
 
 def _durable(group: object) -> dict[str, object]:
     """What a group of the newer types is: all of it comes from records but for what is named here."""
-    return {name: value for name, value in vars(group).items() if name not in NOT_DURABLE}
+    return {name: plain(value) for name, value in vars(group).items() if name not in NOT_DURABLE}
+
+
+def plain(value: object) -> object:
+    """Something that can be compared: what knows no equality of its own becomes its attributes."""
+    if type(value).__eq__ is not object.__eq__:
+        return value
+    slots = getattr(value, "__slots__", None)
+    return {name: plain(getattr(value, name)) for name in (vars(value) if slots is None else slots)}
 
 
 def _classic(group: ClassicGroup) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
+from tests.simulation.share import Share
 from tests.simulation.transactions import Transactions
 from tests.simulation.world import World
 
@@ -20,7 +21,12 @@ class Run(Protocol):
         """From beginning to end."""
 
 
-KINDS: dict[str, Callable[..., Run]] = {"consumer": ConsumerGroups, "groups": Groups, "transactions": Transactions}
+KINDS: dict[str, Callable[..., Run]] = {
+    "consumer": ConsumerGroups,
+    "groups": Groups,
+    "share": Share,
+    "transactions": Transactions,
+}
 
 
 class SimulationFailure(AssertionError):  # noqa: N818 - says what is the matter

@@ -13,7 +13,7 @@ from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TO
 from coord.machine import Moment
 from coord.transactions import records
 from coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
-from tests.simulation.group_checks import GroupLog, Replayed, same_groups
+from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker.coordinator_runtime import Shard
     from broker.partition import Partition
     from coord.groups.coordinator import GroupCoordinator
+    from coord.share_state.coordinator import ShareCoordinator
     from coord.transactions.coordinator import TransactionCoordinator
     from coord.transactions.transaction import Transaction
     from tests.simulation.world import World
@@ -214,7 +215,12 @@ class LogChecks:
         broker = self._world.node.broker
         assert broker is not None
         at = Moment(self._world.clock.now, self._world.clock.now_ms)
-        for runtime, check in ((broker.coordinators, same_groups), (broker.transactions, same_transactions)):
+        runtimes = (
+            (broker.coordinators, same_groups),
+            (broker.transactions, same_transactions),
+            (broker.shares, same_share_states),
+        )
+        for runtime, check in runtimes:
             for shard in runtime._shards.values():
                 check(shard.coordinator, runtime._new(shard.partition, at))
 
@@ -222,6 +228,12 @@ class LogChecks:
 def same_transactions(live: TransactionCoordinator, loaded: TransactionCoordinator) -> None:
     """Two transaction coordinators know the same."""
     assert live.transactions == loaded.transactions, "the transaction coordinator is not what its log says"
+
+
+def same_share_states(live: ShareCoordinator, loaded: ShareCoordinator) -> None:
+    """Two share coordinators know the same."""
+    here, there = ({key: plain(state) for key, state in one.states.items()} for one in (live, loaded))
+    assert here == there, "the share coordinator is not what its log says"
 
 
 def _last(one: Batch | Marker) -> int:

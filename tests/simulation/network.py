@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.connection import Connection
 from broker.frame_buffers import FrameBuffers
@@ -30,11 +30,25 @@ Answer = Callable[["Message | None"], None]
 """Takes the answer; None when the connection broke or it took too long."""
 
 
+class Observer(Protocol):
+    """Sees what comes to the broker and what leaves it, at that very moment."""
+
+    def request_arrives(self, wire: Wire, request: Message) -> None:
+        """A request is taken."""
+
+    def answer_leaves(self, wire: Wire, request: Message, answer: Message) -> None:
+        """An answer is on its way."""
+
+    def connection_ends(self, wire: Wire) -> None:
+        """A connection is closed at the broker's end."""
+
+
 class Network:
     """All connections."""
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.observer: Observer | None = None
         self._wires: dict[Wire, None] = {}
         self.active: dict[Wire, None] = {}
         """Those whose answers may have grown."""
@@ -77,6 +91,10 @@ class Wire:
         self._arrives_up = self._arrives_down = 0.0
         self._loses_answers = False
         self.life = world.node.life
+        self.arrived_at = 0.0
+        """When the broker took the last request that an observer wanted to know of."""
+        self._asked: list[tuple[Message, int]] = []
+        """The requests that the broker has taken and not answered, with their versions."""
         broker = world.node.broker
         assert broker is not None
         self.server: Connection | None = Connection(
@@ -90,7 +108,7 @@ class Wire:
             now=world.clock.now,
         )
 
-    def send(self, data: bytes, fate: Fate, *, may_outlive: bool) -> None:
+    def send(self, data: bytes, asked: tuple[Message, int], fate: Fate, *, may_outlive: bool) -> None:
         """The client sends a request; unless it may outlive the connection, it is lost when the client closes it."""
         world = self._world
         if fate is Fate.LOST:
@@ -102,7 +120,7 @@ class Wire:
         if fate is Fate.LATE:
             delay += world.random.uniform(0, world.faults.late_s)
         moment = self._arrives_up = max(self._arrives_up, world.clock.now + delay)
-        world.clock.after(moment - world.clock.now, lambda: self._arrive(data, may_outlive=may_outlive))
+        world.clock.after(moment - world.clock.now, lambda: self._arrive(data, asked, may_outlive=may_outlive))
 
     def _break_soon(self) -> None:
         """The client sees it at once, or not before its patience ends."""
@@ -110,15 +128,19 @@ class Wire:
         if world.random.random() < 0.5:
             world.clock.after(world.random.uniform(0, 0.05), self.breaks)
 
-    def _arrive(self, data: bytes, *, may_outlive: bool) -> None:
+    def _arrive(self, data: bytes, asked: tuple[Message, int], *, may_outlive: bool) -> None:
         if self.server is None or not (self._link is not None or may_outlive):
             return
         self._world.trace.note("request", data)
-        self._world.node.turn(lambda _: self._feed(data))
+        self._world.node.turn(lambda _: self._feed(data, asked))
 
-    def _feed(self, data: bytes) -> None:
+    def _feed(self, data: bytes, asked: tuple[Message, int]) -> None:
         if self.server is not None:
-            self._world.network.active[self] = None
+            network = self._world.network
+            network.active[self] = None
+            if network.observer is not None:
+                self._asked.append(asked)
+                network.observer.request_arrives(self, asked[0])
             self.server.receive(memoryview(bytearray(data)), self._world.clock.now)
 
     def send_answers(self) -> None:
@@ -135,6 +157,8 @@ class Wire:
         server.drained(self._world.clock.now)
         if server.out:
             self._world.network.active[self] = None
+        if self._world.network.observer is not None:
+            self._show(data, self._world.network.observer)
         if self._loses_answers:
             self._break_soon()
             return
@@ -142,6 +166,11 @@ class Wire:
         delay = world.random.expovariate(1 / world.faults.mean_delay_s)
         moment = self._arrives_down = max(self._arrives_down, world.clock.now + delay)
         world.clock.after(moment - world.clock.now, lambda: self._answered(data))
+
+    def _show(self, data: bytes, observer: Observer) -> None:
+        request, version = self._asked.pop(0)
+        _, position = parse_response_header(data[4:], request.api_key, version)
+        observer.answer_leaves(self, request, message_for(request.api_key)[1].decode(data[4 + position :], version))
 
     def _answered(self, data: bytes) -> None:
         if self._link is not None:
@@ -166,7 +195,13 @@ class Wire:
         server, self.server = self.server, None
         if server is not None:
             self._world.network.forget(self)
-            self._world.node.turn(lambda _: server.close())
+            self._world.node.turn(lambda _: self._close_server(server))
+
+    def _close_server(self, server: Connection) -> None:
+        observer = self._world.network.observer
+        if observer is not None:
+            observer.connection_ends(self)
+        server.close()
 
 
 @dataclass
@@ -207,7 +242,7 @@ class Link:
             return
         chunks = encode_request(request, version, count, self._client_id)
         data = b"".join(chunk_bytes(chunk) for chunk in chunks)
-        self._wire.send(data, world.faults.fate(world.random), may_outlive=may_outlive)
+        self._wire.send(data, (request, version), world.faults.fate(world.random), may_outlive=may_outlive)
         world.clock.after(timeout_s, lambda: self._give_up(waiting))
 
     def _give_up(self, waiting: _Waiting) -> None:

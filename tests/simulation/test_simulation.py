@@ -51,6 +51,12 @@ def test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wr
     run_all("consumer")
 
 
+@pytest.mark.timeout(0)
+def test_share_groups_settle_every_record_and_lock_it_once_whatever_goes_wrong() -> None:
+    """G5."""
+    run_all("share")
+
+
 def late_requests() -> Faults:
     """Every fifth request arrives when its client has gone on."""
     return Faults(late=0.2, late_s=6.0)

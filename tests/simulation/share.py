@@ -1,0 +1,161 @@
+"""Share groups: members that take records from a queue, finish, refuse or forget them, and die with some in hand (G5).
+
+What is watched is in `share_ledger`. In the end every record is settled: accepted, rejected, or given up after as many
+deliveries as the limit allows, and none was passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coord.share_state.key import SharePartitionKey
+from tests.simulation.log_checks import LogChecks
+from tests.simulation.producer import GROUP_KEY, find
+from tests.simulation.setup import ask_directly, create_topic
+from tests.simulation.share_ledger import ACCEPT, RENEW, ShareLedger
+from tests.simulation.share_member import USUAL, ShareMember
+from tests.simulation.source import Source
+from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from wire.messages import configs as c
+
+if TYPE_CHECKING:
+    from tests.simulation.faults import Faults
+    from tests.simulation.process import Process, Steps
+    from tests.simulation.share_member import Said
+
+QUEUE, GROUP = "queue", "workers"
+GROUP_RESOURCE = 32
+LOCK_S = 2.0
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.snapshot.update.records.per.snapshot": "20",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": str(int(LOCK_S * 1000)),
+    "group.share.min.session.timeout.ms": "6000",
+    "group.share.session.timeout.ms": "6000",
+    "group.share.min.heartbeat.interval.ms": "1000",
+    "group.share.heartbeat.interval.ms": "2000",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.assignment.interval.ms": "0",
+}
+
+
+class Share:
+    """A run of this kind."""
+
+    def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
+        world = self.world = World(name, SETTINGS, faults, is_told=is_told)
+        random = world.random
+        self.partitions = random.choice((1, 2))
+        self.limit = random.choice((2, 3, 5))
+        self.ledger = ShareLedger(world.clock, self.limit)
+        world.network.observer = self.ledger
+        world.node.at_crash.append(self.ledger.broker_crashes)
+        self.checks = LogChecks(world)
+        self.sources = [Source(f"source{n}", QUEUE, self.partitions) for n in range(random.choice((1, 2)))]
+        self.topic_id = b""
+
+    def run(self) -> None:
+        """From the first start of the broker to the last check."""
+        world = self.world
+        random = world.random
+        world.node.start()
+        self.topic_id = create_topic(world, QUEUE, self.partitions)
+        self._set("share.auto.offset.reset", "earliest")
+        self._set("share.delivery.count.limit", str(self.limit))
+        for n in range(random.choice((1, 2, 3, 4))):
+            if n:
+                world.mortal.add(f"member{n}")
+            world.run_process(f"member{n}", self.start_member)
+        for source in self.sources:
+            world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
+        world.plan_faults()
+        world.run(ACTIVE_S, lambda: all(source.is_done for source in self.sources) and world.clock.now > 1012.0)
+        world.heal()
+        end = world.clock.now + HEALED_S
+        world.run(HEALED_S, lambda: world.clock.now > end - 30.0 and not self._unsettled())
+        self.check_end()
+
+    def _set(self, name: str, value: str) -> None:
+        resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=GROUP_RESOURCE,
+            resource_name=GROUP,
+            configs=[c.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)],
+        )
+        answer = ask_directly(self.world, c.IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert answer.responses[0].error_code == 0, answer
+
+    def check_end(self) -> None:
+        """What must hold when all has healed and time has passed."""
+        assert all(source.is_done for source in self.sources), "a source has not come to its end"
+        self.checks.check_reloaded()
+        unsettled = self._unsettled()
+        assert not unsettled, f"not settled: {unsettled}"
+        broker = self.world.node.broker
+        assert broker is not None
+        for partition in range(self.partitions):
+            end = broker.partitions.get(QUEUE, partition).log.log_end_offset
+            missing = [offset for offset in range(end) if (partition, offset) not in self.ledger.delivered]
+            assert not missing, f"nobody was given {missing} of {partition}"
+
+    def _unsettled(self) -> list[str]:
+        """Partitions of the queue with records that are under way."""
+        broker = self.world.node.broker
+        if broker is None:
+            return ["the broker is not there"]
+        found = []
+        for partition in range(self.partitions):
+            end = broker.partitions.get(QUEUE, partition).log.log_end_offset
+            state = broker.share_partitions.find(SharePartitionKey(GROUP, self.topic_id, partition))
+            if end and (state is None or state.state is None or state.state.start_offset < end):
+                found.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
+        return found
+
+    # ---- members
+
+    def start_member(self, process: Process) -> None:
+        """Give a process the work of a member."""
+        member = ShareMember(process, GROUP, QUEUE, self.topic_id)
+        process.spawn(self.work(process, member))
+        process.spawn(member.beat())
+
+    def work(self, process: Process, member: ShareMember) -> Steps[None]:
+        """Take records and say what became of them, for ever."""
+        random = process.world.random
+        yield from find(process, GROUP, GROUP_KEY)
+        said: Said = []
+        while True:
+            if not member.assigned:
+                yield 0.2
+                continue
+            acquired = yield from member.fetch(said, 4.0 if self.world.is_healed else 0.5)
+            said = []
+            if acquired is None:
+                yield 0.05
+                continue
+            if not acquired:
+                continue
+            if self.world.is_healed:
+                said = [(partition, offset, ACCEPT) for partition, offset, _ in acquired]
+            else:
+                said = yield from self._decide(process, member, acquired)
+            if said and random.random() < 0.5:
+                if not (yield from member.acknowledge(said)):
+                    yield 0.05
+                said = []
+
+    def _decide(self, process: Process, member: ShareMember, acquired: list[tuple[int, int, int]]) -> Steps[Said]:
+        """Work on records, for as long as that takes."""
+        random = process.world.random
+        if random.random() < 0.1:
+            renewed = [(partition, offset, RENEW) for partition, offset, _ in acquired]
+            yield LOCK_S * random.random()
+            if not (yield from member.acknowledge(renewed)):
+                return []
+        yield random.choice((0.01, 0.01, 0.1, 0.5, 3.0))
+        return [
+            (partition, offset, random.choice(USUAL))
+            for partition, offset, _ in acquired
+            if random.random() < 0.95  # of some it says nothing: their locks run out
+        ]

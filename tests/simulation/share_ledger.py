@@ -1,0 +1,140 @@
+"""What a share group may do with records, watched at the broker's door: every request as it is taken, every answer as
+it leaves (G5, KIP-932).
+
+A record is locked for one member at a time; a lock that ran out is counted; nobody gets a record more often than the
+limit allows, and what was acknowledged, and answered, is never given out again, whatever crashes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wire.messages import share_groups as g
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.clock import Clock
+    from tests.simulation.network import Wire
+    from wire.schema import Message
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+ROUNDING_S = 1e-6
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+class Lock(NamedTuple):
+    """A record at a member."""
+
+    member_id: str
+    wire: Wire
+    until: float
+    """It is certain to hold until then, unless it is given up."""
+
+
+class Delivery(NamedTuple):
+    """The last time that a record was given out."""
+
+    count: int
+    ran_out: bool
+    """Whether it is still with a member who has never said a word about it."""
+    era: int
+
+
+class ShareLedger:
+    """One group's."""
+
+    def __init__(self, clock: Clock, limit: int) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._locks: dict[Place, Lock] = {}
+        self._deliveries: dict[Place, Delivery] = {}
+        self._era = 0
+        """Counts what makes the broker forget about records that are out: sessions that end, and crashes."""
+        self.settled: dict[Place, int] = {}
+        """What members have said of records for good, and were told that it is kept."""
+        self.delivered: set[Place] = set()
+
+    # ---- what is seen
+
+    def request_arrives(self, wire: Wire, request: Message) -> None:
+        """A request is taken."""
+        if not isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest)):
+            return
+        wire.arrived_at = self._clock.now
+        member_id = request.member_id or ""
+        if request.share_session_epoch <= 0:
+            self._let_go(lambda lock: lock.member_id == member_id)
+        for place, said in said_of(request):
+            lock = self._locks.get(place)
+            if said != RENEW and lock is not None and lock.member_id == member_id:
+                del self._locks[place]
+                self._deliveries[place] = self._deliveries[place]._replace(ran_out=False)
+
+    def answer_leaves(self, wire: Wire, request: Message, answer: Message) -> None:
+        """An answer is on its way."""
+        if not isinstance(answer, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)) or answer.error_code:
+            return
+        assert isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest))
+        self._settle(request, answer)
+        if isinstance(answer, g.ShareFetchResponse):
+            until = wire.arrived_at + answer.acquisition_lock_timeout_ms / 1000
+            lock = Lock(request.member_id or "", wire, until)
+            for partition in (one for topic in answer.responses for one in topic.partitions):
+                for acquired in partition.acquired_records:
+                    for offset in range(acquired.first_offset, acquired.last_offset + 1):
+                        self._acquire((partition.partition_index, offset), lock, acquired.delivery_count)
+
+    def connection_ends(self, wire: Wire) -> None:
+        """The broker hears that a connection is closed: the session on it ends, and what it has is given back."""
+        self._let_go(lambda lock: lock.wire is wire)
+
+    def broker_crashes(self) -> None:
+        """Nobody has anything any more."""
+        self._let_go(lambda _: True)
+
+    # ---- what follows
+
+    def _let_go(self, is_over: object) -> None:
+        assert callable(is_over)
+        self._era += 1
+        self._locks = {place: lock for place, lock in self._locks.items() if not is_over(lock)}
+
+    def _settle(
+        self,
+        request: g.ShareFetchRequest | g.ShareAcknowledgeRequest,
+        answer: g.ShareFetchResponse | g.ShareAcknowledgeResponse,
+    ) -> None:
+        errors = {}
+        for partition in (one for topic in answer.responses for one in topic.partitions):
+            is_fetch = isinstance(partition, g.ShareFetchResponsePartitionData)
+            errors[partition.partition_index] = partition.acknowledge_error_code if is_fetch else partition.error_code
+        for place, said in said_of(request):
+            if errors.get(place[0]) == 0 and said in (ACCEPT, REJECT):
+                self.settled[place] = said
+
+    def _acquire(self, place: Place, lock: Lock, count: int) -> None:
+        now = self._clock.now
+        held = self._locks.get(place)
+        assert held is None or held.until < now + ROUNDING_S, (
+            f"{place} is given to {lock.member_id}, and {held.member_id} has it"
+        )
+        assert place not in self.settled, f"{place} is given to {lock.member_id} after {self.settled[place]}"
+        assert 1 <= count <= self._limit, f"{place} is given out {count} times"
+        before = self._deliveries.get(place)
+        if before is not None and before.ran_out and before.era == self._era:
+            assert count == before.count + 1, f"{place} ran out after delivery {before.count}, and this is {count}"
+        self._locks[place] = lock
+        self._deliveries[place] = Delivery(count, ran_out=True, era=self._era)
+        self.delivered.add(place)
+
+
+def said_of(request: g.ShareFetchRequest | g.ShareAcknowledgeRequest) -> Iterator[tuple[Place, int]]:
+    """What a member says of each record."""
+    for topic in request.topics:
+        for partition in topic.partitions:
+            for batch in partition.acknowledgement_batches:
+                types = batch.acknowledge_types
+                for n, offset in enumerate(range(batch.first_offset, batch.last_offset + 1)):
+                    yield (partition.partition_index, offset), types[n if len(types) > 1 else 0]

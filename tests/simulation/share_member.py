@@ -1,0 +1,193 @@
+"""A consumer of a share group, as client libraries have it (G5; KIP-932, KIP-1222).
+
+Heartbeats bring the assignment; a share session on one connection brings records and takes what became of them. When
+the connection is lost so are the session and the locks, and the member begins a new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
+from wire.errors import ErrorCode as E
+from wire.messages import share_groups as g
+
+if TYPE_CHECKING:
+    from tests.simulation.process import Process, Steps
+
+HEARTBEAT_VERSION, VERSION = 1, 2
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+OPEN, CLOSE = 0, -1
+RECORD_LIMIT = 1  # acquire mode: no more than asked for (KIP-1206)
+BATCH_OPTIMIZED = 0
+_LATER = frozenset({E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR})
+_FENCED = frozenset({E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND})
+_NO_SESSION = frozenset({E.SHARE_SESSION_NOT_FOUND, E.INVALID_SHARE_SESSION_EPOCH})
+_NO_MORE = frozenset({E.INVALID_RECORD_STATE, E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION})
+
+Said = list[tuple[int, int, int]]
+"""Partition, offset, acknowledge type."""
+
+
+class ShareMember:
+    """One member."""
+
+    def __init__(self, process: Process, group: str, topic: str, topic_id: bytes) -> None:
+        self._process = process
+        self._group = group
+        self._topic = topic
+        self._topic_id = topic_id
+        random = process.world.random
+        self.member_id = f"{process.name}-{random.randrange(1 << 30)}"
+        self.epoch = JOIN_EPOCH
+        self.assigned: list[int] = []
+        self._session_epoch = OPEN
+        self._session: set[int] = set()
+        self._acquire_mode = random.choice((BATCH_OPTIMIZED, RECORD_LIMIT))
+        self._max_records = random.choice((1, 3, 100))
+
+    # ---- the group
+
+    def beat(self) -> Steps[None]:
+        """Heartbeats, for ever."""
+        while True:
+            is_joining = self.epoch == JOIN_EPOCH
+            request = g.ShareGroupHeartbeatRequest(
+                group_id=self._group,
+                member_id=self.member_id,
+                member_epoch=self.epoch,
+                subscribed_topic_names=[self._topic] if is_joining else None,
+            )
+            answer = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
+            error = None if answer is None else E(answer.error_code)
+            if error == E.NONE:
+                self.epoch = answer.member_epoch
+                if answer.assignment is not None:
+                    topics = answer.assignment.topic_partitions
+                    self.assigned = [partition for topic in topics for partition in topic.partitions]
+                yield answer.heartbeat_interval_ms / 1000
+                continue
+            assert error is None or error in _LATER or error in _FENCED, error
+            if error in _FENCED:
+                self.epoch, self.assigned = JOIN_EPOCH, []
+            yield 0.1
+
+    def leave(self) -> Steps[None]:
+        """Say goodbye to the group, with a new id for the next time."""
+        request = g.ShareGroupHeartbeatRequest(group_id=self._group, member_id=self.member_id, member_epoch=LEAVE_EPOCH)
+        yield from self._process.ask(request, HEARTBEAT_VERSION, lane="leave", may_outlive=False)
+
+    # ---- records
+
+    def fetch(self, said: Said, wait_s: float) -> Steps[list[tuple[int, int, int]] | None]:
+        """Tell what became of records, and get more: (partition, offset, delivery count); None: the session is lost."""
+        is_open = self._session_epoch == OPEN
+        wanted = set(self.assigned)
+        added = wanted if is_open else wanted - self._session
+        forgotten = [] if is_open else sorted(self._session - wanted)
+        by_partition = _by_partition([] if is_open else said)
+        renews = any(kind == RENEW for _, _, kind in said) and not is_open
+        partitions = [
+            g.ShareFetchRequestFetchPartition(
+                partition_index=partition, acknowledgement_batches=_batches(by_partition.get(partition, []))
+            )
+            for partition in sorted({*added, *by_partition})
+        ]
+        request = g.ShareFetchRequest(
+            group_id=self._group,
+            member_id=self.member_id,
+            share_session_epoch=self._session_epoch,
+            max_wait_ms=0 if renews else int(wait_s * 1000),
+            min_bytes=0 if renews else 1,
+            max_bytes=0 if renews else 1 << 16,
+            max_records=0 if renews else self._max_records,
+            batch_size=0 if renews else self._max_records,
+            share_acquire_mode=self._acquire_mode,
+            is_renew_ack=renews,
+            topics=[g.ShareFetchRequestFetchTopic(topic_id=self._topic_id, partitions=partitions)]
+            if partitions
+            else [],
+            forgotten_topics_data=[g.ShareFetchRequestForgottenTopic(topic_id=self._topic_id, partitions=forgotten)]
+            if forgotten
+            else [],
+        )
+        answer = yield from self._process.ask(request, VERSION, timeout_s=wait_s + 2.0)
+        if not self._goes_on(answer):
+            return None
+        self._session = wanted
+        acquired = []
+        for partition in (one for topic in answer.responses for one in topic.partitions):
+            errors = {E(partition.error_code), E(partition.acknowledge_error_code)} - {E.NONE} - _LATER - _NO_MORE
+            assert not errors, errors
+            for run in partition.acquired_records:
+                acquired += [
+                    (partition.partition_index, offset, run.delivery_count)
+                    for offset in range(run.first_offset, run.last_offset + 1)
+                ]
+        return acquired
+
+    def acknowledge(self, said: Said) -> Steps[bool]:
+        """Tell what became of records, and nothing else; False: the session is lost."""
+        if self._session_epoch == OPEN:
+            return False
+        partitions = [
+            g.AcknowledgePartition(
+                partition_index=partition,
+                acknowledgement_batches=_batches(of_it, g.ShareAcknowledgeRequestAcknowledgementBatch),
+            )
+            for partition, of_it in sorted(_by_partition(said).items())
+        ]
+        request = g.ShareAcknowledgeRequest(
+            group_id=self._group,
+            member_id=self.member_id,
+            share_session_epoch=self._session_epoch,
+            is_renew_ack=any(kind == RENEW for _, _, kind in said),
+            topics=[g.AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)],
+        )
+        answer = yield from self._process.ask(request, VERSION)
+        return self._goes_on(answer)
+
+    def _goes_on(self, answer: g.ShareFetchResponse | g.ShareAcknowledgeResponse | None) -> bool:
+        """Whether the session does."""
+        if answer is None:
+            self._session_epoch = OPEN
+            return False
+        error = E(answer.error_code)
+        if error:
+            assert error in _NO_SESSION or error in _LATER, error
+            self._session_epoch = OPEN
+            return False
+        self._session_epoch += 1
+        return True
+
+
+def _by_partition(said: Said) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = {}
+    for partition, offset, kind in sorted(said):
+        found.setdefault(partition, []).append((offset, kind))
+    return found
+
+
+def _batches(said: list[tuple[int, int]], batch_class: type = g.ShareFetchRequestAcknowledgementBatch) -> list[object]:
+    """One batch of each run of offsets."""
+    batches: list[object] = []
+    run: list[tuple[int, int]] = []
+    for offset, kind in said:
+        if run and offset != run[-1][0] + 1:
+            batches.append(_batch(run, batch_class))
+            run = []
+        run.append((offset, kind))
+    if run:
+        batches.append(_batch(run, batch_class))
+    return batches
+
+
+def _batch(run: list[tuple[int, int]], batch_class: type) -> object:
+    kinds = [kind for _, kind in run]
+    if len(set(kinds)) == 1:
+        kinds = kinds[:1]
+    return batch_class(first_offset=run[0][0], last_offset=run[-1][0], acknowledge_types=kinds)
+
+
+USUAL = (ACCEPT,) * 16 + (RELEASE,) * 3 + (REJECT,)
+"""What members say of records, about as often."""
