@@ -18,7 +18,7 @@ from wire.frame import message_for, request_header_version, response_header_vers
 from wire.schema import Message
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from broker.context import Broker, RequestContext
     from broker.pending import Pending
 
 R = TypeVar("R", bound=Message)
@@ -86,15 +86,23 @@ SERVED: dict[ApiKey, str] = {
 _handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
 
 
-def api(request_class: type[R], *, on_error: ErrorShape | None = None) -> Callable[[Handler], Handler]:
+def api(
+    request_class: type[R], *, on_error: ErrorShape | None = None, needs: Callable[[Broker], None] | None = None
+) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request.
 
-    `on_error(request, error)` makes the response that carries an error of the whole request; without it the
-    response's top-level `error_code` (and `error_message`) is set, and a response that has none closes the connection.
+    `needs(broker)` raises KafkaError while the broker does not open this API. `on_error(request, error)` makes the
+    response that carries an error of the whole request; without it the response's top-level `error_code` (and
+    `error_message`) is set, and a response that has none closes the connection.
     """
 
     def register(handler: Handler) -> Handler:
-        _handlers[request_class.api_key] = (handler, on_error)
+        def when_open(ctx: RequestContext, request: R) -> Message | Pending | None:
+            assert needs is not None
+            needs(ctx.broker)
+            return handler(ctx, request)
+
+        _handlers[request_class.api_key] = (handler if needs is None else when_open, on_error)
         return handler
 
     return register

@@ -16,9 +16,11 @@ from broker.config_keys.resources import GROUP_KEYS
 from coord.cluster.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET, GroupLimits
 from coord.cluster.image import BROKER, GROUP
 from coord.groups.settings import GroupSettings, parse_auto_offset_reset
+from wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from broker.server_config import ServerConfig
     from coord.cluster.image import ClusterDelta
 
 logger = logging.getLogger("kafka.coordinator.GroupConfig")
@@ -90,6 +92,23 @@ LIMITS: Final[dict[str, GroupLimits]] = {
     "streams.assignor.name": GroupLimits(s.GROUP_STREAMS_ASSIGNORS),
 }
 """The broker keys behind each key of groups that has any."""
+
+
+def check_limits(config: ServerConfig) -> None:
+    """Check that the broker's own values are within its limits, as Kafka's start does; ConfigError says which not."""
+    for default, lowest, highest in LIMITS.values():
+        if lowest is not None and highest is not None and config[highest] < config[lowest]:
+            raise ConfigError(f"{highest.name} must be greater than or equal to {lowest.name}")
+        if lowest is not None and config[default] < config[lowest]:
+            raise ConfigError(f"{default.name} must be greater than or equal to {lowest.name}")
+        if highest is not None and config[default] > config[highest]:
+            raise ConfigError(f"{default.name} must be less than or equal to {highest.name}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = (
+            LIMITS[f"{kind}.{key}"].default for key in ("session.timeout.ms", "heartbeat.interval.ms")
+        )
+        if config[heartbeat] >= config[session]:
+            raise ConfigError(f"{heartbeat.name} must be less than {session.name}")
 
 
 class GroupConfigs:

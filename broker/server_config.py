@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from broker.config_keys.controller import CONTROLLER_LISTENER_NAMES, CONTROLLER_QUORUM_VOTERS
 from broker.config_keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
+from broker.config_keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from broker.config_keys.log import LOG_DIR, LOG_DIRS, LOG_FLUSH_INTERVAL_MS, LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from broker.config_keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from broker.config_keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
@@ -210,6 +211,7 @@ class ServerConfig:
                     self.warnings.append(f"{name}={value} is more than the 1 broker there is: 1 is used (profile dev)")
         self._check_roles()
         self._check_retention()
+        self._check_groups()
         endpoints = parse_endpoints(LISTENERS.name, self[LISTENERS])
         check_ports(endpoints)
         if not self.listeners:
@@ -228,6 +230,15 @@ class ServerConfig:
                 if self[BROKER_KEYS[name]] == 0:
                     raise ConfigError(f"{name} must be unlimited (-1) or, equal or greater than 1")
                 return
+
+    def _check_groups(self) -> None:
+        """The classic protocol is always there, and what holds for groups must be within the limits of groups."""
+        if "classic" not in self[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+            raise ConfigError("Disabling the 'classic' protocol is not supported.")
+        if any(name.startswith(("group.consumer.", "group.share.", "group.streams.")) for name in self._static):
+            from broker.group_configs import check_limits
+
+            check_limits(self)
 
     def _check_roles(self) -> None:
         if self.node_id < 0:

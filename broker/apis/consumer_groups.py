@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.api import api
 from broker.apis.groups import GROUP_OPERATIONS, client_of
+from broker.group_protocols import needs_consumer_groups
 from broker.pending import Pending
 from wire.errors import ErrorCode, KafkaError
 from wire.messages.consumer_groups import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from broker.context import RequestContext
 
 
-@api(ConsumerGroupHeartbeatRequest)
+@api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)
 def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Pending:
     """Joins, stays in or leaves a group; answered when what it changes is committed."""
     pending = Pending(is_owed=True)
@@ -39,7 +40,7 @@ def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) ->
     return ConsumerGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
 
 
-@api(ConsumerGroupDescribeRequest, on_error=_none_described)
+@api(ConsumerGroupDescribeRequest, on_error=_none_described, needs=needs_consumer_groups)
 def consumer_group_describe(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:

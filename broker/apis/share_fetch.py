@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.api import api
+from broker.group_protocols import needs_share_groups
 from broker.pending import Pending
 from broker.share_fetch_wait import SharePlan, ShareWait
 from broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
@@ -40,7 +41,7 @@ Said = tuple[SharedPartition, Sequence[BatchFields]]
 Errors = dict[SharedPartition, ErrorCode]
 
 
-@api(ShareFetchRequest)
+@api(ShareFetchRequest, needs=needs_share_groups)
 def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse | Pending:
     """Take acknowledgements, then give records, now or once there are enough."""
     group_id, member_id = _checked_ids(request)
@@ -234,7 +235,7 @@ def _by_topic(
     return list(topics.values())
 
 
-@api(ShareAcknowledgeRequest)
+@api(ShareAcknowledgeRequest, needs=needs_share_groups)
 def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> Pending:
     """Take acknowledgements; answered once they are committed."""
     group_id, member_id = _checked_ids(request)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.api import api
 from broker.apis.groups import GROUP_OPERATIONS, client_of
+from broker.group_protocols import needs_share_groups
 from broker.pending import Pending
 from coord.share_state.key import SharePartitionKey
 from wire.errors import ErrorCode, KafkaError
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 NO_OFFSET, NO_LAG, NO_COUNT = -1, -1, -1
 
 
-@api(ShareGroupHeartbeatRequest)
+@api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
 def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> Pending:
     """Joins, stays in or leaves a group; answered when what it changes is committed."""
     pending = Pending()
@@ -56,7 +57,7 @@ def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> Sh
     return ShareGroupDescribeResponse(groups=[_not_described(group_id, error) for group_id in request.group_ids])
 
 
-@api(ShareGroupDescribeRequest, on_error=_none_described)
+@api(ShareGroupDescribeRequest, on_error=_none_described, needs=needs_share_groups)
 def share_group_describe(ctx: RequestContext, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """State, members and assignments of each group."""
     response = ShareGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
@@ -97,7 +98,7 @@ def _no_offsets(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRe
     )
 
 
-@api(DescribeShareGroupOffsetsRequest, on_error=_no_offsets_described)
+@api(DescribeShareGroupOffsetsRequest, on_error=_no_offsets_described, needs=needs_share_groups)
 def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> Pending:
     """Where groups stand, of the partitions asked for or of all that they share out."""
     pending = Pending()
@@ -187,7 +188,7 @@ def _fill_in(
 # ---- AlterShareGroupOffsets, DeleteShareGroupOffsets
 
 
-@api(AlterShareGroupOffsetsRequest)
+@api(AlterShareGroupOffsetsRequest, needs=needs_share_groups)
 def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> Pending:
     """Lets an empty group begin anew at given offsets."""
     if not request.group_id:
@@ -199,7 +200,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffse
     return pending
 
 
-@api(DeleteShareGroupOffsetsRequest)
+@api(DeleteShareGroupOffsetsRequest, needs=needs_share_groups)
 def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> Pending:
     """Lets an empty group forget topics."""
     if not request.group_id:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.api import api
 from broker.apis.groups import GROUP_OPERATIONS, client_of
+from broker.group_protocols import needs_streams_groups
 from broker.pending import Pending
 from coord.groups.streams.internal_topics import InternalTopic, Status
 from wire.errors import ErrorCode, KafkaError
@@ -32,7 +33,7 @@ logger = logging.getLogger("kafka.server.AutoTopicCreation")
 _EXISTS = {int(ErrorCode.NONE), int(ErrorCode.TOPIC_ALREADY_EXISTS)}
 
 
-@api(StreamsGroupHeartbeatRequest)
+@api(StreamsGroupHeartbeatRequest, needs=needs_streams_groups)
 def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Pending:
     """Joins, stays in or leaves a group; answered when what it changes is committed.
 
@@ -88,7 +89,7 @@ def _none_described(request: StreamsGroupDescribeRequest, error: KafkaError) -> 
     return StreamsGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
 
 
-@api(StreamsGroupDescribeRequest, on_error=_none_described)
+@api(StreamsGroupDescribeRequest, on_error=_none_described, needs=needs_streams_groups)
 def streams_group_describe(ctx: RequestContext, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """State, topology, members and assignments of each group."""
     wants = request.include_topology_description

@@ -134,6 +134,7 @@ GROUP_COORDINATOR_REBALANCE_PROTOCOLS = list_of(
     "[consumer, classic, share, streams]",
     MEDIUM,
     "Group protocols that are enabled.",
+    used=True,
 )
 GROUP_COORDINATOR_THREADS = integer(
     "group.coordinator.threads", 4, "[1,...]", HIGH, "Threads of the group coordinator."

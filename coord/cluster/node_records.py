@@ -32,9 +32,16 @@ PRODUCER_ID_BLOCK: Final = 1000
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 LATEST_TRANSACTION_VERSION: Final = 2
 
+GROUP_VERSION_FEATURE: Final = "group.version"
+SHARE_VERSION_FEATURE: Final = "share.version"
+STREAMS_VERSION_FEATURE: Final = "streams.version"
+
 SUPPORTED_FEATURES: Final = {
     METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION),
     TRANSACTION_VERSION_FEATURE: (0, LATEST_TRANSACTION_VERSION),
+    GROUP_VERSION_FEATURE: (0, 1),
+    SHARE_VERSION_FEATURE: (0, 2),
+    STREAMS_VERSION_FEATURE: (0, 1),
 }
 """Feature levels this broker can work with. A feature is added once its behaviour exists."""
 

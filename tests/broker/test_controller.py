@@ -14,6 +14,7 @@ from broker.controller import Controller
 from broker.listeners import Endpoint
 from broker.server_config import load
 from coord.cluster.image import ClusterDelta, ClusterImage
+from coord.cluster.node_records import SUPPORTED_FEATURES
 from storage.files import Files
 from storage.log_dir import LogDir
 from storage.log_dirs import LogDirs
@@ -185,7 +186,7 @@ def test_each_start_registers_the_broker_with_a_later_epoch(tmp_path: Path) -> N
 def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -> None:
     node = Node(tmp_path)
     assert node.log_dirs.logs["__cluster_metadata", 0].topic_id == ONE_UUID
-    assert node.image.features == {"metadata.version": 33, "transaction.version": 2}
+    assert node.image.features == {name: level for name, (_, level) in SUPPORTED_FEATURES.items()}
 
 
 def test_the_broker_follows_before_anyone_is_answered(tmp_path: Path) -> None:

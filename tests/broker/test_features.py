@@ -10,6 +10,15 @@ from wire.api_keys import ApiKey
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from wire.messages.share_groups import (
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+from wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
+from wire.registry import message_for
 
 UPGRADE, SAFE = 1, 2
 LATEST = served_versions(ApiKey.UPDATE_FEATURES)[1]
@@ -84,3 +93,67 @@ def test_levels_survive_a_restart_and_coordinators_follow_them(tmp_path) -> None
     again = MemoryBroker(tmp_path / "data")
     assert levels(again.client())[NAME] == 1
     again.close()
+
+
+GATES = {
+    ("group.version", 1): [
+        (ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"), lambda answer: answer.error_code),
+        (ConsumerGroupDescribeRequest(group_ids=["g"]), lambda answer: answer.groups[0].error_code),
+    ],
+    ("streams.version", 1): [
+        (StreamsGroupHeartbeatRequest(group_id="g", member_id="m"), lambda answer: answer.error_code),
+        (StreamsGroupDescribeRequest(group_ids=["g"]), lambda answer: answer.groups[0].error_code),
+    ],
+    ("share.version", 2): [
+        (ShareGroupHeartbeatRequest(group_id="g", member_id="m"), lambda answer: answer.error_code),
+        (ShareGroupDescribeRequest(group_ids=["g"]), lambda answer: answer.groups[0].error_code),
+        (ShareFetchRequest(group_id="g", member_id="m"), lambda answer: answer.error_code),
+        (ShareAcknowledgeRequest(group_id="g", member_id="m"), lambda answer: answer.error_code),
+    ],
+}
+
+
+@pytest.mark.parametrize(("feature", "level"), GATES)
+def test_a_protocol_is_open_while_its_feature_has_a_level(
+    memory: MemoryBroker, client: Client, feature: str, level: int
+) -> None:
+    """As in Kafka: a data directory from before a protocol has no level of its feature, until somebody sets one."""
+    unsupported = ErrorCode.UNSUPPORTED_VERSION
+
+    def codes() -> list[int]:
+        found = []
+        for request, code_of in GATES[feature, level]:
+            version = served_versions(request.api_key)[1]
+            found.append(code_of(memory.client().ask(request, version, message_for(request.api_key)[1])))
+        return found
+
+    memory.broker.coordinators.ensure_topic()
+    assert levels(client)[feature] == level
+    assert unsupported not in codes()
+    assert update(client, (feature, 0, SAFE)).error_code == 0
+    assert set(codes()) == {unsupported}
+    assert update(client, (feature, 1, UPGRADE)).error_code == 0
+    assert unsupported not in codes()
+
+
+def test_a_data_directory_from_before_a_feature_keeps_its_levels_and_can_be_raised(tmp_path) -> None:
+    memory = MemoryBroker(tmp_path / "data")
+    assert update(memory.client(), ("group.version", 0, SAFE), ("share.version", 0, SAFE)).error_code == 0
+    memory.close()
+    again = MemoryBroker(tmp_path / "data")
+    client = again.client()
+    assert {"group.version", "share.version"}.isdisjoint(levels(client))
+    assert update(client, ("group.version", 1, UPGRADE), ("share.version", 2, UPGRADE)).error_code == 0
+    assert (levels(client)["group.version"], levels(client)["share.version"]) == (1, 2)
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("protocols", "feature"), [("classic,streams", "group.version"), ("classic", "streams.version")]
+)
+def test_a_protocol_can_be_closed_by_configuration(tmp_path, protocols: str, feature: str) -> None:
+    memory = MemoryBroker(tmp_path / "data", {"group.coordinator.rebalance.protocols": protocols})
+    request, code_of = GATES[feature, 1][0]
+    answer = memory.client().ask(request, served_versions(request.api_key)[1], message_for(request.api_key)[1])
+    assert code_of(answer) == ErrorCode.UNSUPPORTED_VERSION
+    memory.close()

@@ -9,8 +9,10 @@ import logging
 
 import pytest
 
+from broker.server_config import load
 from coord.groups.settings import AutoOffsetReset, GroupSettings
 from tests.broker.memory_broker import Client, MemoryBroker
+from wire.configdef import ConfigError
 from wire.messages import configs as c
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
@@ -99,6 +101,7 @@ NOT_ONE_OF = (
     "Invalid value none for configuration share.isolation.level: "
     "String must be one of: read_committed, read_uncommitted"
 )
+AT_LEAST = "{} must be greater than or equal to {}"
 IN_RANGE = "{} must be in the range {} to {} inclusive."
 
 
@@ -208,3 +211,34 @@ def test_tags_are_appended_and_subtracted(memory: MemoryBroker, client: Client) 
     assert memory.broker.group_configs("g").streams_rack_aware_assignment_tags == ("zone", "cluster")
     assert change(client, "g", (name, SUBTRACT, "zone")) == (0, None)
     assert memory.broker.group_configs("g").streams_rack_aware_assignment_tags == ("cluster",)
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        (
+            {"group.share.max.delivery.count.limit": "5", "group.share.delivery.count.limit": "6"},
+            "group.share.delivery.count.limit must be less than or equal to group.share.max.delivery.count.limit",
+        ),
+        (
+            {"group.consumer.heartbeat.interval.ms": "4000"},
+            AT_LEAST.format("group.consumer.heartbeat.interval.ms", "group.consumer.min.heartbeat.interval.ms"),
+        ),
+        (
+            {"group.streams.max.session.timeout.ms": "44000"},
+            AT_LEAST.format("group.streams.max.session.timeout.ms", "group.streams.min.session.timeout.ms"),
+        ),
+        (
+            {"group.consumer.min.session.timeout.ms": "5000", "group.consumer.session.timeout.ms": "5000"},
+            "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            "Disabling the 'classic' protocol is not supported.",
+        ),
+    ],
+)
+def test_a_broker_does_not_start_with_limits_that_contradict_each_other(sets: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(sets, {}, None)
+    assert str(refused.value) == sentence
