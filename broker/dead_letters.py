@@ -96,23 +96,21 @@ class DeadLetterQueues:
         copies = broker.group_configs(key.group_id).errors_deadletterqueue_copy_record_enable
         originals = _originals(source, letters) if copies else {}
         limit = queue.log.config.max_message_bytes
-        batches = bytearray()
+        last = -1
         builder = BatchBuilder()
         for offset in range(letters.first_offset, letters.last_offset + 1):
             record = originals.get(offset)
             headers = _headers(key, source, letters, offset)
-            size = _RECORD_OVERHEAD + sum(len(name) + len(text) + 4 for name, text in headers)
-            if record is not None:
-                size += len(record.key or b"") + len(record.value or b"")
+            content = (None, None) if record is None else (record.key, record.value)
+            size = _RECORD_OVERHEAD + sum(len(part) for part in content if part is not None)
+            size += sum(len(name) + len(text) + 4 for name, text in headers)
             if builder.count and builder.size_estimate + size > limit:
-                batches += builder.build()
+                last = queue.append(memoryview(bytearray(builder.build())), broker.now()).last_offset
                 builder = BatchBuilder()
-            if record is None:
-                builder.append(broker.now_ms(), None, None, headers)
-            else:
-                builder.append(broker.now_ms(), record.key, record.value, headers)
-        batches += builder.build()
-        return queue.append(memoryview(batches), broker.now()).last_offset
+            builder.append(broker.now_ms(), *content, headers)
+        if builder.count:
+            last = queue.append(memoryview(bytearray(builder.build())), broker.now()).last_offset
+        return last
 
 
 def _refusal(reason: str) -> KafkaError:

@@ -322,3 +322,59 @@ def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
     assert one.acknowledge((0, 9, [ACCEPT])) == 0
     assert one.take() == [(100, 109, 1)]
     queue.close()
+
+
+# ---- transactions
+
+
+def transactional(queue, *values, producer_id=0):
+    from tests.broker.memory_broker import batch
+
+    options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": -1, "transactional": True}
+    return queue.broker.partitions.get("q", 0).append(
+        memoryview(bytearray(batch(*values, **options))), queue.clock.now, origin="coordinator"
+    )
+
+
+def end_transaction(queue, *, commit, producer_id=0):
+    from wire.records import end_txn_marker
+
+    marker = end_txn_marker(
+        producer_id=producer_id, producer_epoch=0, timestamp_ms=queue.clock.now_ms, coordinator_epoch=0, commit=commit
+    )
+    queue.broker.partitions.get("q", 0).append(memoryview(bytearray(marker)), queue.clock.now, origin="coordinator")
+    queue.broker.after_turn()
+
+
+def test_read_uncommitted_gives_everything(queue):
+    transactional(queue, b"a", b"b")
+    assert Member(queue, "one").take() == [(0, 1, 1)]
+
+
+def test_read_committed_waits_for_the_end_of_a_transaction(queue):
+    queue.set_group("g", "share.isolation.level", "read_committed")
+    queue.produce(b"plain")
+    transactional(queue, b"a", b"b")
+    member = Member(queue, "one")
+    assert member.take() == [(0, 0, 1)]
+    member.send(max_wait_ms=1000)
+    assert member.answers() == []
+    end_transaction(queue, commit=True)
+    (answer,) = member.answers()
+    assert acquired(answer) == [(1, 3, 1)]  # with the marker, which the client calls a gap
+    assert values(answer) == {1: b"a", 2: b"b"}
+
+
+def test_read_committed_gives_nothing_that_was_aborted(queue):
+    queue.set_group("g", "share.isolation.level", "read_committed")
+    transactional(queue, b"a", b"b")
+    queue.produce(b"plain")
+    transactional(queue, b"c", producer_id=1)
+    end_transaction(queue, commit=False)
+    end_transaction(queue, commit=True, producer_id=1)
+    member = Member(queue, "one")
+    answer = member.fetch()
+    assert acquired(answer) == [(2, 5, 1)]
+    assert values(answer) == {2: b"plain", 3: b"c"}
+    assert member.acknowledge((2, 5, [1, 1, 0, 0])) == 0
+    assert queue.live().start_offset == 6
