@@ -1,9 +1,9 @@
 """One member of a consumer group as a process of its own, so that it can be killed.
 
 `python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ..., "session_ms": ...}'`; some
-take `strategy` and `instance` too. It writes what happens to it as JSON lines: `assigned`, `revoked` and `lost` with
-the partitions, `record` for each record, `error`. Each batch is committed after it was written down. SIGTERM makes it
-leave the group and end.
+take `strategy`, `instance` and `protocol` (classic, which is the default, or consumer) too. It writes what happens to
+it as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. Each batch is
+committed after it was written down. SIGTERM makes it leave the group and end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ def run_confluent_kafka(told, diary, is_over):
         "group.id": told["group"],
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": told["session_ms"],
-        "heartbeat.interval.ms": HEARTBEAT_MS,
-        "partition.assignment.strategy": told.get("strategy", "range"),
         "reconnect.backoff.max.ms": 500,
     }
+    if told.get("protocol") == "consumer":
+        settings["group.protocol"] = "consumer"
+    else:
+        settings["session.timeout.ms"] = told["session_ms"]
+        settings["heartbeat.interval.ms"] = HEARTBEAT_MS
+        settings["partition.assignment.strategy"] = told.get("strategy", "range")
     if "instance" in told:
         settings["group.instance.id"] = told["instance"]
     consumer = Consumer(settings)

@@ -1,0 +1,198 @@
+"""G3, G4: real clients on the consumer protocol (KIP-848), and groups that change their protocol while they read.
+
+Members are processes with a diary (`live_group.py`), in librdkafka and in Java. What holds: each partition has one
+owner, each record is read, what is committed stays.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+from confluent_kafka import Consumer, KafkaException  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+
+from tests.clients.live_group import PARTITIONS, live_groups, wait_until  # noqa: E402
+
+HAS_JAVA = bool(shutil.which("javac") and shutil.which("mvn"))
+JAVA = pytest.param("java", marks=[pytest.mark.java, pytest.mark.skipif(not HAS_JAVA, reason="needs a JDK and Maven")])
+LIBRARIES = ["confluent-kafka", JAVA]
+SHORT_SESSIONS = {
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+}
+
+
+@pytest.fixture
+def start_group(topic_name, tmp_path):
+    """A factory of groups on a given broker; their processes end with the test."""
+    with live_groups(lambda: topic_name("group"), tmp_path) as start:
+        yield start
+
+
+def test_members_share_hand_over_and_outlive_one_that_is_killed(start_broker, start_group):
+    group = start_group(start_broker(config=SHORT_SESSIONS))
+    group.produce(120)
+    first = group.join(protocol="consumer")
+    group.settle()
+    second = group.join(protocol="consumer")
+    third = group.join(protocol="consumer")
+    group.settle()
+    assert [len(member.owned()) for member in (first, second, third)] == [2, 2, 2]
+    assert sum(len(event["partitions"]) for event in first.events("revoked")) == 4, "it gave up no more than it had to"
+    group.drop(first, "leave")
+    group.settle()
+    group.drop(second, "kill")
+    group.produce(120)
+    group.settle()
+    assert third.owned() == set(range(PARTITIONS))
+    assert third.events("lost") == []
+    group.wait_read()
+    group.wait_committed()
+
+
+def test_a_static_member_that_restarts_gets_what_it_had_and_disturbs_nobody(broker, start_group):
+    group = start_group(broker)
+    stays = group.join(protocol="consumer", instance="stays")
+    goes = group.join(protocol="consumer", instance="goes")
+    group.settle()
+    owned, changes = goes.owned(), len(stays.events("assigned", "revoked"))
+    before = group.members_by_instance()
+    group.drop(goes, "leave")
+    back = group.join(protocol="consumer", instance="goes")
+    wait_until(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}")
+    after = group.members_by_instance()
+    assert after["goes"] != before["goes"]
+    assert after["stays"] == before["stays"]
+    assert len(stays.events("assigned", "revoked")) == changes
+    group.produce(120)
+    group.wait_read()
+
+
+def test_a_second_member_with_an_instance_id_in_use_is_refused(broker, start_group):
+    """UNRELEASED_INSTANCE_ID: other than in the classic protocol, the first one stays."""
+    group = start_group(broker)
+    first = group.join(protocol="consumer", instance="same")
+    group.settle()
+    second = group.join(protocol="consumer", instance="same")
+    wait_until(lambda: second.events("error"), "refused")
+    group.drop(second, "kill")
+    group.settle()
+    assert first.owned() == set(range(PARTITIONS))
+
+
+def test_members_live_through_a_crash_of_the_broker(start_broker, start_group):
+    server = start_broker()
+    group = start_group(server)
+    group.join(protocol="consumer")
+    group.join(protocol="consumer")
+    group.settle()
+    group.produce(120)
+    group.wait_read()
+    group.wait_committed()
+    before = set(group.shares())
+    server.kill9()
+    server.restart()
+    group.produce(120)
+    group.settle()
+    assert set(group.shares()) == before
+    group.wait_read()
+    group.wait_committed()
+
+
+def test_a_regular_expression_takes_in_topics_that_come_and_lets_go_of_those_that_go(broker, topic_name):
+    stem = topic_name("regex")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def create(*names):
+        for made in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
+            made.result(30)
+
+    def owned():
+        for reader in readers:
+            reader.poll(0.1)
+        return sorted((one.topic, one.partition) for reader in readers for one in reader.assignment())
+
+    def both(*names):
+        return sorted((name, index) for name in names for index in (0, 1))
+
+    create(f"{stem}-a", f"other-{stem}-a")
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": f"g-{stem}", "group.protocol": "consumer"}
+    readers = [Consumer(settings | {"topic.metadata.refresh.interval.ms": 1000}) for _ in range(2)]
+    try:
+        for reader in readers:
+            reader.subscribe([f"^{stem}-.*"])
+        wait_until(lambda: owned() == both(f"{stem}-a"), owned)
+        create(f"{stem}-b", f"other-{stem}-b")
+        wait_until(lambda: owned() == both(f"{stem}-a", f"{stem}-b"), owned)
+        assert all(len(reader.assignment()) == 2 for reader in readers)
+        admin.delete_topics([f"{stem}-a"])[f"{stem}-a"].result(30)
+        wait_until(lambda: owned() == both(f"{stem}-b"), owned)
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(broker, topic_name):
+    """INVALID_REGULAR_EXPRESSION (128): librdkafka's own engine knows back references, RE2 does not."""
+    name = topic_name("regex")
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"g-{name}", "group.protocol": "consumer"})
+    reader.subscribe([r"^(a)\1"])
+    errors = []
+
+    def told():
+        message = reader.poll(0.2)
+        if message is not None and message.error():
+            errors.append(message.error())
+        return errors
+
+    try:
+        wait_until(told, "an error")
+    except KafkaException as refused:
+        errors.append(refused.args[0])
+    finally:
+        reader.close()
+    assert "regular expression is not valid" in errors[0].str()
+
+
+class Flow:
+    """Records that keep coming while the group changes."""
+
+    def __init__(self, group):
+        self.group = group
+
+    def go_on(self):
+        """A few more records, then wait until the members have shared the partitions out."""
+        self.group.produce(60)
+        self.group.settle()
+        self.group.produce(60)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member(broker, start_group, library):
+    """The rolling upgrade and the way back, with classic members eager and cooperative, while records keep coming."""
+    group = start_group(broker)
+    old = [group.join(library, protocol="classic", strategy=name) for name in ("range", "range")]
+    flow = Flow(group)
+    flow.go_on()
+    assert group.described_as_consumer_group() is None
+    new = []
+    for member in old:
+        new.append(group.join(library, protocol="consumer"))
+        flow.go_on()
+        assert group.described_as_consumer_group() is not None
+        group.drop(member, "leave")
+        flow.go_on()
+    for member in new:
+        group.join(library, protocol="classic", strategy="cooperative-sticky")
+        flow.go_on()
+        group.drop(member, "leave")
+        flow.go_on()
+    assert group.described_as_consumer_group() is None
+    assert {one.group_instance_id for one in group.described().members} == {None}
+    group.wait_read()
+    group.wait_committed()
