@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--client-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--rate", type=int, default=300, help="records per second that go in")
-    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups of java")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups")
     parser.add_argument("--against", choices=("barnabas", "kafka"), default="barnabas")
     parser.add_argument("--folder", type=Path, help="keep the histories and the broker's data here")
     told = parser.parse_args(arguments)

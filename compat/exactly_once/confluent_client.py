@@ -46,6 +46,12 @@ class Client:
         """Whether SIGTERM has come."""
         return bool(self._stops)
 
+    def _protocol(self) -> dict[str, str | int]:
+        if self.told.get("protocol") == "consumer":
+            return {"group.protocol": "consumer"}
+        session_ms = int(self.told["session_ms"])
+        return {"session.timeout.ms": session_ms, "heartbeat.interval.ms": session_ms // 5}
+
     def consumer(self, topics: list[str], group: str) -> Consumer:
         """A member of a group that reads committed records and tells of its assignments."""
         consumer = Consumer(
@@ -55,8 +61,7 @@ class Client:
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": int(self.told["session_ms"]),
-                "heartbeat.interval.ms": int(self.told["session_ms"]) // 5,
+                **self._protocol(),
                 "fetch.wait.max.ms": 50,
                 "fetch.queue.backoff.ms": 5,
                 **FAST,

@@ -29,6 +29,11 @@ BROKER = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "group.min.session.timeout.ms": "1000",
+    # group.protocol=consumer leaves these to the broker
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
 }
 SESSION_MS = 2000
 
