@@ -26,7 +26,9 @@ class ConsumerGroups(Groups):
 
     def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
         super().__init__(name, faults=faults, is_told=is_told)
-        self.ledger: ConsumerLedger = ConsumerLedger(GROUP, self._has_epoch)
+        self.ledger: ConsumerLedger = ConsumerLedger(GROUP, self._is_member)
+        self._seen: frozenset[str] = frozenset()
+        self.world.node.at_crash.append(self._see_members)
 
     def _settings(self) -> dict[str, str]:
         return {
@@ -52,13 +54,16 @@ class ConsumerGroups(Groups):
         group: ConsumerGroup = broker.coordinators.of_group(GROUP).groups[GROUP]
         return group
 
-    def _has_epoch(self, member_id: str) -> bool:
-        """Whether the group has this member now; without a broker nobody can tell, and nobody is put out."""
+    def _is_member(self, member_id: str) -> bool:
+        """Whether the group has this member now, or had it when the broker was last seen."""
+        self._see_members()
+        return member_id in self._seen
+
+    def _see_members(self) -> None:
         broker = self.world.node.broker
-        if broker is None:
-            return True
-        group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
-        return group is not None and member_id in group.members
+        if broker is not None:
+            group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
+            self._seen = frozenset() if group is None else frozenset(group.members)
 
     def check_group(self) -> None:
         """Its members are those that live, and have all partitions."""

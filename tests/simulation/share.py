@@ -96,8 +96,8 @@ class Share:
         assert broker is not None
         for partition in range(self.partitions):
             end = broker.partitions.get(QUEUE, partition).log.log_end_offset
-            missing = [offset for offset in range(end) if (partition, offset) not in self.ledger.delivered]
-            assert not missing, f"nobody was given {missing} of {partition}"
+            lost = [offset for offset in range(end) if not self.ledger.is_accounted_for((partition, offset))]
+            assert not lost, f"given up without a reason: {lost} of {partition}"
 
     def _unsettled(self) -> list[str]:
         """Partitions of the queue with records that are under way."""

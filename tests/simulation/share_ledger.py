@@ -54,7 +54,8 @@ class ShareLedger:
         """Counts what makes the broker forget about records that are out: sessions that end, and crashes."""
         self.settled: dict[Place, int] = {}
         """What members have said of records for good, and were told that it is kept."""
-        self.delivered: set[Place] = set()
+        self.decided: set[Place] = set()
+        """What members have accepted or rejected, whether they were told that it is kept or not."""
 
     # ---- what is seen
 
@@ -67,6 +68,8 @@ class ShareLedger:
         if request.share_session_epoch <= 0:
             self._let_go(lambda lock: lock.member_id == member_id)
         for place, said in said_of(request):
+            if said in (ACCEPT, REJECT):
+                self.decided.add(place)
             lock = self._locks.get(place)
             if said != RENEW and lock is not None and lock.member_id == member_id:
                 del self._locks[place]
@@ -127,7 +130,11 @@ class ShareLedger:
             assert count == before.count + 1, f"{place} ran out after delivery {before.count}, and this is {count}"
         self._locks[place] = lock
         self._deliveries[place] = Delivery(count, ran_out=True, era=self._era)
-        self.delivered.add(place)
+
+    def is_accounted_for(self, place: Place) -> bool:
+        """Whether a record may be done with: somebody has decided about it, or it was given out too often."""
+        delivery = self._deliveries.get(place)
+        return delivery is not None and (place in self.decided or delivery.count >= self._limit)
 
 
 def said_of(request: g.ShareFetchRequest | g.ShareAcknowledgeRequest) -> Iterator[tuple[Place, int]]:
