@@ -30,6 +30,7 @@ from broker.config_keys import (
 )
 from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states as group_states
+from coord.share_partitions import states as share_states
 from coord.transactions import states as transaction_states
 from storage.log_config import TOPIC_KEYS
 from wire.api_keys import ApiKey
@@ -200,6 +201,7 @@ def state_machines() -> str:
     machines: list[tuple[str, type[Enum], dict[Any, frozenset[Any]]]] = [
         ("Classic groups", group_states.GroupState, group_states.PREDECESSORS),
         ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),
+        ("Records of share groups", share_states.RecordState, share_states.PREDECESSORS),
     ]
     for title, declared, predecessors in machines:
         parts += [f"## {title}", (inspect.getdoc(declared) or "").strip(), _diagram(predecessors)]
@@ -220,15 +222,16 @@ def _diagram(predecessors: dict[Any, frozenset[Any]]) -> str:
 
 
 def _documented(declared: type[Enum]) -> dict[str, str]:
-    """The text under each member of an enum, by the member's value."""
+    """The text under each member of an enum, by the member's name in pictures."""
     (class_,) = ast.parse(inspect.getsource(declared)).body
     assert isinstance(class_, ast.ClassDef)
     texts: dict[str, str] = {}
     for assignment, text in zip(class_.body, class_.body[1:], strict=False):
         if not (isinstance(assignment, ast.Assign) and isinstance(text, ast.Expr)):
             continue
-        if isinstance(assignment.value, ast.Constant) and isinstance(text.value, ast.Constant):
-            texts[str(assignment.value.value)] = inspect.cleandoc(str(text.value.value))
+        (target,) = assignment.targets
+        if isinstance(target, ast.Name) and isinstance(text.value, ast.Constant):
+            texts[str(declared[target.id])] = inspect.cleandoc(str(text.value.value))
     return texts
 
 

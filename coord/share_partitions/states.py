@@ -26,7 +26,7 @@ class RecordState(IntEnum):
     Archived, with a dead-letter queue a rejected record -> Archiving; renew: the lock starts anew. Of another member:
     INVALID_RECORD_STATE. End of the lock or of the member's session: -> Available below the delivery limit; at it ->
     Archived, or Archiving with a dead-letter queue. Records of aborted transactions under `read_committed`: ->
-    Archived. A step that cannot be written is taken back -> Acquired.
+    Archived. A step that cannot be written is taken back: the record is acquired as before.
     """
 
     ACKNOWLEDGED = 2
@@ -46,15 +46,13 @@ class RecordState(IntEnum):
 
 
 PREDECESSORS: Final[dict[RecordState, frozenset[RecordState]]] = {
+    RecordState.ACQUIRED: frozenset({RecordState.AVAILABLE}),
     RecordState.AVAILABLE: frozenset({RecordState.ACQUIRED}),
-    RecordState.ACQUIRED: frozenset(
-        {RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVING, RecordState.ARCHIVED}
-    ),
     RecordState.ACKNOWLEDGED: frozenset({RecordState.ACQUIRED}),
     RecordState.ARCHIVING: frozenset({RecordState.ACQUIRED}),
     RecordState.ARCHIVED: frozenset({RecordState.AVAILABLE, RecordState.ACQUIRED, RecordState.ARCHIVING}),
 }
-"""For each state the states it may follow; Acquired follows the others only where a write has failed."""
+"""For each state the states it may follow. A step that could not be written is taken back by `Window.restore`."""
 
 FINISHED: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 """States that nothing follows once they are written: the start of the window moves past them."""
