@@ -349,6 +349,41 @@ def test_transactions_find_hanging(tools, broker, open_transaction, topic):
     producer.abort_transaction(DEADLINE_S)
 
 
+# ---------------------------------------------------------------- kafka-features
+
+
+def features(tools):
+    """The finalized level of each feature, and the highest that is supported."""
+    pairs = re.findall(
+        r"Feature: (\S+)\s.*SupportedMaxVersion: (?:UNKNOWN )?(\S+)\s.*FinalizedVersionLevel: (?:UNKNOWN )?(\S+)",
+        tools.run("FeatureCommand", "describe"),
+    )
+    return {name: (level, highest) for name, highest, level in pairs}
+
+
+def test_features_describe(tools):
+    found = features(tools)
+    for name, level in {"group.version": "1", "streams.version": "1", "transaction.version": "2"}.items():
+        assert found[name] == (level, level)
+    assert {"metadata.version", "share.version"} <= found.keys()
+
+
+def test_features_change(tools):
+    """A dry run changes nothing; a level that the broker does not know is refused."""
+    before = features(tools)
+    name = "share.version"
+    assert "share.version can be downgraded to 1" in tools.run(
+        "FeatureCommand", "downgrade", "--feature", f"{name}=1", "--dry-run"
+    )
+    assert features(tools) == before
+    tools.run("FeatureCommand", "downgrade", "--feature", f"{name}=1")
+    assert features(tools) == before | {name: ("1", before[name][1])}
+    refused = tools.run("FeatureCommand", "upgrade", "--feature", f"{name}=9", expected=1)
+    assert "Could not upgrade share.version to 9. The update failed for all features" in refused
+    tools.run("FeatureCommand", "upgrade", "--feature", f"{name}={before[name][0]}")
+    assert features(tools) == before
+
+
 # ---------------------------------------------------------------- verifiable clients
 
 
