@@ -122,7 +122,7 @@ class ShareCoordinator:
         if state is None:
             state = self.states[about] = ShareState()
         if record_type == records.SHARE_SNAPSHOT:
-            state.take_snapshot(records.read_snapshot(value), offset, self._config.updates_per_snapshot)
+            state.take_snapshot(records.read_snapshot(value), offset)
         else:
             state.take_update(records.read_update(value))
         self._arm(_COLD_SNAPSHOTS, self._config.cold_snapshot_interval_ms, at)
@@ -163,7 +163,7 @@ class ShareCoordinator:
             if asked.state_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
             state = self.states.get(about)
-            if state is not None and state.state_epoch_fence > asked.state_epoch:
+            if state is not None and state.state_epoch > asked.state_epoch:
                 raise _fenced_state(about, state, asked.state_epoch)
             self._check_topic(about)
             snapshot = ShareSnapshotValue(
@@ -194,7 +194,7 @@ class ShareCoordinator:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
             state = self._initialized(about, UNINITIALIZED_WRITE)
             _check_leader(about, state, asked.leader_epoch)
-            if state.state_epoch_fence > asked.state_epoch:
+            if state.state_epoch > asked.state_epoch:
                 raise _fenced_state(about, state, asked.state_epoch)
             self._check_topic(about)
             count = _complete_count(state, asked.start_offset, asked.delivery_complete_count)
@@ -403,6 +403,6 @@ def _check_leader(about: SharePartitionKey, state: ShareState, leader_epoch: int
 
 def _fenced_state(about: SharePartitionKey, state: ShareState, state_epoch: int) -> KafkaError:
     logger.info(
-        "A request with state epoch %d about %s comes after state epoch %d", state_epoch, about, state.state_epoch_fence
+        "A request with state epoch %d about %s comes after state epoch %d", state_epoch, about, state.state_epoch
     )
     return KafkaError(ErrorCode.FENCED_STATE_EPOCH)

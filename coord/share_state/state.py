@@ -27,7 +27,6 @@ class ShareState:
         "snapshot_offset",
         "start_offset",
         "state_epoch",
-        "state_epoch_fence",
         "updates",
         "write_timestamp_ms",
     )
@@ -35,6 +34,7 @@ class ShareState:
     def __init__(self) -> None:
         self.snapshot_epoch = 0
         self.state_epoch = 0
+        """The highest there was: a write about the state before the group's position was set anew is refused."""
         self.leader_epoch = 0
         self.start_offset = NO_OFFSET
         """First offset that is not finished: the SPSO; -1 when the partition is to find it out."""
@@ -44,16 +44,14 @@ class ShareState:
         self.create_timestamp_ms = 0
         self.write_timestamp_ms = 0
         self.updates = 0
-        """Update records since the last snapshot that was due."""
+        """Update records since the last snapshot."""
         self.leader_epoch_fence = 0
         """The highest leader epoch there was: a write of an older leader is refused."""
-        self.state_epoch_fence = 0
-        """The highest state epoch there was: a write about the state before a reset or a deletion is refused."""
         self.snapshot_offset: int | None = None
         """Where the last snapshot lies in the state partition: nothing before it is needed."""
 
-    def take_snapshot(self, value: ShareSnapshotValue, offset: int, updates_per_snapshot: int) -> None:
-        """A snapshot at `offset` says everything anew, except which epochs have been."""
+    def take_snapshot(self, value: ShareSnapshotValue, offset: int) -> None:
+        """A snapshot at `offset` says everything anew, except which leaders have been."""
         self.snapshot_epoch = value.snapshot_epoch
         self.state_epoch = value.state_epoch
         self.leader_epoch = value.leader_epoch
@@ -64,9 +62,7 @@ class ShareState:
         self.write_timestamp_ms = value.write_timestamp
         self.snapshot_offset = offset
         self.leader_epoch_fence = max(self.leader_epoch_fence, value.leader_epoch)
-        self.state_epoch_fence = max(self.state_epoch_fence, value.state_epoch)
-        if self.updates >= updates_per_snapshot:  # a snapshot for another reason does not count, as in Kafka
-            self.updates = 0
+        self.updates = 0
 
     def take_update(self, value: ShareUpdateValue) -> None:
         """An update says what has changed since; of a deleted snapshot, all that is left to know."""

@@ -1,0 +1,128 @@
+"""Plays the broker for a ShareCoordinator: one clock, a log that can be cut off at its beginning, answers by ticket."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from coord.machine import Moment
+from coord.share_state.config import ShareStateConfig
+from coord.share_state.coordinator import ShareCoordinator
+from coord.share_state.key import SharePartitionKey
+from wire.messages.share_state import (
+    InitializeShareGroupStateRequestPartitionData,
+    ReadShareGroupStateRequestPartitionData,
+    WriteShareGroupStateRequestPartitionData,
+    WriteShareGroupStateRequestStateBatch,
+)
+
+START_MS = 1_700_000_000_000
+TOPIC = bytes(15) + b"\x07"
+KEY = SharePartitionKey("g", TOPIC, 0)
+
+
+def key(partition=0, group="g", topic=TOPIC):
+    return SharePartitionKey(group, topic, partition)
+
+
+class Driver:
+    def __init__(self, **config):
+        self.config = ShareStateConfig(**config)
+        self.tickets = count(1)
+        self.now = 0.0
+        self.log = {}
+        self.end = 0
+        self.answers = {}
+        self.append_error = None
+        self.topics = {TOPIC: 4}
+        self.coordinator = self.fresh()
+        self.handle(self.coordinator.loaded(self.at))
+
+    def fresh(self):
+        return ShareCoordinator(self.config, lambda topic_id: self.topics.get(topic_id, 0))
+
+    @property
+    def at(self):
+        return Moment(self.now, START_MS + int(self.now * 1000))
+
+    def handle(self, result):
+        if result.records and self.append_error is not None:
+            result = self.coordinator.append_failed(result, self.append_error, self.at)
+            assert not result.records
+        for record_key, value in result.records:
+            self.log[self.end] = (record_key, value)
+            self.coordinator.replay(record_key, value, self.at, self.end)
+            self.end += 1
+        for ticket, message, _ in result.replies:
+            assert ticket not in self.answers, "answered twice"
+            self.answers[ticket] = message
+        prune_to = getattr(result, "prune_to", None)
+        if prune_to is not None:
+            self.log = {offset: record for offset, record in self.log.items() if offset >= prune_to}
+        return result
+
+    def loaded_again(self):
+        """A coordinator that knows nothing but the log."""
+        coordinator = self.fresh()
+        for offset, (record_key, value) in self.log.items():
+            coordinator.replay(record_key, value, self.at, offset)
+        return coordinator
+
+    def restart(self):
+        self.coordinator = self.loaded_again()
+        self.handle(self.coordinator.loaded(self.at))
+
+    def advance(self, seconds):
+        """Let time pass, stopping at every deadline on the way."""
+        end = self.now + seconds
+        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
+            self.now = max(self.now, deadline)
+            self.handle(self.coordinator.tick(self.at))
+        self.now = end
+
+    def state(self, about=KEY):
+        return self.coordinator.states.get(about)
+
+    def _ask(self, event):
+        ticket = next(self.tickets)
+        self.handle(event(ticket))
+        return self.answers[ticket]
+
+    # ---- requests; each gives the partition's answer
+
+    def initialize(self, about=KEY, state_epoch=0, start_offset=0):
+        asked = InitializeShareGroupStateRequestPartitionData(
+            partition=about.partition, state_epoch=state_epoch, start_offset=start_offset
+        )
+        return self._ask(lambda ticket: self.coordinator.initialize(about, asked, ticket, self.at))
+
+    def write(self, *batches, about=KEY, state_epoch=0, leader_epoch=0, start_offset=0, complete=-1):
+        asked = WriteShareGroupStateRequestPartitionData(
+            partition=about.partition,
+            state_epoch=state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=complete,
+            state_batches=[
+                WriteShareGroupStateRequestStateBatch(
+                    first_offset=first, last_offset=last, delivery_state=state, delivery_count=deliveries
+                )
+                for first, last, state, deliveries in batches
+            ],
+        )
+        return self._ask(lambda ticket: self.coordinator.write(about, asked, ticket, self.at))
+
+    def read(self, about=KEY, leader_epoch=0):
+        asked = ReadShareGroupStateRequestPartitionData(partition=about.partition, leader_epoch=leader_epoch)
+        return self._ask(lambda ticket: self.coordinator.read(about, asked, ticket, self.at))
+
+    def summary(self, about=KEY):
+        return self._ask(lambda ticket: self.coordinator.read_summary(about, ticket))
+
+    def delete(self, about=KEY):
+        return self._ask(lambda ticket: self.coordinator.delete(about, ticket))
+
+
+def facts(state, *, with_fence=True):
+    """Everything that a state says, to compare."""
+    names = [name for name in type(state).__slots__ if with_fence or name != "leader_epoch_fence"]
+    return {name: getattr(state, name) for name in names}
