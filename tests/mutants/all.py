@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
+from tests.mutants.group_mutants import GROUPS
 from tests.mutants.mutant import Mutant
+from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
 from tests.mutants.transaction_mutants import TRANSACTIONS
 
-MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS)
+MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS, *GROUPS, *SHARE)

@@ -121,13 +121,6 @@ TRANSACTIONS = (
         _RUNS,
     ),
     Mutant(
-        "unstable-offsets-shown",
-        "coord/groups/coordinator.py",
-        "        if require_stable and self._pending:\n",
-        "        if require_stable and not self._pending:\n",
-        _RUNS,
-    ),
-    Mutant(
         "abort-marker-for-a-commit",
         "coord/transactions/coordinator.py",
         "                prepared.state is TransactionState.PREPARE_COMMIT,\n",

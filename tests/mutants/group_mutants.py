@@ -1,0 +1,137 @@
+"""Bugs in groups, classic and of the consumer protocol: who is in, who leads, who owns what, who commits. G1-G3."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_S = "tests/simulation/test_simulation.py::"
+_CLASSIC = _S + "test_groups_share_their_work_and_come_to_rest_whatever_goes_wrong"
+_CONSUMER = _S + "test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wrong"
+_SEEDS = {"BARNABAS_SEEDS": "300"}
+
+GROUPS = (
+    Mutant(
+        "generation-not-checked-in-commits",
+        "coord/groups/classic.py",
+        "            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)\n",
+        "            pass\n",
+        "tests/coord/groups/test_offsets.py::TestWhoMayCommit::test_members_of_the_generation",
+    ),
+    Mutant(
+        "session-not-renewed-by-heartbeats",
+        "coord/groups/membership.py",
+        "        self._rebalance.renew_session(group, member, at)\n        rebalancing = ",
+        "        rebalancing = ",
+        _CLASSIC,
+    ),
+    Mutant(
+        "session-never-over",
+        "coord/groups/rebalance.py",
+        "        if member is not None and not member.has_satisfied_heartbeat:\n",
+        "        if member is not None and member.has_satisfied_heartbeat:\n",
+        _CLASSIC,
+    ),
+    Mutant(
+        "two-leaders",
+        "coord/groups/answers.py",
+        '        leader=group.leader or "",\n',
+        "        leader=member_id,\n",
+        _CLASSIC,
+    ),
+    Mutant(
+        "sessions-not-started-after-a-restart",
+        "coord/groups/coordinator.py",
+        "                self._rebalance.renew_session(group, member, at)\n            if len",
+        "                pass\n            if len",
+        _CLASSIC,
+        _SEEDS,
+    ),
+    Mutant(
+        "assignments-forgotten-at-restart",
+        "coord/groups/classic.py",
+        "            member.assignment = bytes(kept.assignment)\n            group.add(member, None)\n",
+        "            group.add(member, None)\n",
+        _CLASSIC,
+    ),
+    Mutant(
+        "unstable-offsets-shown",
+        "coord/groups/coordinator.py",
+        "        if require_stable and self._pending:\n",
+        "        if require_stable and not self._pending:\n",
+        _CLASSIC,
+        _SEEDS,
+    ),
+    Mutant(
+        "synced-with-an-old-generation",
+        "coord/groups/membership.py",
+        "        if request.generation_id != group.generation:\n"
+        "            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)\n        if _differs",
+        "        if _differs",
+        "tests/coord/groups/test_sync_heartbeat_leave.py::TestSync::test_who_is_not_of_this_generation_is_refused",
+    ),
+    Mutant(
+        "revoked-partition-granted-early",
+        "coord/groups/consumer/heartbeat.py",
+        "            return owner is None or owner in free_too\n",
+        "            return owner is None or bool(free_too)\n",
+        _CONSUMER,
+    ),
+    Mutant(
+        "revoked-without-the-owner's-word",
+        "coord/groups/consumer/reconciliation.py",
+        "    if owned is None:\n        return True\n",
+        "    if owned is None:\n        return False\n",
+        _CONSUMER,
+        _SEEDS,
+    ),
+    Mutant(
+        "commit-of-an-earlier-epoch-accepted",
+        "coord/groups/consumer/group.py",
+        "                if since is None or epoch < since:\n",
+        "                if since is not None and epoch < since:\n",
+        _CONSUMER,
+        _SEEDS,
+    ),
+    Mutant(
+        "member-epoch-not-checked",
+        "coord/groups/consumer/heartbeat.py",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):\n",
+        "        if epoch <= member.epoch:\n",
+        _CONSUMER,
+        _SEEDS,
+    ),
+    Mutant(
+        "consumer-session-never-over",
+        "coord/groups/consumer/groups.py",
+        '        if key.kind == "consumer-session":\n',
+        '        if key.kind == "consumer-session" and member.speaks_classic:\n',
+        _CONSUMER,
+    ),
+    Mutant(
+        "consumer-sessions-not-started-after-a-restart",
+        "coord/groups/consumer/groups.py",
+        "            if isinstance(group, ConsumerGroup):\n                self._start_timers(group, at)\n",
+        "            if isinstance(group, ConsumerGroup) and not group.members:\n"
+        "                self._start_timers(group, at)\n",
+        _CONSUMER,
+        _SEEDS,
+    ),
+    Mutant(
+        "partitions-of-a-fenced-member-kept",
+        "coord/groups/consumer/records.py",
+        "        _tombstone(\n"
+        "            CURRENT_ASSIGNMENT, "
+        "r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)\n"
+        "        ),\n",
+        "",
+        _CONSUMER,
+    ),
+    Mutant(
+        "static-member-replaced-while-it-lives",
+        "coord/groups/consumer/heartbeat.py",
+        "            if owner.epoch != STATIC_LEAVE_EPOCH and not (owner.speaks_classic or self._classic):\n",
+        "            if owner.speaks_classic and not self._classic:\n",
+        _CONSUMER,
+        _SEEDS,
+    ),
+)

@@ -1,0 +1,91 @@
+"""Bugs in share groups: locks, deliveries, acknowledgements, and what of them is kept. G5; KIP-932."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_RUNS = (
+    "tests/simulation/test_simulation.py::test_share_groups_settle_every_record_and_lock_it_once_whatever_goes_wrong"
+)
+_PARTITION = "coord/share_partitions/partition.py"
+_ACQUISITION = "coord/share_partitions/acquisition.py"
+
+SHARE = (
+    Mutant(
+        "lock-expiry-not-counted",
+        _ACQUISITION,
+        "                part.delivery_count += 1\n",
+        "                part.delivery_count += 0\n",
+        _RUNS,
+    ),
+    Mutant(
+        "delivery-limit-ignored",
+        _PARTITION,
+        "    if run.delivery_count < settings.share_delivery_count_limit:\n",
+        "    if run.delivery_count > 0:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "given-up-one-delivery-early",
+        _PARTITION,
+        "    if run.delivery_count < settings.share_delivery_count_limit:\n",
+        "    if run.delivery_count < settings.share_delivery_count_limit - 1:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "locked-records-given-out",
+        "coord/share_partitions/window.py",
+        "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
+        "        return self.state in (RecordState.AVAILABLE, RecordState.ACQUIRED) and self.undo is None\n",
+        _RUNS,
+    ),
+    Mutant(
+        "records-given-out-before-their-release-is-written",
+        "coord/share_partitions/window.py",
+        "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
+        "        return self.state is RecordState.AVAILABLE\n",
+        "tests/coord/share_partitions/test_acquiring.py::test_a_step_that_is_not_written_holds_records_back",
+    ),
+    Mutant(
+        "acknowledged-before-the-state-is-kept",
+        "broker/share_partitions.py",
+        "        self._write(state, change.batches, written)\n",
+        "        then(ErrorCode.NONE)\n        then = _ignore\n        self._write(state, change.batches, written)\n",
+        _RUNS,
+    ),
+    Mutant(
+        "acknowledged-and-not-written",
+        "broker/share_partitions.py",
+        "        self._write(state, change.batches, written)\n",
+        "        written(ErrorCode.NONE)\n",
+        _RUNS,
+    ),
+    Mutant(
+        "locks-never-over",
+        _PARTITION,
+        "                if run.state is RecordState.ACQUIRED and run.deadline <= now:\n",
+        "                if run.state is RecordState.ACQUIRED and run.deadline < 0:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "start-moves-past-what-is-not-finished",
+        "coord/share_partitions/window.py",
+        "            if run.undo is not None or run.state not in FINISHED:\n",
+        "            if run.undo is not None or run.state is RecordState.ACQUIRED:\n",
+        _RUNS,
+    ),
+    Mutant(
+        "released-is-accepted",
+        _PARTITION,
+        "        if said is AcknowledgeType.RELEASE:\n            return _given_back(run, settings)\n",
+        "        if said is AcknowledgeType.RELEASE:\n            return RecordState.ACKNOWLEDGED\n",
+        _RUNS,
+    ),
+    Mutant(
+        "another-member-s-records-acknowledged",
+        _PARTITION,
+        "            if run.member_id != member_id:\n",
+        "            if run.member_id is None:\n",
+        "tests/coord/share_partitions/test_acknowledging.py::test_only_what_is_acquired_by_the_member_is_taken",
+    ),
+)
