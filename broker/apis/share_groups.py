@@ -40,11 +40,14 @@ if TYPE_CHECKING:
     from wire.types import Uuid
 
 NO_OFFSET, NO_LAG, NO_COUNT = -1, -1, -1
+MAX_MEMBER_ID_LENGTH = 36
 
 
 @api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
 def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> Pending:
     """Joins, stays in or leaves a group; answered when what it changes is committed."""
+    if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     pending = Pending()
     ctx.broker.coordinators.share_states.heartbeat(request, client_of(ctx), pending.resolve)
     return pending

@@ -8,6 +8,7 @@ from tests.broker.memory_broker import MemoryBroker
 from wire.errors import ErrorCode as E
 from wire.messages import groups as g
 from wire.messages import share_groups as sg
+from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -191,6 +192,7 @@ def test_sessions_that_end_at_one_moment_all_end(memory):
     ("fields", "code"),
     [
         ({"member": ""}, E.INVALID_REQUEST),
+        ({"member": "m" * 37, "topics": ["t"]}, E.INVALID_REQUEST),
         ({"group": "", "topics": ["t"]}, E.INVALID_REQUEST),
         ({"rack_id": "", "topics": ["t"]}, E.INVALID_REQUEST),
         ({}, E.INVALID_REQUEST),
@@ -229,7 +231,9 @@ def test_a_full_group_takes_no_one_more(memory):
 def test_partitions_that_are_added_are_read_from_their_start(memory):
     """Nothing of a topic that the group reads already is missed: state begins at 0, not where the reset says."""
     epoch = beat(memory, topics=["t"]).member_epoch
-    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000)
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000
+    )
     assert memory.client().ask(request, 3, CreatePartitionsResponse).results[0].error_code == 0
     memory.advance(1.0)
     answer = beat(memory, epoch=epoch)
@@ -351,3 +355,26 @@ def test_a_state_that_cannot_be_initialized_fails_the_heartbeat_and_is_tried_aga
     answer = beat(memory, topics=["t"])
     assert answer.error_code == 0, "the partitions are served again after a start"
     assert assigned(memory, answer) == {("t", 0), ("t", 1)}
+
+
+def test_without_the_feature_there_are_no_share_groups(memory):
+    """`share.version` 0: UNSUPPORTED_VERSION, as in Kafka; what was there is there again with the feature."""
+    beat(memory, topics=["t"])
+    set_share_version(memory, 0)
+    assert beat(memory, topics=["t"]).error_code == E.UNSUPPORTED_VERSION
+    assert describe(memory).error_code == E.UNSUPPORTED_VERSION
+    assert offsets(memory) == E.UNSUPPORTED_VERSION
+    assert alter(memory, (0, 1)).error_code == E.UNSUPPORTED_VERSION
+    assert delete_offsets(memory, "t").error_code == E.UNSUPPORTED_VERSION
+    fetch = sg.ShareFetchRequest(group_id="g", member_id="m1", share_session_epoch=0)
+    assert memory.client().ask(fetch, 2, sg.ShareFetchResponse).error_code == E.UNSUPPORTED_VERSION
+    acknowledge = sg.ShareAcknowledgeRequest(group_id="g", member_id="m1", share_session_epoch=1)
+    assert memory.client().ask(acknowledge, 2, sg.ShareAcknowledgeResponse).error_code == E.UNSUPPORTED_VERSION
+    set_share_version(memory, 1)
+    assert describe(memory).error_code == 0
+
+
+def set_share_version(memory, level):
+    update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=2 if level == 0 else 1)
+    answer = memory.client().ask(UpdateFeaturesRequest(feature_updates=[update]), 2, UpdateFeaturesResponse)
+    assert answer.error_code == 0, answer
