@@ -30,6 +30,7 @@ from broker.config_keys import (
 )
 from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states as group_states
+from coord.groups.streams import states as streams_states
 from coord.share_partitions import states as share_states
 from coord.transactions import states as transaction_states
 from storage.log_config import TOPIC_KEYS
@@ -200,6 +201,8 @@ def state_machines() -> str:
     ]
     machines: list[tuple[str, type[Enum], dict[Any, frozenset[Any]]]] = [
         ("Classic groups", group_states.GroupState, group_states.PREDECESSORS),
+        ("Streams groups", streams_states.StreamsGroupState, streams_states.PREDECESSORS),
+        ("Members of streams groups", streams_states.MemberState, streams_states.MEMBER_PREDECESSORS),
         ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),
         ("Records of share groups", share_states.RecordState, share_states.PREDECESSORS),
     ]

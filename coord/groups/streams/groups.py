@@ -397,8 +397,11 @@ def _refusal(error: ErrorCode, message: str | None = None) -> s.StreamsGroupHear
 
 
 def _is_owed(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
-    """Whether the answer tells the assignment: to who joins, to who tells another, and when it has changed."""
-    if request.member_epoch == JOIN_EPOCH:
+    """Whether the answer tells the assignment: when it has changed, and to who may not have heard of the last change.
+
+    That is who joins, who comes in an earlier epoch since our answer was lost, and who tells other tasks than it has.
+    """
+    if request.member_epoch != outcome.member.epoch:
         return True
     tasks = outcome.member.assigned.tasks
     return tasks != outcome.before.assigned.tasks or owned_tasks(request) not in (None, tasks)

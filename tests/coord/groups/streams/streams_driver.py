@@ -1,0 +1,177 @@
+"""Plays broker and clients for the streams groups of a GroupCoordinator: a cluster of topics, heartbeats, a log."""
+
+from __future__ import annotations
+
+from coord.groups.context import ClientContext
+from coord.groups.coordinator import GroupCoordinator
+from coord.groups.settings import GroupSettings
+from coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
+from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.group_driver import Driver
+from wire.messages import streams_groups as s
+
+V1 = ClientContext("client", "/127.0.0.1", 1)
+QUICK = GroupSettings(streams_assignment_interval_ms=0, streams_initial_rebalance_delay_ms=0)
+
+
+def topic(name, partitions=0, **configs):
+    return s.StreamsGroupHeartbeatRequestTopicInfo(
+        name=name,
+        partitions=partitions,
+        topic_configs=[s.StreamsGroupHeartbeatRequestKeyValue(key=key, value=value) for key, value in configs.items()],
+    )
+
+
+def subtopology(name, sources=(), *, repartition=(), sinks=(), changelogs=(), alike=()):
+    """`alike` are groups of (places in `sources`, places in `repartition`)."""
+    return s.StreamsGroupHeartbeatRequestSubtopology(
+        subtopology_id=name,
+        source_topics=list(sources),
+        repartition_source_topics=[topic(each) if isinstance(each, str) else each for each in repartition],
+        repartition_sink_topics=list(sinks),
+        state_changelog_topics=[topic(each) if isinstance(each, str) else each for each in changelogs],
+        copartition_groups=[
+            s.StreamsGroupHeartbeatRequestCopartitionGroup(
+                source_topics=list(places), repartition_source_topics=list(internal)
+            )
+            for places, internal in alike
+        ],
+    )
+
+
+def told(*subtopologies, epoch=0):
+    return s.StreamsGroupHeartbeatRequestTopology(epoch=epoch, subtopologies=list(subtopologies))
+
+
+def word_count():
+    """What the program in `compat/kafka_streams` is made of, without its table."""
+    return told(
+        subtopology("0", ["lines"], sinks=["words"]),
+        subtopology("1", repartition=["words"], changelogs=["counts"]),
+    )
+
+
+class StreamsDriver(Driver):
+    def __init__(self, cluster=None, settings=QUICK, **config):
+        self.cluster = cluster or Cluster(lines=3, words=3, counts=3)
+        self.settings = settings
+        super().__init__(**config)
+
+    def fresh(self):
+        return GroupCoordinator(
+            self.config, lambda: f"id{next(self.ids)}", self.cluster, lambda group_id: self.settings
+        )
+
+    def changed(self, *names):
+        """These topics have come, gone or changed."""
+        self.handle(self.coordinator.metadata_changed(set(names), self.at))
+
+    def create_missing(self, group_id="g"):
+        """What the broker does when a heartbeat finds internal topics missing; gives their names."""
+        missing = self.coordinator.streams_groups.missing_topics(group_id)
+        for each in missing:
+            self.cluster.create(each.name, each.partitions)
+        self.changed(*(each.name for each in missing))
+        return [each.name for each in missing]
+
+    def beat(self, member_id="m1", epoch=0, *, owned=None, topology=None, process_id=None, context=V1, **fields):
+        """One StreamsGroupHeartbeat; gives the answer. A join brings the word count by default."""
+        if epoch == 0:
+            fields.setdefault("rebalance_timeout_ms", 5_000)
+            owned = owned if owned is not None else Tasks()
+            topology = topology or word_count()
+            process_id = process_id or f"process-of-{member_id}"
+        if owned is not None:
+            make = s.StreamsGroupHeartbeatRequestTaskIds
+            fields.update(
+                active_tasks=write_tasks(owned.active, make),
+                standby_tasks=write_tasks(owned.standby, make),
+                warmup_tasks=write_tasks(owned.warmup, make),
+            )
+        fields.setdefault("group_id", "g")
+        request = s.StreamsGroupHeartbeatRequest(
+            member_id=member_id, member_epoch=epoch, topology=topology, process_id=process_id, **fields
+        )
+        ticket = f"beat{next(self.tickets)}"
+        self.handle(self.coordinator.streams_groups.heartbeat(request, ticket, context, self.at))
+        return self.answers.pop(ticket)
+
+    def describe(self, group_id="g", *, wants_description=False):
+        return self.coordinator.streams_groups.describe(group_id, wants_description=wants_description)
+
+
+def given(answer):
+    """The tasks in an answer, or None when it tells none."""
+    if answer.active_tasks is None:
+        return None
+    return Tasks(read_tasks(answer.active_tasks), read_tasks(answer.standby_tasks), read_tasks(answer.warmup_tasks))
+
+
+def statuses(answer):
+    return {status.status_code for status in answer.status}
+
+
+def tasks(*names):
+    """`tasks("0_1")` is partition 1 of subtopology 0."""
+    return frozenset(Task(name.partition("_")[0], int(name.partition("_")[2])) for name in names)
+
+
+class Client:
+    """A member that does what the protocol asks: gives up first, acknowledges, then takes."""
+
+    def __init__(self, driver, member_id, *, process_id=None, instance_id=None, topology=None):
+        self.driver, self.member_id, self.instance_id = driver, member_id, instance_id
+        self.process_id = process_id or f"process-of-{member_id}"
+        self.topology = topology or word_count()
+        self.reset()
+
+    def reset(self):
+        self.epoch = 0
+        self.owned = Tasks()
+        self.target = None
+        self.tells_all = True
+        self.told = Tasks()
+        self.interval_ms = None
+
+    def request(self):
+        """The fields of the next heartbeat."""
+        fields = {"instance_id": self.instance_id, "owned": None}
+        if self.epoch == 0:
+            fields.update(topology=self.topology, process_id=self.process_id)
+        if self.epoch == 0 or self.tells_all or self.owned != self.told:
+            fields["owned"] = self.owned
+        return fields
+
+    def beat(self):
+        """Send a heartbeat and take the answer; gives it."""
+        fields = self.request()
+        answer = self.driver.beat(self.member_id, self.epoch, **fields)
+        self.take(answer, fields)
+        return answer
+
+    def take(self, answer, fields):
+        if answer.error_code:
+            return
+        self.tells_all = False
+        if fields["owned"] is not None:
+            self.told = fields["owned"]
+        self.epoch = answer.member_epoch
+        self.interval_ms = answer.heartbeat_interval_ms
+        if answer.active_tasks is not None:
+            self.target = given(answer)
+
+    def reconcile(self):
+        """Give up and take what the last assignment says, at once."""
+        if self.target is not None:
+            self.owned = self.target
+
+
+def settle(driver, *clients, rounds=12):
+    """Heartbeats until everybody has what it shall have."""
+    for _ in range(rounds):
+        for client in clients:
+            answer = client.beat()
+            assert not answer.error_code, answer
+            client.reconcile()
+        driver.create_missing()
+        driver.advance(0.1)

@@ -1,0 +1,471 @@
+"""KIP-1071: what a streams group answers, heartbeat by heartbeat."""
+
+from __future__ import annotations
+
+import pytest
+
+from coord.groups.settings import GroupSettings
+from coord.groups.streams.internal_topics import Status
+from coord.groups.streams.states import MemberState, StreamsGroupState
+from coord.groups.streams.tasks import Tasks
+from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.group_driver import LATEST
+from tests.coord.groups.streams.streams_driver import (
+    QUICK,
+    V1,
+    Client,
+    StreamsDriver,
+    given,
+    settle,
+    statuses,
+    subtopology,
+    tasks,
+    told,
+)
+from wire.errors import ErrorCode
+from wire.messages import offsets as o
+from wire.messages import streams_groups as s
+
+EVERYTHING = tasks("0_0", "0_1", "0_2", "1_0", "1_1", "1_2")
+
+
+@pytest.fixture
+def driver():
+    return StreamsDriver()
+
+
+# ---- joining and assigning
+
+
+def test_the_first_member_gets_every_task(driver):
+    answer = driver.beat()
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
+    assert given(answer) == Tasks(EVERYTHING)
+    assert statuses(answer) == set()
+    assert driver.state() is StreamsGroupState.STABLE
+
+
+def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(driver):
+    one, two = Client(driver, "m1"), Client(driver, "m2")
+    one.beat()
+    one.reconcile()
+    assert given(two.beat()) == Tasks()
+    assert driver.group().members["m2"].state is MemberState.UNRELEASED_TASKS
+    less = given(one.beat())
+    assert less.active < EVERYTHING
+    assert driver.group().members["m1"].state is MemberState.UNREVOKED_TASKS
+    assert given(two.beat()) is None, "not before the first has said that it gave them up"
+    one.reconcile()
+    assert one.beat().member_epoch == 3
+    assert given(two.beat()).active == EVERYTHING - less.active
+    assert driver.state() is StreamsGroupState.STABLE
+
+
+def test_missing_internal_topics_are_told_and_then_there():
+    driver = StreamsDriver(Cluster(lines=3))
+    answer = driver.beat()
+    assert given(answer) == Tasks()
+    (status,) = answer.status
+    assert (status.status_code, status.status_detail) == (3, "Internal topics are missing: counts, words")
+    assert driver.state() is StreamsGroupState.NOT_READY
+    assert driver.create_missing() == ["counts", "words"]
+    answer = driver.beat(epoch=2)
+    assert given(answer) == Tasks(EVERYTHING)
+    assert driver.state() is StreamsGroupState.STABLE
+
+
+def test_missing_source_topics():
+    driver = StreamsDriver(Cluster())
+    assert statuses(driver.beat()) == {Status.MISSING_SOURCE_TOPICS}
+    assert driver.create_missing() == []
+    driver.cluster.create("lines", 1)
+    driver.changed("lines")
+    assert statuses(driver.beat(epoch=2)) == {Status.MISSING_INTERNAL_TOPICS}
+
+
+def test_a_topic_that_goes_takes_the_tasks_with_it(driver):
+    driver.beat()
+    del driver.cluster.topics["lines"]
+    driver.changed("lines")
+    answer = driver.beat(epoch=2, owned=Tasks(EVERYTHING))
+    assert given(answer) == Tasks()
+    assert statuses(answer) == {Status.MISSING_SOURCE_TOPICS}
+    assert driver.state() is StreamsGroupState.NOT_READY
+
+
+def test_a_group_that_forms_waits_for_more_members():
+    driver = StreamsDriver(settings=QUICK._replace(streams_initial_rebalance_delay_ms=3_000))
+    answer = driver.beat("m1")
+    assert (statuses(answer), answer.member_epoch, given(answer)) == ({Status.ASSIGNMENT_DELAYED}, 1, Tasks())
+    assert answer.status[0].status_detail == "Assignment delayed due to the configured initial rebalance delay."
+    assert statuses(driver.beat("m2")) == {Status.ASSIGNMENT_DELAYED}
+    driver.advance(3.0)
+    found = [given(driver.beat(member, 1)) for member in ("m1", "m2")]
+    assert [len(each.active) for each in found] == [3, 3]
+    assert driver.state() is StreamsGroupState.STABLE
+
+
+def test_who_comes_while_all_are_gone_does_not_wait_for_nobody():
+    """The wait ends with nobody there; the next first member begins another."""
+    driver = StreamsDriver(settings=QUICK._replace(streams_initial_rebalance_delay_ms=3_000))
+    driver.beat("m1")
+    driver.beat("m1", -1)
+    driver.advance(5.0)
+    assert statuses(driver.beat("m2")) == {Status.ASSIGNMENT_DELAYED}
+    driver.advance(3.0)
+    assert given(driver.beat("m2", driver.group().members["m2"].epoch)).active == EVERYTHING
+
+
+def test_assignments_keep_their_distance():
+    driver = StreamsDriver(settings=QUICK._replace(streams_assignment_interval_ms=1_000))
+    driver.beat("m1")
+    answer = driver.beat("m2")
+    assert statuses(answer) == {Status.ASSIGNMENT_DELAYED}
+    assert answer.status[0].status_detail == "Assignment delayed due to the configured assignment interval."
+    driver.advance(1.0)
+    answer = driver.beat("m2", 2)
+    assert (statuses(answer), answer.member_epoch) == (set(), 3)
+
+
+def test_members_come_back_soon_while_the_group_moves(driver):
+    one = Client(driver, "m1")
+    assert one.beat().heartbeat_interval_ms == 500
+    one.reconcile()
+    driver.advance(6.0)
+    assert one.beat().heartbeat_interval_ms == QUICK.streams_heartbeat_interval_ms
+
+
+def test_standbys_are_on_other_processes():
+    driver = StreamsDriver(settings=QUICK._replace(streams_num_standby_replicas=1))
+    clients = [Client(driver, f"m{n}", process_id=f"p{n // 2}") for n in range(4)]
+    settle(driver, *clients)
+    here, there = clients[:2], clients[2:]
+    stateful = {task for task in EVERYTHING if task.subtopology == "1"}
+    for some, others in ((here, there), (there, here)):
+        running = {task for client in some for task in client.owned.active} & stateful
+        assert {task for client in others for task in client.owned.standby} == running
+
+
+def test_a_standby_takes_over_where_it_is():
+    """It is promoted without being given up in between."""
+    driver = StreamsDriver(settings=QUICK._replace(streams_num_standby_replicas=1))
+    one, two = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, one, two)
+    copies = two.owned.standby
+    assert copies
+    driver.beat("m1", -1)
+    answer = two.beat()
+    assert copies <= given(answer).active
+    assert driver.group().members["m2"].state is MemberState.STABLE
+
+
+def test_a_change_of_the_standbys_assigns_anew(driver):
+    one, two = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, one, two)
+    epoch = driver.group().epoch
+    driver.settings = driver.settings._replace(streams_num_standby_replicas=1)
+    settle(driver, one, two)
+    assert driver.group().epoch == epoch + 1
+    assert one.owned.standby
+    assert two.owned.standby
+
+
+def test_client_tags_that_are_asked_for_and_missing():
+    driver = StreamsDriver(settings=QUICK._replace(streams_rack_aware_assignment_tags=("zone",)))
+    assert statuses(driver.beat()) == {Status.MISSING_CLIENT_TAGS}
+    assert statuses(driver.beat(epoch=2, context=V1._replace(api_version=0))) == set()
+    tags = [s.StreamsGroupHeartbeatRequestKeyValue(key="zone", value="a")]
+    assert statuses(driver.beat(epoch=2, client_tags=tags)) == set()
+    assert driver.group().members["m1"].client_tags == {"zone": "a"}
+
+
+# ---- fencing, leaving, time
+
+
+def test_an_unknown_member_and_an_unknown_group(driver):
+    assert driver.beat("m1", 3).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    driver.beat("m1")
+    assert driver.beat("m2", 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_epochs_of_others_are_fenced_and_a_lost_answer_is_repeated(driver):
+    driver.beat("m1")
+    assert driver.beat("m1", 3).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.beat("m1", 1).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    driver.beat("m2")
+    driver.beat("m1", 2, owned=Tasks())  # what it did not have it has given up at once; the answer is lost
+    repeated = driver.beat("m1", 2, owned=Tasks())
+    assert (repeated.error_code, repeated.member_epoch) == (0, 3)
+    assert given(repeated) is not None
+    assert driver.beat("m1", 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH, "it has to tell what it has"
+
+
+def test_a_member_that_leaves_makes_room(driver):
+    driver.beat("m1")
+    driver.beat("m2")
+    answer = driver.beat("m1", -1)
+    assert (answer.error_code, answer.member_epoch) == (0, -1)
+    assert given(driver.beat("m2", 3)).active == EVERYTHING
+
+
+def test_the_last_member_leaves(driver):
+    driver.beat("m1")
+    driver.beat("m1", -1)
+    assert driver.state() is StreamsGroupState.EMPTY
+    assert given(driver.beat("m2")).active == EVERYTHING
+
+
+def test_a_session_that_ends(driver):
+    one, two = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, one, two)
+    for _ in range(5):
+        driver.advance(10.0)
+        two.beat()
+    assert list(driver.group().members) == ["m2"]
+    two.beat()
+    assert two.target.active == EVERYTHING
+
+
+def test_a_member_that_does_not_give_up_tasks_in_time(driver):
+    driver.beat("m1", rebalance_timeout_ms=2_000)
+    driver.beat("m2")
+    driver.beat("m1", 2)
+    driver.advance(1.9)
+    assert "m1" in driver.group().members
+    driver.advance(0.2)
+    assert "m1" not in driver.group().members
+
+
+def test_a_static_member_comes_back_under_a_new_id(driver):
+    driver.beat("m1", instance_id="i")
+    assert driver.beat("m2", instance_id="i").error_code == ErrorCode.UNRELEASED_INSTANCE_ID
+    assert driver.beat("m2", 2, instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert driver.beat("m1", -2, instance_id="i").error_code == 0
+    epoch = driver.group().epoch
+    answer = driver.beat("m2", instance_id="i", process_id="process-of-m1")
+    assert given(answer).active == EVERYTHING
+    assert (list(driver.group().members), driver.group().epoch) == (["m2"], epoch)
+    assert driver.group().static_members == {"i": "m2"}
+
+
+def test_a_full_group():
+    driver = StreamsDriver(streams_max_size=1)
+    driver.beat("m1")
+    assert driver.beat("m2").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert driver.beat("m1").error_code == 0
+
+
+def test_one_member_stops_the_whole_application(driver):
+    driver.beat("m1")
+    driver.beat("m2")
+    answer = driver.beat("m1", 2, shutdown_application=True)
+    assert statuses(answer) == {Status.SHUTDOWN_APPLICATION}
+    assert statuses(driver.beat("m2", 3)) == {Status.SHUTDOWN_APPLICATION}
+    driver.beat("m1", -1)
+    driver.beat("m2", -1)
+    assert statuses(driver.beat("m3")) == set(), "the next application starts"
+
+
+# ---- topology
+
+
+def test_another_topology_is_refused(driver):
+    driver.beat("m1")
+    other = told(subtopology("0", ["lines"]))
+    answer = driver.beat("m2", topology=other)
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.INVALID_REQUEST,
+        "Topology updates are not supported yet.",
+    )
+
+
+def test_an_older_topology_is_told_so():
+    driver = StreamsDriver()
+    new = told(subtopology("0", ["lines"]), epoch=1)
+    driver.beat("m1", topology=new)
+    assert statuses(driver.beat("m2", topology=told(subtopology("0", ["words"])))) == {Status.STALE_TOPOLOGY}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"member_id": ""}, "MemberId can't be empty."),
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"instance_id": ""}, "InstanceId can't be empty."),
+        ({"rack_id": " "}, "RackId can't be empty."),
+        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
+        ({"owned": Tasks(tasks("0_0"))}, "ActiveTasks must be empty when (re-)joining."),
+        ({"epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
+        ({"epoch": -2}, "InstanceId can't be null."),
+        ({"epoch": 1, "topology": told()}, "Topology can only be provided when (re-)joining."),
+        (
+            {"topology": told(s.StreamsGroupHeartbeatRequestSubtopology(source_topic_regex=["a.*"]))},
+            "Regular expressions for source topics are not supported yet.",
+        ),
+    ],
+)
+def test_requests_that_make_no_sense(driver, fields, message):
+    answer = driver.beat(**fields)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+@pytest.mark.parametrize("owned", ["9_0", "0_3"])
+def test_tasks_that_do_not_exist(driver, owned):
+    driver.beat()
+    assert driver.beat(epoch=2, owned=Tasks(tasks(owned))).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_changelog_with_a_number_of_partitions(driver):
+    wrong = subtopology("0", ["lines"], changelogs=[s.StreamsGroupHeartbeatRequestTopicInfo(name="c", partitions=3)])
+    assert driver.beat(topology=told(wrong)).error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+# ---- endpoints
+
+
+def test_who_answers_queries_about_what(driver):
+    here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
+    answer = driver.beat("m1", user_endpoint=here, endpoint_information_epoch=-1)
+    assert answer.endpoint_information_epoch == 1
+    (found,) = answer.partitions_by_user_endpoint
+    assert (found.user_endpoint.host, found.user_endpoint.port) == ("here", 1)
+    assert [(each.topic, each.partitions) for each in found.active_partitions] == [
+        ("lines", [0, 1, 2]),
+        ("words", [0, 1, 2]),
+    ]
+    assert driver.beat("m1", 2, endpoint_information_epoch=1).partitions_by_user_endpoint is None
+
+
+# ---- with the rest of the coordinator
+
+
+def test_describe(driver):
+    driver.beat("m1", user_endpoint=s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1))
+    offsets = [s.StreamsGroupHeartbeatRequestTaskOffset(subtopology_id="1", partition=0, offset=7)]
+    driver.beat("m1", 2, task_offsets=offsets)
+    found = driver.describe(wants_description=True)
+    assert (found.group_state, found.group_epoch, found.assignment_epoch) == ("Stable", 2, 2)
+    assert (found.assignor_name, found.topology_description_status) == ("sticky", 1)
+    assert [each.subtopology_id for each in found.topology.subtopologies] == ["0", "1"]
+    (member,) = found.members
+    assert (member.member_epoch, member.process_id, member.user_endpoint.port) == (2, "process-of-m1", 1)
+    assert member.assignment == member.target_assignment
+    assert [(each.subtopology_id, each.partitions) for each in member.assignment.active_tasks] == [
+        ("0", [0, 1, 2]),
+        ("1", [0, 1, 2]),
+    ]
+    assert [each.offset for each in member.task_offsets] == [7]
+
+
+def test_listed_and_deleted(driver):
+    driver.beat("m1")
+    (listed,) = driver.coordinator.list_groups(types=["streams"])
+    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == (
+        "g",
+        "streams",
+        "Stable",
+        "streams",
+    )
+    driver.handle(driver.coordinator.delete_group("g", "t1"))
+    assert driver.answers.pop("t1").error_code == ErrorCode.NON_EMPTY_GROUP
+    driver.beat("m1", -1)
+    driver.handle(driver.coordinator.delete_group("g", "t2"))
+    assert driver.answers.pop("t2").error_code == 0
+    assert driver.group() is None
+    driver.restart()
+    assert driver.group() is None
+
+
+def test_an_empty_classic_group_becomes_a_streams_group(driver):
+    """Its offsets stay: that is how an application moves to the new protocol."""
+    member_id = driver.answers[driver.join()].member_id
+    driver.join(member_id)
+    assert driver.beat("m1").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    driver.advance(20.0)
+    assert driver.beat("m1").error_code == 0
+    driver.restart()
+    assert driver.state() is StreamsGroupState.STABLE
+
+
+def commit(driver, member_id, epoch, partition=0, context=LATEST, topic="lines"):
+    request = o.OffsetCommitRequest(
+        group_id="g",
+        member_id=member_id,
+        generation_id_or_member_epoch=epoch,
+        topics=[
+            o.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)],
+            )
+        ],
+    )
+    driver.handle(driver.coordinator.commit_offsets(request, "c", context, driver.at))
+    return driver.answers.pop("c").topics[0].partitions[0].error_code
+
+
+def test_offsets_are_committed_in_the_member_epoch_or_an_earlier_one_of_the_task(driver):
+    """KIP-1251."""
+    one, two = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, one, two)
+    assert (one.epoch, two.epoch) == (3, 3)
+    kept = min(task.partition for task in one.owned.active if task.subtopology == "0")
+    theirs = min(task.partition for task in two.owned.active if task.subtopology == "0")
+    assert commit(driver, "m1", 3, kept) == 0
+    assert commit(driver, "m1", 2, kept) == 0, "it has had this task since epoch 2"
+    assert commit(driver, "m1", 2, theirs) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(driver, "m2", 2, theirs) == ErrorCode.STALE_MEMBER_EPOCH, "it has this task since epoch 3"
+    assert commit(driver, "m1", 4, kept) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(driver, "m9", 3, kept) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(driver, "m1", 3, kept, LATEST._replace(api_version=8)) == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_offsets_of_topics_that_are_read_are_not_deleted(driver):
+    driver.beat("m1")
+    assert driver.group().is_subscribed_to("lines")
+    assert driver.group().is_subscribed_to("words")
+    assert not driver.group().is_subscribed_to("counts")
+    driver.beat("m1", -1)
+    assert not driver.group().is_subscribed_to("lines")
+
+
+def test_a_restart_finds_all_as_it_was(driver):
+    one, two = Client(driver, "m1"), Client(driver, "m2", instance_id="i")
+    settle(driver, one, two)
+    before = driver.group()
+    driver.restart()
+    after = driver.group()
+    assert (after.members, after.target, after.epoch, after.topology) == (
+        before.members,
+        before.target,
+        before.epoch,
+        before.topology,
+    )
+    one.beat()
+    assert driver.group().epoch == before.epoch, "nothing has changed, so nobody moves"
+    driver.advance(100.0)
+    assert not driver.group().members, "sessions began anew"
+
+
+def test_an_append_that_fails_changes_nothing(driver):
+    driver.beat("m1")
+    driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert driver.beat("m2").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driver.append_error = None
+    assert list(driver.group().members) == ["m1"]
+    assert driver.beat("m1", 2).member_epoch == 2
+
+
+def test_settings_of_one_group(driver):
+    driver.settings = GroupSettings(streams_heartbeat_interval_ms=400, streams_initial_rebalance_delay_ms=0)
+    assert driver.beat().heartbeat_interval_ms == 400
+
+
+def test_an_empty_streams_group_becomes_a_classic_group(driver):
+    driver.beat("m1")
+    ticket = driver.join()
+    assert driver.answers.pop(ticket).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    driver.beat("m1", -1)
+    member_id = driver.answers.pop(driver.join()).member_id
+    assert driver.answers[driver.join(member_id)].error_code == 0
+    assert driver.group().group_type == "classic"
+    assert driver.beat("m1").error_code == ErrorCode.GROUP_ID_NOT_FOUND

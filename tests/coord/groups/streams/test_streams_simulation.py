@@ -1,0 +1,242 @@
+"""KIP-1071: threads that join, leave, vanish and come back; topics that come, grow and go; heartbeats that are lost.
+
+After every step no task runs on two members and no process has a task twice, by what the members themselves hold; the
+coordinator is what its log says. In the end, when the network is well again, every task runs and has its standbys.
+One seed is one run, `BARNABAS_EXAMPLES` sets how many are tried.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from coord.groups.settings import GroupSettings
+from coord.groups.streams.group import StreamsGroup
+from coord.groups.streams.states import MEMBER_PREDECESSORS, PREDECESSORS, MemberState, StreamsGroupState
+from coord.groups.streams.tasks import Task, Tasks
+from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
+from wire.errors import ErrorCode
+
+SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+TOPOLOGY = told(
+    subtopology("0", ["lines"], sinks=["words"]),
+    subtopology("1", repartition=["words"], changelogs=["counts"]),
+    subtopology("2", ["other"], changelogs=["state"]),
+)
+
+
+class Wanderer(Client):
+    """A client in a bad network. It takes its time to give up tasks."""
+
+    def __init__(self, driver, random, index):
+        self.random, self.index, self.incarnation = random, index, 0
+        instance_id = f"i{index}" if index % 3 == 0 else None
+        super().__init__(driver, self.next_id(), instance_id=instance_id, topology=TOPOLOGY)
+        self.process_id = f"process{index // 2}"
+
+    def next_id(self):
+        self.incarnation += 1
+        return f"m{self.index}-{self.incarnation}"
+
+    def vanish(self):
+        """The process dies; another one comes up."""
+        self.reset()
+        self.member_id = self.next_id()
+
+    def leave(self):
+        epoch = -2 if self.instance_id is not None and self.random.random() < 0.7 else -1
+        self.driver.beat(self.member_id, epoch, instance_id=self.instance_id)
+        self.vanish()
+
+    def step(self):
+        dice = self.random.random()
+        if dice < 0.02:
+            self.vanish()
+        elif dice < 0.04:
+            self.leave()
+        elif dice < 0.35 and self.target is not None and not self.tells_all:
+            # While an answer is missing, a member takes nothing: the heartbeat may have given up what it never had.
+            self.reconcile_some()
+        else:
+            self.beat_somehow()
+
+    def reconcile_some(self):
+        """Give up some of what has to go; take what is new once all that is gone."""
+        surplus = [(role, task) for role in Tasks._fields for task in self.over(role)]
+        if surplus:
+            for role, task in self.random.sample(surplus, self.random.randrange(1, len(surplus) + 1)):
+                self.owned = self.owned._replace(**{role: getattr(self.owned, role) - {task}})
+        else:
+            self.reconcile()
+
+    def over(self, role):
+        return sorted(getattr(self.owned, role) - getattr(self.target, role))
+
+    def beat_somehow(self):
+        fields = self.request()
+        fate = self.random.random()
+        if fate < 0.1:  # the request is lost
+            self.tells_all = True
+            return
+        answer = self.driver.beat(self.member_id, self.epoch, **fields)
+        if fate < 0.2:  # the answer is lost
+            self.tells_all = True
+            return
+        if answer.error_code in START_OVER or answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            self.reset()
+        elif answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
+            self.tells_all = True
+        elif answer.error_code:
+            assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID, answer
+            self.vanish()
+        else:
+            assert answer.member_epoch >= self.epoch, "a member's epoch only grows"
+            self.take(answer, fields)
+
+
+class Run:
+    def __init__(self, seed):
+        self.random = Random(seed)
+        self.cluster = Cluster(lines=4, other=2)
+        self.standbys = self.random.choice([0, 0, 1])
+        settings = GroupSettings(
+            streams_assignment_interval_ms=self.random.choice([0, 1_000]),
+            streams_initial_rebalance_delay_ms=self.random.choice([0, 3_000]),
+            streams_session_timeout_ms=10_000,
+            streams_num_standby_replicas=self.standbys,
+        )
+        self.driver = StreamsDriver(self.cluster, settings)
+        self.clients = [Wanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 7))]
+
+    @property
+    def group(self):
+        group = self.driver.group()
+        return group if isinstance(group, StreamsGroup) else None
+
+    def step(self):
+        dice = self.random.random()
+        group = self.group
+        state = group.state if group else None
+        members = {key: member.state for key, member in group.members.items()} if group else {}
+        if dice < 0.02:
+            self.change_topics()
+        elif dice < 0.03:
+            self.driver.restart()
+            state, members = None, {}
+        elif dice < 0.04:
+            self.driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+            self.random.choice(self.clients).step()
+            self.driver.append_error = None
+        elif dice < 0.1:
+            self.driver.create_missing()
+        elif dice < 0.2:
+            self.driver.advance(self.random.choice([0.1, 0.5, 2.0, 6.0]))
+            state = None  # several may have gone at once
+        else:
+            self.random.choice(self.clients).step()
+        self.check(state, members)
+
+    def change_topics(self):
+        """They come, go and grow. A changelog that grows no more fits, as in Kafka: somebody has to delete it."""
+        name = self.random.choice(["lines", "other", "words", "counts", "state"])
+        topic = self.cluster.by_name(name)
+        if topic is not None and self.random.random() < 0.7:
+            del self.cluster.topics[name]
+        elif topic is None and name in ("lines", "other"):
+            self.cluster.create(name, 3)
+        elif topic is not None and name in ("lines", "other"):
+            self.cluster.topics[name] = topic._replace(partitions=topic.partitions + 1)
+        self.driver.changed(name)
+
+    def check(self, state_before, states_before):
+        group = self.group
+        if group is None:
+            return
+        assert group.epoch >= group.assignment_epoch
+        assert state_before in (None, group.state) or state_before in PREDECESSORS[group.state]
+        runners, copies = {}, {}
+        for member in group.members.values():
+            for held in (member.assigned, member.revoking):
+                for task in held.active:
+                    assert task not in runners, "a task runs twice"
+                    runners[task] = member.member_id
+                for task in held.tasks.copies:
+                    copies.setdefault(task, set()).add(member.member_id)
+            before = states_before.get(member.member_id, member.state)
+            assert before is member.state or before in MEMBER_PREDECESSORS[member.state]
+            assert (member.state is MemberState.UNREVOKED_TASKS) or not member.revoking
+        assert (runners, copies) == (group.runners, group.copies)
+        self.check_clients(group)
+
+    def check_clients(self, group):
+        """What members hold that the coordinator has not thrown out is theirs alone."""
+        running, in_process = {}, {}
+        for client in self.clients:
+            if client.member_id not in group.members or not client.epoch:
+                continue
+            for task in client.owned.active:
+                assert task not in running, f"{task} runs on {running[task]} and {client.member_id}"
+                running[task] = client.member_id
+            for task in client.owned.active | client.owned.copies:
+                others = in_process.setdefault((client.process_id, task), set())
+                others.add(client.member_id)
+                assert len(others) == 1, f"{task} is twice in {client.process_id}"
+
+    def heal(self):
+        self.driver.advance(30.0)  # ghosts are gone
+        self.cluster.topics.clear()
+        self.cluster.create("lines", 4, 9)
+        self.cluster.create("other", 2, 9)
+        self.driver.changed("lines", "other", "words", "counts", "state")
+        for client in self.clients:
+            client.reset()
+        for _ in range(40):
+            self.driver.advance(1.1)
+            for client in self.clients:
+                if client.beat().error_code:
+                    client.reset()
+                client.reconcile()
+            self.driver.create_missing()
+            self.check(None, {})
+
+    def check_settled(self):
+        group = self.group
+        assert group.state is StreamsGroupState.STABLE, group
+        wanted = {Task(name, index) for name, size in (("0", 4), ("1", 4), ("2", 2)) for index in range(size)}
+        assert {task for client in self.clients for task in client.owned.active} == wanted
+        processes = {client.process_id for client in self.clients}
+        standbys = [task for client in self.clients for task in client.owned.standby]
+        assert len(standbys) == 6 * min(self.standbys, len(processes) - 1)
+
+    def check_replay(self):
+        """The coordinator is what its log says."""
+        before = self.group
+        self.driver.restart()
+        after = self.group
+        for name in (
+            "epoch",
+            "assignment_epoch",
+            "members",
+            "target",
+            "runners",
+            "copies",
+            "static_members",
+            "topology",
+        ):
+            assert getattr(after, name) == getattr(before, name), name
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_streams_groups_in_a_bad_network(seed):
+    run = Run(seed)
+    for _ in range(400):
+        run.step()
+    if run.group is not None:
+        run.check_replay()
+    run.heal()
+    run.check_settled()
+    run.check_replay()
