@@ -15,7 +15,12 @@ from compat import suite
 
 COMPAT = suite.ROOT / "compat"
 DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}
-POMS = {"java": "kafka-clients", "spark": "spark-sql-kafka-0-10_2.13", "kafka-tools": "kafka-tools"}
+POMS = {
+    "java": "kafka-clients",
+    "kafka_streams": "kafka-streams",
+    "spark": "spark-sql-kafka-0-10_2.13",
+    "kafka-tools": "kafka-tools",
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,192 @@
+"""A Kafka Streams application for tests: topics, instances that may be killed, and what it must have counted.
+
+The application writes every single count. So under exactly-once the counts of a word, in order, are 1, 2, 3 up to the
+number of times it was written: one lost, one doubled or one taken back shows.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from threading import Condition, Thread
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat.kafka_streams import program
+
+DEADLINE_S = 120.0
+WORDS = ("the", "cat", "sat", "on", "mat", "and", "saw", "nine", "more", "cats")
+
+
+def wait_for(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+    """Ask until it is so."""
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+class Instance:
+    """One process of the application."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.lines: list[str] = []
+        self._said = Condition()
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._said:
+                self.lines.append(line.rstrip("\n"))
+                self._said.notify_all()
+
+    def wait_said(self, beginning: str, since: int = 0) -> str:
+        """The first line with this beginning, once it was said."""
+        deadline = time.monotonic() + DEADLINE_S
+        with self._said:
+            while True:
+                for line in self.lines[since:]:
+                    if line.startswith(beginning):
+                        return line
+                left = deadline - time.monotonic()
+                assert left > 0, f"never said {beginning!r}: {self.lines[-40:]}"
+                self._said.wait(left)
+
+    def running(self) -> Instance:
+        """Wait until it runs."""
+        self.wait_said("STATE RUNNING")
+        return self
+
+    def ask(self, command: str) -> list[str]:
+        """The words of the answer to a command, without the first."""
+        assert self.process.stdin is not None
+        since = len(self.lines)
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.wait_said(command.upper(), since).split()[1:]
+
+    def tasks(self) -> tuple[set[str], set[str]]:
+        """The active and the standby tasks it has."""
+        words = self.ask("tasks")
+        middle = words.index("standby")
+        return set(words[1:middle]), set(words[middle + 1 :])
+
+    def kill9(self) -> None:
+        """The crash of the application."""
+        self.process.kill()
+        self._ended()
+
+    def _ended(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.wait(DEADLINE_S)
+        self._reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def close(self) -> None:
+        """The end in good order; it leaves the group."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("close\n")
+        self.process.stdin.flush()
+        self._ended()
+        assert "CLOSED true" in self.lines
+
+
+class Application:
+    """One application id with its topics; what was written to it is remembered."""
+
+    def __init__(self, bootstrap: str, name: str, state: Path, *settings: str, partitions: int = 2) -> None:
+        self.bootstrap, self.name, self.state, self.partitions = bootstrap, name, state, partitions
+        self.settings = settings
+        self.written: Counter[str] = Counter()
+        self.instances: list[Instance] = []
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        topics = [f"{name}-lines", f"{name}-known", f"{name}-counts"]
+        for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
+            future.result(30)
+
+    def start(self, *settings: str, state: str = "one") -> Instance:
+        """One more instance; `state` names its state directory."""
+        where = self.state / state
+        instance = Instance(program.command(self.bootstrap, self.name, str(where), *self.settings, *settings))
+        self.instances.append(instance)
+        return instance
+
+    def close(self) -> None:
+        """End every instance that is left."""
+        for instance in self.instances:
+            if instance.process.poll() is None:
+                instance.kill9()
+
+    def write(self, lines: int, chance: random.Random) -> None:
+        """Write lines of random words."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        for _ in range(lines):
+            words = chance.choices(WORDS, k=3)
+            self.written.update(words)
+            producer.produce(f"{self.name}-lines", " ".join(words), partition=chance.randrange(self.partitions))
+        assert producer.flush(DEADLINE_S) == 0
+
+    def say(self, line: str) -> None:
+        """Write one line as it is."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer.produce(f"{self.name}-lines", line)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def counts(self, isolation: str = "read_committed") -> dict[str, list[int]]:
+        """Every count that was written of each word, in order."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": f"reader-of-{self.name}",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+                "fetch.queue.backoff.ms": 5,
+            }
+        )
+        topic = f"{self.name}-counts"
+        consumer.assign([TopicPartition(topic, index, 0) for index in range(self.partitions)])
+        found: dict[str, list[int]] = defaultdict(list)
+        ended, deadline = set(), time.monotonic() + DEADLINE_S
+        while len(ended) < self.partitions:
+            assert time.monotonic() < deadline, "the topic does not end"
+            for message in consumer.consume(10_000, 1.0):
+                if message.error() is None:
+                    found[message.key().decode()].append(struct.unpack(">q", message.value())[0])
+                else:
+                    assert message.error().code() == KafkaError._PARTITION_EOF
+                    ended.add(message.partition())
+        consumer.close()
+        return dict(found)
+
+    def wait_counted(self) -> dict[str, list[int]]:
+        """Wait until each word's last count is (at least) the number of times it was written; gives all counts."""
+        last: dict[str, list[int]] = {}
+
+        def is_counted() -> bool:
+            last.clear()
+            last.update(self.counts())
+            return all(last.get(word, [0])[-1] >= count for word, count in self.written.items())
+
+        wait_for(is_counted, f"not counted in time: {last} of {self.written}")
+        return last
+
+    def check_exactly_once(self) -> None:
+        """Each word was counted once for each time it was written, in order."""
+        found = self.wait_counted()
+        for word, count in self.written.items():
+            assert found[word] == list(range(1, count + 1)), word
+        assert found.keys() == self.written.keys()

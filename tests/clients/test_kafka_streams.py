@@ -1,0 +1,224 @@
+"""Kafka Streams 4.3.1: word count under both guarantees, killed, restarted and scaled, by the program in `compat`."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from compat import suite
+from compat.jars import ROOT, classpath
+from tests.clients.streams_application import Application, wait_for
+
+SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
+]
+KILLS = int(os.environ.get("BARNABAS_KILLS", "1"))
+AT_LEAST_ONCE = "processing.guarantee=at_least_once"
+EXACTLY_ONCE = "processing.guarantee=exactly_once_v2"
+
+
+FAST_SESSIONS = {
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+}
+"""Members that are gone are noticed soon; in the streams protocol that is the broker's to say."""
+
+
+@pytest.fixture
+def chance():
+    print(f"replay with BARNABAS_SEED={SEED}")
+    return random.Random(SEED)
+
+
+@pytest.fixture
+def application(topic_name, tmp_path):
+    made = []
+
+    def make(server, *settings, **options):
+        made.append(Application(server.bootstrap, topic_name("words"), tmp_path, *settings, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+PROTOCOLS = {"classic": ["consumer.session.timeout.ms=6000"], "streams": ["group.protocol=streams"]}
+"""The settings that have an application use one protocol or the other."""
+CI_SHARE = {
+    ("test_exactly_once_through_kills_of_the_application", "streams"),
+    ("test_exactly_once_through_kills_of_the_broker", "classic"),
+}
+
+
+@pytest.fixture(params=list(PROTOCOLS))
+def protocol(request):
+    if not suite.is_whole() and (request.node.originalname, request.param) not in CI_SHARE:
+        pytest.skip("a test of the whole suite: compat/run kafka_streams")
+    return PROTOCOLS[request.param]
+
+
+@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE], ids=["exactly_once_v2", "at_least_once"])
+def test_word_count(start_broker, application, chance, protocol, guarantee):
+    server = start_broker(config=FAST_SESSIONS)
+    words = application(server, guarantee, *protocol)
+    words.write(200, chance)
+    instance = words.start().running()
+    words.check_exactly_once()  # nobody dies here, so even at least once is exact
+    words.write(100, chance)
+    words.check_exactly_once()
+    stored = dict(entry.split("=") for entry in instance.ask("store"))
+    assert stored == {word: str(count) for word, count in words.written.items()}
+    instance.close()
+
+
+def test_exactly_once_through_kills_of_the_application(start_broker, application, chance, protocol):
+    """T12: with its state on disk, and with no more of it than the changelog topics."""
+    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
+    for kill in range(KILLS):
+        instance = words.start(state=f"state-{kill // 2}").running()
+        words.write(100, chance)
+        time.sleep(chance.uniform(0, 1))  # anywhere in the work
+        instance.kill9()
+    words.start(state="another").running()
+    words.check_exactly_once()
+
+
+def test_at_least_once_through_kills_of_the_application(start_broker, application, chance, protocol):
+    words = application(start_broker(config=FAST_SESSIONS), AT_LEAST_ONCE, *protocol)
+    instance = words.start().running()
+    words.write(100, chance)
+    time.sleep(chance.uniform(0, 1))
+    instance.kill9()
+    words.start(state="another").running()
+    words.wait_counted()
+
+
+def test_exactly_once_through_kills_of_the_broker(start_broker, application, chance, protocol):
+    """T4, T12."""
+    server = start_broker(config=FAST_SESSIONS)
+    words = application(server, EXACTLY_ONCE, *protocol)
+    words.start().running()
+    for _ in range(KILLS):
+        words.write(100, chance)
+        time.sleep(chance.uniform(0, 1))  # anywhere in the work
+        server.kill9()
+        server.restart()
+    words.check_exactly_once()
+
+
+def test_one_two_one_instances(start_broker, application, chance, protocol):
+    """Each task has one owner; the tasks of an instance that leaves go on where it was."""
+    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol, partitions=4)
+    first = words.start().running()
+    words.write(100, chance)
+    wait_for(lambda: len(first.tasks()[0]) == 8, "the first has no tasks")
+    everything = first.tasks()[0]
+    second = words.start(state="two").running()
+
+    def is_shared():
+        ours, theirs = first.tasks()[0], second.tasks()[0]
+        return len(ours) == len(theirs) == 4 and ours | theirs == everything
+
+    wait_for(is_shared, "the tasks are not shared")
+    words.write(100, chance)
+    words.wait_counted()
+    first.close()
+    wait_for(lambda: second.tasks()[0] == everything, "the second does not get all tasks")
+    words.write(100, chance)
+    words.check_exactly_once()
+
+
+def test_standby_tasks(start_broker, application, chance, protocol):
+    """A task and its standby are on different instances. In the streams protocol the broker says how many there are."""
+    server = start_broker(config={**FAST_SESSIONS, "group.streams.num.standby.replicas": "1"})
+    words = application(server, EXACTLY_ONCE, "num.standby.replicas=1", *protocol)
+    instances = [words.start(state="one").running(), words.start(state="two").running()]
+    words.write(100, chance)
+
+    def is_covered():
+        (a, a_standby), (b, b_standby) = (instance.tasks() for instance in instances)
+        stateful = {task for task in a | b if task.startswith("1_")}
+        return len(a | b) == 4 and not a & b and a_standby == b & stateful and b_standby == a & stateful
+
+    wait_for(is_covered, "no standby tasks")
+    words.check_exactly_once()
+
+
+def test_who_has_what_is_known_everywhere(start_broker, application, protocol):
+    """Interactive queries: each instance knows which of them has which partitions."""
+    words = application(start_broker(config=FAST_SESSIONS), *protocol)
+    one = words.start("application.server=here:1", state="one").running()
+    two = words.start("application.server=there:2", state="two").running()
+    everything = {f"{words.name}-by-word-repartition-{index}" for index in range(2)}
+
+    def agree():
+        answers = [{host.split(",")[0]: set(host.split(",")[1:]) for host in who.ask("hosts")} for who in (one, two)]
+        if answers[0] != answers[1] or answers[0].keys() != {"here:1", "there:2"}:
+            return False
+        here, there = answers[0].values()
+        return here and there and not here & there and everything <= here | there
+
+    wait_for(agree, "they do not agree on who has what")
+
+
+def test_shutdown_of_the_whole_application(start_broker, application, chance, protocol):
+    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
+    instances = [words.start(state="one").running(), words.start(state="two").running()]
+    words.write(50, chance)
+    words.check_exactly_once()
+    words.say("!shutdown")
+    for instance in instances:
+        instance.wait_said("STATE ERROR")
+
+
+def tool(server, *arguments):
+    """What kafka-streams-groups.sh says."""
+    java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    java.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+    command = [*java, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml")]
+    command += ["org.apache.kafka.tools.streams.StreamsGroupCommand", "--bootstrap-server", server.bootstrap]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not suite.is_whole(), reason="a test of the whole suite: compat/run kafka_streams")
+def test_kafka_streams_groups_tool(start_broker, application, chance):
+    """List, describe, members, offsets, reset and delete, with Kafka's own tool."""
+    server = start_broker(config=FAST_SESSIONS)
+    words = application(server, *PROTOCOLS["streams"])
+    instance = words.start().running()
+    words.write(60, chance)
+    words.wait_counted()
+    group = ["--group", words.name]
+    assert words.name in tool(server, "--list")
+    listed = tool(server, "--list", "--state", "stable")
+    assert [words.name, "Stable"] in [line.split() for line in listed.splitlines()]
+    assert "Stable" in tool(server, "--describe", *group, "--state", "--verbose")
+    members = tool(server, "--describe", *group, "--members", "--verbose")
+    assert "ACTIVE" in members
+    assert "0:[0,1]" in members.replace(" ", "")
+    offsets = tool(server, "--describe", *group, "--offsets", "--verbose")
+    rows = [line.split() for line in offsets.splitlines() if f"{words.name}-lines" in line]
+    assert len(rows) == 2
+    assert sum(int(row[3]) for row in rows) == 60
+    assert "non-empty" in tool(server, "--delete", *group).lower().replace("not empty", "non-empty")
+    instance.close()
+    wait_for(lambda: "Empty" in tool(server, "--describe", *group, "--state"), "it is never empty")
+    reset = tool(server, "--reset-offsets", *group, "--all-input-topics", "--to-earliest", "--execute")
+    assert f"{words.name}-lines" in reset
+    assert "successful" in tool(server, "--delete", *group)
+    assert words.name not in tool(server, "--list")
