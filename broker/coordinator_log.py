@@ -7,7 +7,7 @@ stay pending in the coordinator, until whoever ends it writes the marker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from wire.errors import ProtocolError
@@ -29,13 +29,15 @@ LOAD_BYTES = 5 * 1024 * 1024
 """Read at a time when a log is replayed."""
 
 
-def replay_log(partition: Partition, take: Take) -> int:
-    """Give each record of a partition's whole log, with its batch, to `take`; gives the number of records."""
+def replay_log(partition: Partition, take: Take) -> Iterator[int]:
+    """Give each record of a partition's whole log, with its batch, to `take`; the number of records after each batch.
+
+    What is written while this goes on belongs to it.
+    """
     log = partition.log
-    offset, end = log.log_start_offset, log.log_end_offset
-    count = 0
-    while offset < end:
-        slice_ = log.read(offset, LOAD_BYTES, limit_offset=end, min_one_batch=True).slice
+    offset, count = log.log_start_offset, 0
+    while offset < log.log_end_offset:
+        slice_ = log.read(offset, LOAD_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
         if slice_ is None:
             break
         for batch in iter_batches(slice_.read(), partial_ok=True):
@@ -46,7 +48,7 @@ def replay_log(partition: Partition, take: Take) -> int:
                     take(batch, record)
                 except ProtocolError as error:
                     logger.error("Skipping the record at offset %d of %r: %s", record.offset, partition, error)
-    return count
+            yield count
 
 
 def into_groups(coordinator: GroupCoordinator, at: Moment) -> Take:

@@ -5,21 +5,25 @@ coordinator, and once they are committed the replies leave. One timer of the bro
 coordinator. A ticket is the function that takes the answer.
 
 A coordinator is made when its partition is first needed, from its log; at start those with a log are made at once,
-since time runs for what is in them. Loading beside the serving loop (COORDINATOR_LOAD_IN_PROGRESS) has its place here.
+since time runs for what is in them, and where that would take long, beside the serving loop (`coordinator_loading`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from broker.coordinator_loading import AT_ONCE_BYTES, SLICE_S, Loading
+from broker.pending import Pending
 from coord.machine import Moment, Result, coordinator_partition
 from wire.errors import ErrorCode, KafkaError
 from wire.records import BatchBuilder
+from wire.schema import Message
 
 if TYPE_CHECKING:
     from broker.context import Broker
+    from broker.coordinator_log import Take
     from broker.partition import Partition
     from broker.timers import Timer
     from wire.schema import Struct
@@ -75,12 +79,17 @@ class CoordinatorRuntime(Generic[C]):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._shards: dict[int, Shard[C]] = {}
+        self._loading: dict[int, Loading[C]] = {}
         self._partition_count = 0  # fixed once known: it decides which coordinator a key has
 
     # ---- what a kind of coordinators does in its own way
 
-    def _new(self, partition: Partition, at: Moment) -> C:
-        """A coordinator with the partition's log replayed into it, and not told `loaded` yet."""
+    def _new(self, at: Moment) -> tuple[C, Take]:
+        """A coordinator that knows nothing yet, and what takes the records of its log."""
+        raise NotImplementedError
+
+    def _contents(self, coordinator: C) -> str:
+        """What has been loaded, as the log tells it: "12 groups"."""
         raise NotImplementedError
 
     def _replay(self, shard: Shard[C], result: Result, first_offset: int, at: Moment) -> None:
@@ -94,10 +103,53 @@ class CoordinatorRuntime(Generic[C]):
     # ---- which coordinator
 
     def load(self) -> None:
-        """Replay the logs there are; called once, when the partitions are open."""
-        for partition in self._broker.partitions.of_topic(self.topic):
-            if partition.log.log_end_offset > partition.log.log_start_offset:
+        """Replay the logs there are, or begin to; called once, when the partitions are open."""
+        partitions = self._broker.partitions.of_topic(self.topic)
+        written = [one for one in partitions if one.log.log_end_offset > one.log.log_start_offset]
+        if sum(one.log.size_bytes for one in written) <= AT_ONCE_BYTES:
+            for partition in written:
                 self._shard(partition.index)
+        else:
+            self._loading = {partition.index: self._begin(partition) for partition in written}
+            self._load_later()
+
+    def _begin(self, partition: Partition) -> Loading[C]:
+        from broker.coordinator_log import replay_log
+
+        coordinator, take = self._new(self._moment())
+        return Loading(coordinator, partition, replay_log(partition, take))
+
+    def _load_later(self) -> None:
+        self._broker.timers.at(self._broker.now(), self._load_some)
+
+    def _load_some(self) -> None:
+        """Go on loading for a moment; again and again until all is loaded."""
+        now = self._broker.now
+        end = now() + SLICE_S
+        while self._loading:
+            index, loading = next(iter(self._loading.items()))
+            if not loading.go_on(lambda: now() >= end):
+                self._load_later()
+                return
+            del self._loading[index]
+            self._put_in_charge(index, loading)
+
+    def _put_in_charge(self, index: int, loading: Loading[C]) -> Shard[C]:
+        """The whole log is replayed: time begins to run for what is in it, and events come in."""
+        coordinator, at = loading.coordinator, self._moment()
+        if loading.count:
+            contents = self._contents(coordinator)
+            logger.info("Loaded %s from %d records of %r", contents, loading.count, loading.partition)
+        shard = self._shards[index] = Shard(coordinator, loading.partition)
+        self._finish(shard, coordinator.loaded(at), at)
+        for event in loading.missed:
+            self._finish(shard, event(coordinator, at), at)
+        return shard
+
+    def check_loaded(self) -> None:
+        """KafkaError COORDINATOR_LOAD_IN_PROGRESS while some coordinator does not know all of its log."""
+        if self._loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def ensure_topic(self) -> None:
         """Create the internal topic unless it is there. KafkaError COORDINATOR_NOT_AVAILABLE when that fails."""
@@ -118,7 +170,10 @@ class CoordinatorRuntime(Generic[C]):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")
 
     def of(self, key: str) -> C:
-        """The coordinator of a key, to look at. KafkaError NOT_COORDINATOR before anybody asked for one."""
+        """The coordinator of a key, to look at.
+
+        KafkaError NOT_COORDINATOR before anybody asked for one, COORDINATOR_LOAD_IN_PROGRESS while it is loaded.
+        """
         return self._shard_of(key).coordinator
 
     def partition_of(self, key: str) -> int:
@@ -142,10 +197,11 @@ class CoordinatorRuntime(Generic[C]):
             partition = self._broker.partitions.get(self.topic, index)
         except KafkaError:
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
-        at = self._moment()
-        shard = self._shards[index] = Shard(self._new(partition, at), partition)
-        self._finish(shard, shard.coordinator.loaded(at), at)
-        return shard
+        if index in self._loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        loading = self._begin(partition)
+        loading.go_on(lambda: False)
+        return self._put_in_charge(index, loading)
 
     # ---- events
 
@@ -157,9 +213,13 @@ class CoordinatorRuntime(Generic[C]):
                 partition = self._shard_of(key).partition
             except KafkaError:
                 continue  # there is no coordinator, nothing is known
-            if partition.log.high_watermark < partition.log.log_end_offset:
+            if _is_uncommitted(partition):
                 found.add(partition)
         return found
+
+    def all_uncommitted(self) -> set[Partition]:
+        """Of the partitions of all coordinators, those with records that are not committed yet."""
+        return {shard.partition for shard in self._shards.values() if _is_uncommitted(shard.partition)}
 
     def handle(self, key: str, event: Event[C]) -> None:
         """Let the coordinator of a key handle an event. KafkaError NOT_COORDINATOR when there is none."""
@@ -168,13 +228,16 @@ class CoordinatorRuntime(Generic[C]):
         self._finish(shard, event(shard.coordinator, at), at)
 
     def handle_all(self, event: Event[C]) -> None:
-        """Let every coordinator that there is handle an event."""
+        """Let every coordinator that there is handle an event; those that are being loaded do so afterwards."""
+        for loading in self._loading.values():
+            loading.missed.append(event)
         at = self._moment()
         for shard in list(self._shards.values()):
             self._finish(shard, event(shard.coordinator, at), at)
 
     def partition_failed(self, index: int) -> None:
         """A partition's log cannot be served any more: its keys have no coordinator until the next start."""
+        self._loading.pop(index, None)
         shard = self._shards.pop(index, None)
         if shard is not None:
             _unload(shard, self._moment())
@@ -183,6 +246,7 @@ class CoordinatorRuntime(Generic[C]):
         """Send everybody who waits away; nothing is written, so that a restart finds all as it was."""
         at = self._moment()
         shards, self._shards = self._shards, {}
+        self._loading = {}
         self._partition_count = 0
         for shard in shards.values():
             _unload(shard, at)
@@ -250,6 +314,36 @@ class CoordinatorRuntime(Generic[C]):
 
     def _moment(self) -> Moment:
         return Moment(self._broker.now(), self._broker.now_ms())
+
+
+def _is_uncommitted(partition: Partition) -> bool:
+    return partition.log.high_watermark < partition.log.log_end_offset
+
+
+R = TypeVar("R", bound=Message)
+
+
+def once_committed(response: R, partitions: Collection[Partition]) -> R | Pending:
+    """A response that tells what these partitions hold now: it leaves when all of that is committed.
+
+    When that is not to be the whole request is answered NOT_COORDINATOR.
+    """
+    if not partitions:
+        return response
+    pending = Pending(is_owed=True)
+    left = len(partitions)
+
+    def committed(error: ErrorCode) -> None:
+        nonlocal left
+        left -= 1
+        if error:
+            pending.fail(ErrorCode.NOT_COORDINATOR)
+        elif not left:
+            pending.resolve(response)
+
+    for partition in partitions:
+        partition.when_committed(partition.log.log_end_offset - 1, committed)
+    return pending
 
 
 def _unload(shard: Shard[C], at: Moment) -> None:

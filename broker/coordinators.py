@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from broker.context import Broker
-    from broker.partition import Partition
+    from broker.coordinator_log import Take
     from coord.cluster.image import ClusterDelta
     from coord.cluster.partition_image import TopicImage
     from coord.groups.coordinator import GroupCoordinator
@@ -152,17 +152,17 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
         """Remove the offsets that were kept for `offsets.retention.minutes`, and groups that are empty without them."""
         self.handle_all(lambda groups, at: groups.expire_offsets(at))
 
-    def _new(self, partition: Partition, at: Moment) -> GroupCoordinator:
-        from broker.coordinator_log import into_groups, replay_log
+    def _new(self, at: Moment) -> tuple[GroupCoordinator, Take]:
+        from broker.coordinator_log import into_groups
         from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
         coordinator = GroupCoordinator(
             self._config, partial(new_id, self._broker.random_bytes), self._topics, self._broker.group_configs
         )
-        count = replay_log(partition, into_groups(coordinator, at))
-        if count:
-            logger.info("Loaded %d groups from %d records of %r", len(coordinator.groups), count, partition)
-        return coordinator
+        return coordinator, into_groups(coordinator, at)
+
+    def _contents(self, coordinator: GroupCoordinator) -> str:
+        return f"{len(coordinator.groups)} groups"
 
     def _replay(self, shard: Shard[GroupCoordinator], result: Result, first_offset: int, at: Moment) -> None:
         coordinator = shard.coordinator

@@ -20,6 +20,7 @@ from coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
 from wire.errors import KafkaError
 
 if TYPE_CHECKING:
+    from broker.coordinator_log import Take
     from broker.coordinator_runtime import Event
     from broker.partition import Partition
     from coord.cluster.image import ClusterDelta
@@ -122,8 +123,8 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
 
     # ---- what is special about these coordinators
 
-    def _new(self, partition: Partition, at: Moment) -> ShareCoordinator:
-        from broker.coordinator_log import into_shares, replay_log
+    def _new(self, at: Moment) -> tuple[ShareCoordinator, Take]:
+        from broker.coordinator_log import into_shares
         from coord.share_state.config import ShareStateConfig
         from coord.share_state.coordinator import ShareCoordinator
 
@@ -131,10 +132,10 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
             updates_per_snapshot=self._broker.config[SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
         )
         coordinator = ShareCoordinator(config, self._partition_count_of)
-        count = replay_log(partition, into_shares(coordinator, at))
-        if count:
-            logger.info("Loaded %d share partitions from %d records of %r", len(coordinator.states), count, partition)
-        return coordinator
+        return coordinator, into_shares(coordinator, at)
+
+    def _contents(self, coordinator: ShareCoordinator) -> str:
+        return f"{len(coordinator.states)} share partitions"
 
     def _partition_count_of(self, topic_id: Uuid) -> int:
         topic = self._broker.image.topic_by_id(topic_id)

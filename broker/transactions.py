@@ -27,7 +27,7 @@ from wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker.partition import Partition
+    from broker.coordinator_log import Take
     from coord.cluster.image import ClusterDelta
     from coord.machine import Moment, Result
     from coord.transactions.config import TransactionConfig
@@ -71,17 +71,15 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics.values()):
             self.stop()
 
-    def _new(self, partition: Partition, at: Moment) -> TransactionCoordinator:
-        from broker.coordinator_log import into_transactions, replay_log
+    def _new(self, at: Moment) -> tuple[TransactionCoordinator, Take]:
+        from broker.coordinator_log import into_transactions
         from coord.transactions.coordinator import TransactionCoordinator
 
         coordinator = TransactionCoordinator(self._config, self._broker.producer_ids.next)
-        count = replay_log(partition, into_transactions(coordinator, at))
-        if count:
-            logger.info(
-                "Loaded %d transactional ids from %d records of %r", len(coordinator.transactions), count, partition
-            )
-        return coordinator
+        return coordinator, into_transactions(coordinator, at)
+
+    def _contents(self, coordinator: TransactionCoordinator) -> str:
+        return f"{len(coordinator.transactions)} transactional ids"
 
     def _replay(self, shard: Shard[TransactionCoordinator], result: Result, first_offset: int, at: Moment) -> None:  # noqa: ARG002 - offsets tell nothing here
         for key, value in result.records:

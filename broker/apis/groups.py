@@ -198,7 +198,8 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescr
 
 @api(ListGroupsRequest)
 def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Every group that has the wanted state and type."""
+    """Every group that has the wanted state and type, once all are loaded."""
+    ctx.broker.coordinators.check_loaded()
     return ListGroupsResponse(
         groups=[
             group

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.api import api
 from broker.apis.groups import client_of
+from broker.coordinator_runtime import once_committed
 from broker.pending import Pending
 from coord.groups.offsets import commit_error
 from wire.errors import ErrorCode, KafkaError
@@ -145,24 +146,7 @@ def _nothing_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFe
 def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | Pending:
     """The committed offsets of one group (up to v7) or several, once they cannot be lost any more."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]
-    response = _fetch(ctx, request)
-    uncommitted = ctx.broker.coordinators.uncommitted(group_ids)
-    if not uncommitted:
-        return response
-    pending = Pending(is_owed=True)
-    left = len(uncommitted)
-
-    def committed(error: ErrorCode) -> None:
-        nonlocal left
-        left -= 1
-        if error:
-            pending.fail(ErrorCode.NOT_COORDINATOR)
-        elif not left:
-            pending.resolve(response)
-
-    for partition in uncommitted:
-        partition.when_committed(partition.log.log_end_offset - 1, committed)
-    return pending
+    return once_committed(_fetch(ctx, request), ctx.broker.coordinators.uncommitted(group_ids))
 
 
 def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:

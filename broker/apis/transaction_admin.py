@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.api import api
+from broker.coordinator_runtime import once_committed
 from broker.pending import Pending
 from broker.transaction_markers import Marker, write_marker
 from coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
@@ -98,12 +99,23 @@ class _MarkersWait:
 # ---- looking
 
 
-@api(DescribeTransactionsRequest)
-def describe_transactions(ctx: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Tells how each transactional id stands."""
+def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(ctx, transactional_id) for transactional_id in request.transactional_ids]
+        transaction_states=[
+            DescribeTransactionsResponseTransactionState(transactional_id=one, error_code=int(error.code))
+            for one in request.transactional_ids
+        ]
     )
+
+
+@api(DescribeTransactionsRequest, on_error=_none_described)
+def describe_transactions(
+    ctx: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse | Pending:
+    """Tells how each transactional id stands, once that cannot be lost any more."""
+    ids = request.transactional_ids
+    response = DescribeTransactionsResponse(transaction_states=[_describe(ctx, one) for one in ids])
+    return once_committed(response, ctx.broker.transactions.uncommitted(ids))
 
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
@@ -117,8 +129,12 @@ def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransaction
 
 
 @api(ListTransactionsRequest)
-def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """Lists the transactional ids that pass the filters; names of no state are told back."""
+def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse | Pending:
+    """Lists the transactional ids that pass the filters, once all are loaded and what is told cannot be lost any more.
+
+    Names of no state are told back.
+    """
+    ctx.broker.transactions.check_loaded()
     response = ListTransactionsResponse()
     response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
     matches = _matcher(request.transactional_id_pattern)
@@ -132,7 +148,7 @@ def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest)
             matches,
             now_ms,
         )
-    return response
+    return once_committed(response, ctx.broker.transactions.all_uncommitted())
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

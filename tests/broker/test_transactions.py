@@ -534,3 +534,27 @@ def test_transactions_are_described_and_listed(memory):
     unknown = listed(memory, state_filters=["Nonsense"])
     assert (unknown.unknown_state_filters, unknown.transaction_states) == (["Nonsense"], [])
     assert listed(memory, transactional_id_pattern="(").error_code == E.INVALID_REGULAR_EXPRESSION
+
+
+@pytest.mark.parametrize("asks", ["describe", "list"])
+def test_what_a_power_failure_could_take_is_told_to_nobody(tmp_path, asks):
+    """T13: DescribeTransactions and ListTransactions wait until what they tell is on the disk."""
+    memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
+    producer, watcher = TransactionalClient(memory), memory.client()
+    assert producer.find() == 0
+    memory.syncs.is_holding = True
+    request = p.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    producer.client.send(request, 5)
+    while len(memory.syncs.held) > 1:
+        memory.run_sync()
+    if asks == "describe":
+        watcher.send(t.DescribeTransactionsRequest(transactional_ids=["x"]), 0)
+    else:
+        watcher.send(t.ListTransactionsRequest(), 2)
+    assert (producer.client.answers(), watcher.answers()) == ([], [])
+    while memory.syncs.held:
+        memory.run_sync()
+    assert producer.client.answers()[0].error_code == 0
+    (answer,) = watcher.answers()
+    assert [one.transactional_id for one in answer.transaction_states] == ["x"]
+    memory.close()

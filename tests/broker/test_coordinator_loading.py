@@ -1,0 +1,179 @@
+"""G2, T1: coordinators with large logs are loaded beside the serving loop, and say so to those who ask meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker import coordinator_loading, coordinator_runtime
+from tests.broker.memory_broker import Client, MemoryBroker
+from tests.broker.test_groups_runtime import commit, fetch, find, heartbeat, join_request, stable
+from tests.broker.test_transactions import FEW, TransactionalClient
+from wire.errors import ErrorCode as E
+from wire.messages import groups as g
+from wire.messages import offsets as o
+from wire.messages import transactions as t
+from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+
+SESSION_S = 10.0
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    """A directory; whatever is in it is loaded beside the loop."""
+    monkeypatch.setattr(coordinator_runtime, "AT_ONCE_BYTES", -1)
+    return tmp_path / "data"
+
+
+def broker(data_dir) -> MemoryBroker:
+    return MemoryBroker(data_dir, FEW)
+
+
+def filled(data_dir) -> g.JoinGroupResponse:
+    """Leaves a group with a member and an offset, and a transaction that is open with another offset."""
+    memory = broker(data_dir)
+    memory.create_topic("t")
+    client = memory.client()
+    joined = stable(client)
+    find(client, "other")
+    assert commit(client, "t", 7, group_id="other") == {0}
+    producer = TransactionalClient(memory)
+    assert producer.start() == 0
+    assert producer.commit_offset(9, group="other") == 0
+    memory.close()
+    return joined
+
+
+def groups_listed(client: Client) -> tuple[int, set[str]]:
+    answer = client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse)
+    return answer.error_code, {group.group_id for group in answer.groups}
+
+
+def transactions_listed(client: Client) -> tuple[int, set[str]]:
+    answer = client.ask(t.ListTransactionsRequest(), 2, t.ListTransactionsResponse)
+    return answer.error_code, {one.transactional_id for one in answer.transaction_states}
+
+
+def described(client: Client) -> int:
+    request = t.DescribeTransactionsRequest(transactional_ids=["x"])
+    return client.ask(request, 0, t.DescribeTransactionsResponse).transaction_states[0].error_code
+
+
+def group_described(client: Client) -> tuple[int, str]:
+    (group,) = client.ask(g.DescribeGroupsRequest(groups=["g"]), 6, g.DescribeGroupsResponse).groups
+    return group.error_code, group.group_state
+
+
+def test_until_all_is_read_everybody_is_told_to_ask_again(data_dir) -> None:
+    joined = filled(data_dir)
+    memory = broker(data_dir)
+    client = memory.client()
+    loading = E.COORDINATOR_LOAD_IN_PROGRESS
+    assert find(client).error_code == 0
+    assert heartbeat(client, joined) == loading
+    assert client.ask(join_request(), 9, g.JoinGroupResponse).error_code == loading
+    assert commit(client, "t", group_id="other") == {loading}
+    assert fetch(client, "t", "other") == loading
+    assert group_described(client)[0] == loading
+    assert groups_listed(client) == (loading, set())
+    deletion = client.ask(g.DeleteGroupsRequest(groups_names=["g"]), 2, g.DeleteGroupsResponse).results[0]
+    assert deletion.error_code == loading
+    producer = TransactionalClient(memory)
+    assert producer.find() == 0
+    assert producer.start() == loading
+    assert described(client) == loading
+    assert transactions_listed(client) == (loading, set())
+    memory.advance(0)
+    assert heartbeat(client, joined) == 0
+    assert fetch(client, "t", "other") == 7
+    assert groups_listed(client) == (0, {"g", "other"})
+    assert transactions_listed(client) == (0, {"x"})
+    assert described(client) == 0
+    memory.close()
+
+
+def test_time_begins_to_run_for_members_when_their_coordinator_is_loaded(data_dir) -> None:
+    filled(data_dir)
+    memory = broker(data_dir)
+    client = memory.client()
+    memory.clock.advance(60)  # nothing fires: a loop that was kept busy elsewhere
+    memory.advance(0)
+    memory.advance(SESSION_S - 1)
+    assert group_described(client) == (0, "Stable")
+    memory.advance(1)
+    assert group_described(client) == (0, "Empty")
+    memory.close()
+
+
+def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, monkeypatch) -> None:
+    monkeypatch.setattr(coordinator_runtime, "SLICE_S", 0.0)
+    filled(data_dir)
+    memory = broker(data_dir)
+    client = memory.client()
+    rounds = 0
+    while groups_listed(client)[0]:
+        rounds += 1
+        deadline = memory.broker.timers.next_deadline()
+        memory.clock.now = max(memory.clock.now, deadline)
+        real_now, memory.broker.now = memory.broker.now, lambda: memory.clock.now + 0.001
+        memory.broker.timers.fire(memory.clock.now)
+        memory.broker.now = real_now
+        memory.clock.advance(0.002)
+        assert rounds < 100
+    assert rounds > 3
+    assert fetch(client, "t", "other") == 7
+    memory.close()
+
+
+def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> None:
+    filled(data_dir)
+    memory = broker(data_dir)
+    client = memory.client()
+    memory.broker.transactions._load_some()
+    producer = TransactionalClient(memory)
+    assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted for it
+    assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS
+    memory.advance(0)
+    request = o.OffsetFetchRequest(
+        require_stable=True,
+        groups=[
+            o.OffsetFetchRequestGroup(
+                group_id="other", topics=[o.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+            )
+        ],
+    )
+    found = client.ask(request, 9, o.OffsetFetchResponse).groups[0].topics[0].partitions[0]
+    assert (found.error_code, found.committed_offset) == (0, 7)
+    memory.close()
+
+
+def test_offsets_of_a_topic_that_is_deleted_meanwhile_go(data_dir) -> None:
+    filled(data_dir)
+    memory = broker(data_dir)
+    client = memory.client()
+    topics = [DeleteTopicState(name="t")]
+    answer = client.ask(DeleteTopicsRequest(topics=topics), 6, DeleteTopicsResponse)
+    assert answer.responses[0].error_code == 0
+    memory.advance(0)
+    request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id="other", topics=None)])
+    assert client.ask(request, 9, o.OffsetFetchResponse).groups[0].topics == []
+    memory.close()
+
+
+def test_a_stop_in_the_middle_loses_nothing(data_dir) -> None:
+    joined = filled(data_dir)
+    memory = broker(data_dir)
+    memory.broker.coordinators.stop()
+    memory.broker.transactions.stop()
+    memory.close()
+    again = broker(data_dir)
+    again.advance(0)
+    assert heartbeat(again.client(), joined) == 0
+    again.close()
+
+
+def test_small_logs_are_read_before_the_broker_serves(tmp_path) -> None:
+    assert coordinator_loading.AT_ONCE_BYTES > 100_000
+    joined = filled(tmp_path / "data")
+    memory = broker(tmp_path / "data")
+    assert heartbeat(memory.client(), joined) == 0
+    memory.close()
