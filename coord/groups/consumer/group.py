@@ -29,6 +29,8 @@ MEMBER_EPOCH_SINCE = 9
 STALE_EPOCH_IN_TRANSACTION_SINCE = 6
 """TxnOffsetCommit versions from here on know STALE_MEMBER_EPOCH."""
 NO_EPOCH = -1
+FIRST_EPOCH = 1
+"""Of a group that nobody has joined yet: the first member makes it 2, as in Kafka 4.4."""
 
 
 class ConsumerGroup:
@@ -39,10 +41,10 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         """Of the topics subscribed to, as of `epoch`."""
-        self.assignment_epoch = 0
+        self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
         """When the target assignment was computed; 0: the next one need not wait."""
         self.members: dict[str, ConsumerMember] = {}

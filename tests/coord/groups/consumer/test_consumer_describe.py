@@ -26,9 +26,9 @@ def test_a_group_is_shown_with_its_members(driver):
     driver.beat("m1", instance_id="i", rack_id="r", subscribed_topic_names=["u", "t"], server_assignor="range")
     found = driver.describe()
     assert (found.error_code, found.group_id, found.group_state) == (0, "g", "Stable")
-    assert (found.group_epoch, found.assignment_epoch, found.assignor_name) == (1, 1, "range")
+    assert (found.group_epoch, found.assignment_epoch, found.assignor_name) == (2, 2, "range")
     (member,) = found.members
-    assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m1", "i", "r", 1)
+    assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m1", "i", "r", 2)
     assert (member.client_id, member.client_host, member.member_type) == ("client", "/127.0.0.1", 1)
     assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t", "u"], None)
     assert shown(member.assignment) == shown(member.target_assignment) == {"t": [0, 1, 2, 3], "u": [0]}

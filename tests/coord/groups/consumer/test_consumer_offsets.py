@@ -25,7 +25,7 @@ def client(driver):
     return client
 
 
-def commit(driver, member_id="m1", epoch=1, *, partition=0, version=10, producer=None, instance_id=None):
+def commit(driver, member_id="m1", epoch=2, *, partition=0, version=10, producer=None, instance_id=None):
     one = o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
     topic = o.OffsetCommitRequestTopic(name="t", topic_id=T, partitions=[one])
     request = o.OffsetCommitRequest(
@@ -55,33 +55,33 @@ class TestCommits:
         assert commit(driver, "", -1) == E.UNKNOWN_MEMBER_ID, "nobody in particular commits to a group with members"
 
     def test_of_an_epoch_ahead(self, driver, client):
-        assert commit(driver, epoch=2) == E.STALE_MEMBER_EPOCH
+        assert commit(driver, epoch=3) == E.STALE_MEMBER_EPOCH
 
     def test_of_an_earlier_epoch_for_what_the_member_has_had_since(self, driver, client):
         settle(client, Client(driver, "m2"))
         kept = min(client.owned[T])
         lost = min(set(range(6)) - client.owned[T])
-        assert client.epoch == 2
-        assert commit(driver, epoch=1, partition=kept) == 0
-        assert commit(driver, epoch=1, partition=lost) == E.STALE_MEMBER_EPOCH
-        assert commit(driver, epoch=2, partition=lost) == 0, "in its epoch a member may commit anything"
+        assert client.epoch == 3
+        assert commit(driver, epoch=2, partition=kept) == 0
+        assert commit(driver, epoch=2, partition=lost) == E.STALE_MEMBER_EPOCH
+        assert commit(driver, epoch=3, partition=lost) == 0, "in its epoch a member may commit anything"
 
     def test_of_what_the_member_is_giving_up(self, driver, client):
         driver.beat("m2")
         client.beat()
         going = min(driver.group().members["m1"].revoking[T])
         group = driver.group()
-        group.put_member(group.members["m1"]._replace(epoch=3))
-        assert commit(driver, epoch=1, partition=going) == 0
-        assert commit(driver, epoch=0, partition=going) == E.STALE_MEMBER_EPOCH
+        group.put_member(group.members["m1"]._replace(epoch=4))
+        assert commit(driver, epoch=2, partition=going) == 0
+        assert commit(driver, epoch=1, partition=going) == E.STALE_MEMBER_EPOCH
 
     def test_of_what_came_later_than_the_epoch(self, driver):
         first, second = Client(driver, "m1"), Client(driver, "m2")
         settle(first, second)
         driver.beat("m2", -1)
         settle(first)
-        new = min(set(range(6)) - {p for p, since in driver.group().members["m1"].assigned[T].items() if since < 3})
-        assert commit(driver, epoch=2, partition=new) == E.STALE_MEMBER_EPOCH
+        new = min(set(range(6)) - {p for p, since in driver.group().members["m1"].assigned[T].items() if since < 4})
+        assert commit(driver, epoch=3, partition=new) == E.STALE_MEMBER_EPOCH
 
     def test_before_version_9_are_not_supported(self, driver, client):
         assert commit(driver, version=8) == E.UNSUPPORTED_VERSION
@@ -95,12 +95,12 @@ class TestCommits:
     def test_to_an_empty_group_may_be_anybody_s(self, driver, client):
         driver.beat("m1", -1)
         assert commit(driver, "", -1) == 0
-        assert commit(driver, "m1", 1) == E.UNKNOWN_MEMBER_ID
+        assert commit(driver, "m1", 2) == E.UNKNOWN_MEMBER_ID
 
     def test_of_a_member_away(self, driver):
         driver.beat("m1", instance_id="i")
         driver.beat("m1", -2, instance_id="i")
-        assert commit(driver, epoch=1, instance_id="i") == E.STALE_MEMBER_EPOCH
+        assert commit(driver, epoch=2, instance_id="i") == E.STALE_MEMBER_EPOCH
 
 
 class TestTransactionalCommits:
@@ -117,7 +117,7 @@ class TestTransactionalCommits:
 
     @pytest.mark.parametrize(("version", "error"), [(5, E.ILLEGAL_GENERATION), (6, E.STALE_MEMBER_EPOCH)])
     def test_of_another_epoch(self, driver, client, version, error):
-        assert commit(driver, epoch=2, version=version, producer=self.PRODUCER) == error
+        assert commit(driver, epoch=3, version=version, producer=self.PRODUCER) == error
 
     def test_of_a_group_that_is_not_there(self, driver):
         assert commit(driver, version=5, producer=self.PRODUCER) == E.ILLEGAL_GENERATION
@@ -127,11 +127,11 @@ class TestTransactionalCommits:
 class TestFetches:
     def test_of_anybody_and_of_members_in_their_epoch(self, driver, client):
         assert fetch(driver).error_code == 0
-        assert fetch(driver, "m1", 1).error_code == 0
+        assert fetch(driver, "m1", 2).error_code == 0
 
     def test_of_others(self, driver, client):
-        assert fetch(driver, "m1", 2).error_code == E.STALE_MEMBER_EPOCH
-        assert fetch(driver, "m1", 0).error_code == E.STALE_MEMBER_EPOCH
+        assert fetch(driver, "m1", 3).error_code == E.STALE_MEMBER_EPOCH
+        assert fetch(driver, "m1", 1).error_code == E.STALE_MEMBER_EPOCH
         assert fetch(driver, "other", 1).error_code == E.UNKNOWN_MEMBER_ID
         assert fetch(driver, None, 1).error_code == E.UNKNOWN_MEMBER_ID
 
@@ -159,7 +159,7 @@ class TestAdministration:
     def test_offsets_of_topics_that_are_read_are_not_deleted(self, driver, client):
         commit(driver)
         assert driver.delete_offsets()[1] == E.GROUP_SUBSCRIBED_TO_TOPIC
-        driver.beat("m1", 1, subscribed_topic_names=["other"])
+        driver.beat("m1", 2, subscribed_topic_names=["other"])
         assert driver.delete_offsets() == (0, 0)
         assert fetch(driver).topics == []
 

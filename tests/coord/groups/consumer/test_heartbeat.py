@@ -63,8 +63,8 @@ class TestRequests:
 
     def test_clients_of_version_0_are_given_a_member_id(self, driver):
         answer = driver.beat("", context=V0)
-        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "id1", 1)
-        assert driver.beat("id1", 1, context=V0).error_code == 0
+        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "id1", 2)
+        assert driver.beat("id1", 2, context=V0).error_code == 0
         assert driver.beat("", 1, context=V0).error_code == E.INVALID_REQUEST
         assert driver.beat("", -1, context=V0).error_code == E.INVALID_REQUEST
 
@@ -72,18 +72,18 @@ class TestRequests:
 class TestJoining:
     def test_the_first_member_gets_all_partitions_at_once(self, driver):
         answer = driver.beat("m1")
-        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 1)
+        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
         assert given(answer) == {T: {0, 1, 2, 3, 4, 5}}
         assert driver.state() is ConsumerGroupState.STABLE
         group = driver.group()
-        assert (group.epoch, group.assignment_epoch) == (1, 1)
+        assert (group.epoch, group.assignment_epoch) == (2, 2)
 
     def test_what_a_member_says_of_itself_is_kept(self, driver):
         driver.beat("m1", instance_id="i", rack_id="r", server_assignor="range", rebalance_timeout_ms=7)
         member = driver.group().members["m1"]
         assert member == ConsumerMember(
             "m1", "i", "r", "client", "/127.0.0.1", 7, frozenset({"t"}), None, "range", None,
-            1, 0, MemberState.STABLE, {T: dict.fromkeys(range(6), 1)}, {},
+            2, 0, MemberState.STABLE, {T: dict.fromkeys(range(6), 2)}, {},
         )  # fmt: skip
 
     def test_a_group_that_does_not_exist_is_not_found_by_who_does_not_join(self, driver):
@@ -92,12 +92,12 @@ class TestJoining:
 
     def test_a_topic_that_does_not_exist_gives_nothing(self, driver):
         answer = driver.beat("m1", subscribed_topic_names=["nothing"])
-        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 1, {})
+        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 2, {})
         assert driver.state() is ConsumerGroupState.STABLE
 
     def test_a_member_may_read_nothing(self, driver):
         answer = driver.beat("m1", subscribed_topic_names=[])
-        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 1, {})
+        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 2, {})
 
     def test_joining_again_under_the_same_id_gives_the_same_again(self, driver):
         first = driver.beat("m1")
@@ -137,17 +137,17 @@ class TestSharing:
         first, second = Client(driver, "m1"), Client(driver, "m2")
         first.beat(), first.reconcile()
         answer = second.beat()
-        assert (answer.member_epoch, given(answer)) == (2, {})
+        assert (answer.member_epoch, given(answer)) == (3, {})
         assert driver.group().members["m2"].state is MemberState.UNRELEASED_PARTITIONS
         answer = first.beat()
-        assert answer.member_epoch == 1, "it stays in its epoch until it has given up"
+        assert answer.member_epoch == 2, "it stays in its epoch until it has given up"
         assert len(given(answer)[T]) == 3
         assert driver.group().members["m1"].state is MemberState.UNREVOKED_PARTITIONS
         assert second.beat().assignment is None
-        assert given(driver.beat("m1", 1, owned=first.owned)) is None, "it still has them, and was told what to keep"
+        assert given(driver.beat("m1", 2, owned=first.owned)) is None, "it still has them, and was told what to keep"
         first.reconcile()
         answer = first.beat()
-        assert (answer.member_epoch, answer.assignment) == (2, None)
+        assert (answer.member_epoch, answer.assignment) == (3, None)
         answer = second.beat()
         assert len(given(answer)[T]) == 3
         assert given(answer)[T].isdisjoint(first.owned[T])
@@ -159,8 +159,8 @@ class TestSharing:
         driver.beat("m2")
         first.beat()
         for _ in range(3):
-            answer = driver.beat("m1", 1)
-            assert (answer.member_epoch, answer.assignment) == (1, None)
+            answer = driver.beat("m1", 2)
+            assert (answer.member_epoch, answer.assignment) == (2, None)
         assert driver.group().members["m1"].state is MemberState.UNREVOKED_PARTITIONS
 
     def test_partitions_are_passed_on_as_they_are_given_up(self, driver):
@@ -171,10 +171,10 @@ class TestSharing:
         kept = first.target[T]
         going = sorted(first.owned[T] - kept)
         first.owned = {T: kept | {going[0]}}
-        assert first.beat().member_epoch == 1, "one is left"
+        assert first.beat().member_epoch == 2, "one is left"
         assert second.beat().assignment is None
         first.reconcile()
-        assert first.beat().member_epoch == 2
+        assert first.beat().member_epoch == 3
         assert given(second.beat()) == {T: set(going)}
 
     def test_three_members_settle_evenly(self, driver):
@@ -232,9 +232,9 @@ class TestSharing:
         settle(Client(driver, "m1"))
         driver.beat("m1", -1)
         group = driver.group()
-        assert (group.state, group.epoch, group.assignment_epoch) == (ConsumerGroupState.EMPTY, 2, 2)
+        assert (group.state, group.epoch, group.assignment_epoch) == (ConsumerGroupState.EMPTY, 3, 3)
         answer = driver.beat("m2")
-        assert answer.member_epoch == 3, "epochs go on"
+        assert answer.member_epoch == 4, "epochs go on"
         assert len(given(answer)[T]) == 6
 
 
@@ -301,13 +301,13 @@ class TestAssignmentInterval:
     def test_the_next_one_waits_for_the_interval(self, driver):
         driver.beat("m1")
         answer = driver.beat("m2")
-        assert (answer.member_epoch, given(answer)) == (1, {}), "it follows the last assignment, which knows it not"
+        assert (answer.member_epoch, given(answer)) == (2, {}), "it follows the last assignment, which knows it not"
         assert driver.state() is ConsumerGroupState.ASSIGNING
-        assert (driver.group().epoch, driver.group().assignment_epoch) == (2, 1)
+        assert (driver.group().epoch, driver.group().assignment_epoch) == (3, 2)
         driver.advance(0.999)
-        assert driver.beat("m2", 1).member_epoch == 1
+        assert driver.beat("m2", 2).member_epoch == 2
         driver.advance(0.001)
-        assert driver.beat("m2", 1).member_epoch == 2
+        assert driver.beat("m2", 2).member_epoch == 3
 
     def test_after_the_last_member_the_first_one_waits_for_nothing(self, driver):
         driver.beat("m1")
@@ -317,15 +317,15 @@ class TestAssignmentInterval:
     def test_a_clock_that_went_back_holds_nobody_up(self, driver):
         driver.beat("m1")
         driver.group().assignment_timestamp_ms += 3_600_000
-        assert driver.beat("m2").member_epoch == 2
+        assert driver.beat("m2").member_epoch == 3
 
     def test_many_joins_are_one_assignment(self, driver):
         for index in range(50):
             driver.beat(f"m{index}")
-        assert driver.group().assignment_epoch == 1
+        assert driver.group().assignment_epoch == 2
         driver.advance(1)
-        driver.beat("m7", 1)
-        assert driver.group().assignment_epoch == driver.group().epoch == 50
+        driver.beat("m7", 2)
+        assert driver.group().assignment_epoch == driver.group().epoch == 51
 
 
 class TestHeartbeatInterval:
@@ -344,7 +344,7 @@ class TestHeartbeatInterval:
         driver.beat("m1")
         driver.beat("m2")
         driver.advance(20)
-        assert driver.beat("m2", 2).heartbeat_interval_ms == 500
+        assert driver.beat("m2", 3).heartbeat_interval_ms == 500
 
     def test_many_members_are_spread_out(self):
         driver = ConsumerDriver()
@@ -391,7 +391,7 @@ class TestSessions:
         first.beat()
         driver.advance(2)  # 5 s is its rebalance timeout, and heartbeats do not put it off
         assert list(driver.group().members) == ["m2"]
-        assert len(given(driver.beat("m2", 2, owned={}))[T]) == 6
+        assert len(given(driver.beat("m2", 3, owned={}))[T]) == 6
 
     def test_who_gives_up_in_time_stays(self, driver):
         first = Client(driver, "m1")
@@ -433,7 +433,7 @@ class TestSessions:
         assert group.is_empty
         assert group.assignment_timestamp_ms == 0
         assert group.regexes == {}
-        assert group.epoch == 4
+        assert group.epoch == 5
 
     def test_a_removal_that_cannot_be_written_is_tried_again(self, driver):
         driver.beat("m1")
