@@ -27,8 +27,6 @@ class ConsumerGroups(Groups):
     def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
         super().__init__(name, faults=faults, is_told=is_told)
         self.ledger: ConsumerLedger = ConsumerLedger(GROUP, self._is_member)
-        self._seen: frozenset[str] = frozenset()
-        self.world.node.at_crash.append(self._see_members)
 
     def _settings(self) -> dict[str, str]:
         return {
@@ -54,16 +52,13 @@ class ConsumerGroups(Groups):
         group: ConsumerGroup = broker.coordinators.of_group(GROUP).groups[GROUP]
         return group
 
-    def _is_member(self, member_id: str) -> bool:
-        """Whether the group has this member now, or had it when the broker was last seen."""
-        self._see_members()
-        return member_id in self._seen
-
-    def _see_members(self) -> None:
+    def _is_member(self, member_id: str) -> bool | None:
+        """Whether the group has this member now; None while there is no broker."""
         broker = self.world.node.broker
-        if broker is not None:
-            group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
-            self._seen = frozenset() if group is None else frozenset(group.members)
+        if broker is None:
+            return None
+        group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        return group is not None and member_id in group.members
 
     def check_group(self) -> None:
         """Its members are those that live, and have all partitions."""

@@ -55,27 +55,29 @@ class GroupLedger:
 class ConsumerLedger(GroupLedger):
     """A group's of the consumer protocol: epochs are the members' own, and partitions go from hand to hand."""
 
-    def __init__(self, group: str, is_member: Callable[[str], bool]) -> None:
-        """`is_member` tells whether the coordinator still has a member of this id."""
+    def __init__(self, group: str, is_member: Callable[[str], bool | None]) -> None:
+        """`is_member` tells whether the coordinator still has a member of this id, or None."""
         super().__init__(group)
         self._is_member = is_member
         self._holders: dict[int, str] = {}
         self._takes: dict[int, int] = {}
         """How often a partition has changed hands."""
+        self._sleepers: set[str] = set()
         self._taken_by: dict[tuple[int, str], int] = {}
         """The number of the last of these times that a member has got it."""
 
     def owns(self, epoch: int, identity: str, partitions: list[int]) -> None:
         """A member has taken over its assignment, and let go of the rest."""
-        if not self._is_member(identity):
-            return  # it has slept, was put out, and will hear of that
+        if self._is_member(identity) is False:
+            self._sleepers.add(identity)
+            return  # it was put out, and will hear of that, unless a crash undoes it
         self.newest_epoch = max(self.newest_epoch, epoch)
         for partition, holder in list(self._holders.items()):
             if holder == identity and partition not in partitions:
                 del self._holders[partition]
         for partition in partitions:
             holder = self._holders.get(partition, identity)
-            assert holder == identity or not self._is_member(holder), (
+            assert holder == identity or self._is_member(holder) is not True, (
                 f"partition {partition} is given to {identity} in epoch {epoch}, and {holder} still has it"
             )
             if holder != identity or partition not in self._holders:

@@ -19,7 +19,7 @@ from tests.simulation.log_checks import LogChecks
 from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
 from tests.simulation.setup import create_topic, direct_fetch
 from tests.simulation.source import Source
-from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from tests.simulation.world import ACTIVE_S, World
 from wire.errors import ErrorCode as E
 from wire.messages import offsets as o
 
@@ -31,8 +31,8 @@ IN, OUT, GROUP = "in", "out", "workers"
 MEMBERSHIP_ERRORS = frozenset(
     {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, E.STALE_MEMBER_EPOCH}
 )
-STILL_S = 20.0
-"""So long before the end of a run nothing may change in the group any more."""
+STILL_S = 10.0
+"""So long before the end of a run nothing may change in the group any more: every session would end meanwhile."""
 
 
 class Groups:
@@ -78,8 +78,7 @@ class Groups:
             world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
         world.plan_faults()
         world.run(ACTIVE_S, lambda: all(source.is_done for source in self.sources) and world.clock.now > 1015.0)
-        world.heal()
-        world.run(HEALED_S - STILL_S)
+        world.settle(self.check_end)
         epoch = self.ledger.newest_epoch
         world.run(STILL_S)
         assert self.ledger.newest_epoch == epoch, "the group does not come to rest"
@@ -165,7 +164,7 @@ class Groups:
 
     def _producer(self, process: Process) -> Steps[Producer]:
         while True:
-            producer = Producer(process, process.name, 2, 3_000)
+            producer = Producer(process, process.name, 2, process.world.random.choice((3_000, 20_000)))
             try:
                 yield from producer.init()
             except (Fenced, Abortable):
@@ -284,6 +283,8 @@ class Groups:
                 yield random.choice((0.5, 4.0))
             when_sent = self.ledger.when_sent(offsets)
             yield from producer.send_offsets(GROUP, IN, offsets, who)
+            if random.random() < 0.1:  # whoever takes over meanwhile must wait for the end
+                yield random.choice((0.5, 4.0, 8.0))
             transaction.commit_was_asked = True
             yield from producer.end(commit=True)
             transaction.is_committed = True

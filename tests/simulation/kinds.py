@@ -46,7 +46,8 @@ def run(kind: str, seed: int, *, is_told: bool = False, **options: object) -> Ru
     """One run. SimulationFailure when something does not hold."""
     it = KINDS[kind](f"{kind}:{seed}", is_told=is_told, **options)
     try:
-        it.run()
+        with it.world.node.errors:
+            it.run()
     except Exception as error:
         raise SimulationFailure(kind, seed, it, error) from error
     return it

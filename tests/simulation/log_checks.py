@@ -199,7 +199,7 @@ class LogChecks:
         at = Moment(self._world.clock.now, self._world.clock.now_ms)
         if index not in self._replayed:
             assert self._world.node.broker is not None
-            loaded = self._world.node.broker.coordinators._new(shard.partition, at)
+            loaded = _read_back(self._world.node.broker.coordinators, shard)
             self._replayed[index] = Replayed(loaded, model.batches)
             self._groups[index] = GroupLog()
         elif not self._replayed[index].read(model.batches, at):
@@ -214,7 +214,6 @@ class LogChecks:
         """A coordinator that is made anew from its log knows what the one at work knows."""
         broker = self._world.node.broker
         assert broker is not None
-        at = Moment(self._world.clock.now, self._world.clock.now_ms)
         runtimes = (
             (broker.coordinators, same_groups),
             (broker.transactions, same_transactions),
@@ -222,7 +221,14 @@ class LogChecks:
         )
         for runtime, check in runtimes:
             for shard in runtime._shards.values():
-                check(shard.coordinator, runtime._new(shard.partition, at))
+                check(shard.coordinator, _read_back(runtime, shard))
+
+
+def _read_back(runtime: CoordinatorRuntime[Any], shard: Shard[Any]) -> Any:
+    """A coordinator made anew from the log of one at work."""
+    loading = runtime._begin(shard.partition)
+    assert loading.go_on(lambda: False)
+    return loading.coordinator
 
 
 def same_transactions(live: TransactionCoordinator, loaded: TransactionCoordinator) -> None:

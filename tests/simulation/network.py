@@ -131,7 +131,7 @@ class Wire:
     def _arrive(self, data: bytes, asked: tuple[Message, int], *, may_outlive: bool) -> None:
         if self.server is None or not (self._link is not None or may_outlive):
             return
-        self._world.trace.note("request", data)
+        self._world.trace.note_bytes("request", data)
         self._world.node.turn(lambda _: self._feed(data, asked))
 
     def _feed(self, data: bytes, asked: tuple[Message, int]) -> None:
@@ -278,6 +278,6 @@ class Link:
         assert waiting is not None, "an answer that nobody has asked for"
         header, position = parse_response_header(frame, waiting.api_key, waiting.version)
         assert header.correlation_id == waiting.correlation_id
-        self._world.trace.note("answer", frame)
+        self._world.trace.note_bytes("answer", frame)
         self.life = wire.life
         waiting.answer(message_for(waiting.api_key)[1].decode(frame[position:], waiting.version))

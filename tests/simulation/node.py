@@ -42,7 +42,7 @@ class Node:
         self.at_start: list[Callable[[], None]] = []
         self.at_crash: list[Callable[[], None]] = []
         self._resumes_at = 0.0
-        self._errors = _Errors()
+        self.errors = Errors()
         self._disk = RecordingDisk()
 
     @property
@@ -68,20 +68,18 @@ class Node:
     def _open(self) -> None:
         world = self._world
         self.life += 1
-        with self._errors:
-            config = load(self._config, {}, None, "dev")
-            self.broker = open_broker(
-                config,
-                PATHS,
-                syncs=self,
-                files=self._disk,
-                now=lambda: world.clock.now,
-                now_ms=lambda: world.clock.now_ms,
-                random_bytes=world.random.randbytes,
-            )
-            self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
-            self.broker.after_turn()
-        self._errors.check()
+        self.broker = open_broker(
+            load(self._config, {}, None, "dev"),
+            PATHS,
+            syncs=self,
+            files=self._disk,
+            now=lambda: world.clock.now,
+            now_ms=lambda: world.clock.now_ms,
+            random_bytes=world.random.randbytes,
+        )
+        self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+        self.broker.after_turn()
+        self.errors.check()
 
     def crash(self, at_operation: int | None = None) -> None:
         """The machine stops, or only the process; the rest of the network hears of it by and by."""
@@ -122,10 +120,9 @@ class Node:
             world.clock.after(later, lambda: self.turn(work) if self.life == life else None)
             return
         before = len(self._disk.operations)
-        with self._errors:
-            work(self.broker)
-            self.broker.after_turn()
-        self._errors.check()
+        work(self.broker)
+        self.broker.after_turn()
+        self.errors.check()
         if self.crashes_in_next_turn and len(self._disk.operations) > before:
             self.crash(world.random.randint(before, len(self._disk.operations)))
             return
@@ -165,14 +162,15 @@ class Node:
         self._world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
 
 
-class _Errors(logging.Handler):
-    """Collects the bugs that the broker has only logged."""
+class Errors(logging.Handler):
+    """Collects the bugs that the broker has only logged, while a run is under way."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self._bug: BaseException | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first one."""
         if record.exc_info is not None and self._bug is None:
             self._bug = record.exc_info[1]
 

@@ -40,6 +40,11 @@ class Process:
         self._links: dict[str, Link] = {}
         self._resumes_at = 0.0
 
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it stands still."""
+        return self.is_alive and self.world.clock.now < self._resumes_at
+
     def spawn(self, task: Steps[None]) -> None:
         """Begin a task."""
         self.world.clock.after(0.0, lambda: self._step(task, None))

@@ -15,7 +15,7 @@ from tests.simulation.setup import ask_directly, create_topic
 from tests.simulation.share_ledger import ACCEPT, RENEW, ShareLedger
 from tests.simulation.share_member import USUAL, ShareMember
 from tests.simulation.source import Source
-from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from tests.simulation.world import ACTIVE_S, World
 from wire.messages import configs as c
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ class Share:
             world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
         world.plan_faults()
         world.run(ACTIVE_S, lambda: all(source.is_done for source in self.sources) and world.clock.now > 1012.0)
-        world.heal()
-        end = world.clock.now + HEALED_S
-        world.run(HEALED_S, lambda: world.clock.now > end - 30.0 and not self._unsettled())
-        self.check_end()
+        world.settle(self.check_end, 3.0)
 
     def _set(self, name: str, value: str) -> None:
         resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(

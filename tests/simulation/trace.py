@@ -23,7 +23,14 @@ class Trace:
 
     def note(self, what: str, *details: object) -> None:
         """Something has happened now."""
-        line = f"{self._clock.now:.9f} {what} {details}"
+        self._note(f"{self._clock.now:.9f} {what} {details}")
+
+    def note_bytes(self, what: str, data: bytes) -> None:
+        """Bytes were passed on now."""
+        self._hash.update(data)
+        self._note(f"{self._clock.now:.9f} {what} {data!r}" if self._is_kept else f"{self._clock.now:.9f} {what}")
+
+    def _note(self, line: str) -> None:
         self._hash.update(line.encode())
         if self._is_kept:
             self.lines.append(line)

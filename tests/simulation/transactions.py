@@ -19,7 +19,7 @@ from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
 from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
 from tests.simulation.setup import create_topic, direct_fetch
-from tests.simulation.world import ACTIVE_S, HEALED_S, World
+from tests.simulation.world import ACTIVE_S, World
 from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class Transactions:
         world.run_process("reader", lambda process: process.spawn(self.read(process)))
         world.plan_faults()
         world.run(ACTIVE_S, lambda: not self.unfinished - set(copiers) - world.gone)
-        world.heal()
-        world.run(HEALED_S)
-        self.check_end(copiers)
+        world.settle(lambda: self.check_end(copiers), 1.0)
 
     def _use_up_epochs(self, transactional_ids: list[str]) -> None:
         """Let transactional ids have nearly no epochs left."""

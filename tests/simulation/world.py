@@ -18,6 +18,7 @@ from tests.simulation.trace import Trace
 
 ACTIVE_S = 30.0
 HEALED_S = 60.0
+SLICE_S = 5.0
 
 
 class World:
@@ -116,6 +117,21 @@ class World:
 
     def _pause_somebody(self) -> None:
         self.processes[self.random.choice(sorted(self._starters))].pause(self.random.choice((1.0, 6.0, 20.0)))
+
+    def settle(self, check: Callable[[], None], still_s: float = 0.0) -> None:
+        """Heal, and wait until `check` passes, for `HEALED_S` at most; after a while more it must pass again."""
+        self.heal()
+        end = self.clock.now + HEALED_S
+        while self.clock.now < end:
+            self.run(SLICE_S)
+            try:
+                check()
+            except AssertionError:
+                continue
+            if not any(process.is_asleep for process in self.all_processes):
+                break
+        self.run(still_s)
+        check()
 
     def heal(self) -> None:
         """From here on nothing goes wrong; who stands still goes on."""
