@@ -29,6 +29,7 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
@@ -104,6 +105,7 @@ public final class Compat {
         scenarios.put("admin_log_dirs", this::adminLogDirs);
         scenarios.put("admin_producers", this::adminProducers);
         scenarios.putAll(new Transactions(this, admin).scenarios());
+        scenarios.putAll(new ShareGroups(this, admin).scenarios());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -178,6 +180,15 @@ public final class Compat {
         return consumer;
     }
 
+    KafkaShareConsumer<byte[], byte[]> shareConsumer(String group, String... pairs) {
+        Properties properties = properties(pairs);
+        properties.put("group.id", group);
+        KafkaShareConsumer<byte[], byte[]> consumer =
+            new KafkaShareConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        opened.add(consumer::close);
+        return consumer;
+    }
+
     static String unique(String stem) {
         return stem + "-" + UUID.randomUUID();
     }
@@ -188,6 +199,14 @@ public final class Compat {
         for (int n = 0; n < configs.length; n += 2) {
             settings.put(configs[n], configs[n + 1]);
         }
+        return create(topic, partitions, settings);
+    }
+
+    void createNamed(String topic, Map<String, String> settings) throws Exception {
+        create(topic, 1, settings);
+    }
+
+    private String create(String topic, int partitions, Map<String, String> settings) throws Exception {
         admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get(30, TimeUnit.SECONDS);
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!isKnown(topic)) { // Kafka answers before the broker knows the topic
