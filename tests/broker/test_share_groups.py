@@ -334,11 +334,6 @@ def test_an_id_belongs_to_one_type_of_group(memory):
     )
     answer = memory.client().ask(join, 9, g.JoinGroupResponse)
     assert answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
-    join.group_id = "classic"
-    find(memory, "classic")
-    assert memory.client().ask(join, 9, g.JoinGroupResponse).error_code == E.MEMBER_ID_REQUIRED
-    offsets_only = alter(memory, (0, 1), group="classic")
-    assert offsets_only.error_code in (0, E.GROUP_ID_NOT_FOUND)
 
 
 def test_a_state_that_cannot_be_initialized_fails_the_heartbeat_and_is_tried_again(memory):

@@ -1,0 +1,127 @@
+"""Plays broker, share coordinator and members for the share groups of a GroupCoordinator.
+
+Tasks are done at once, or held back in `driver.tasks` until `run_task`; `driver.task_error` makes them fail.
+"""
+
+from __future__ import annotations
+
+from coord.groups.context import ClientContext
+from coord.groups.coordinator import GroupCoordinator
+from coord.groups.settings import GroupSettings
+from coord.groups.share.tasks import InitializeStates
+from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.group_driver import Driver
+from wire.messages import share_groups as s
+
+V1 = ClientContext("client", "/127.0.0.1", 1)
+
+
+class ShareDriver(Driver):
+    def __init__(self, cluster=None, settings=None, **config):
+        self.cluster = cluster or Cluster(t=4)
+        self.settings = settings or GroupSettings(share_assignment_interval_ms=0)
+        self.states = {}
+        self.tasks = []
+        self.is_holding = False
+        self.task_error = None
+        super().__init__(**config)
+
+    def fresh(self):
+        return GroupCoordinator(
+            self.config, lambda: f"id{next(self.ids)}", self.cluster, lambda group_id: self.settings
+        )
+
+    def handle(self, result):
+        super().handle(result)
+        failed = self.append_error is not None and bool(result.records)
+        if not failed and getattr(result, "task", None) is not None:
+            self.tasks.append(result)
+            if not self.is_holding:
+                self.run_task()
+        resumed = None if failed else getattr(result, "resumed", None)
+        if resumed is not None:
+            self.handle(self.coordinator.share_groups.heartbeat(*resumed, self.at))
+
+    def run_task(self):
+        """Do the oldest task that waits, as the share coordinator would, and report back."""
+        result = self.tasks.pop(0)
+        task = result.task
+        failures = {}
+        for topic_id, partitions in task.partitions.items():
+            for partition in partitions:
+                about = (task.group_id, topic_id, partition)
+                if self.task_error is not None:
+                    failures.setdefault(topic_id, {})[partition] = self.task_error
+                elif isinstance(task, InitializeStates):
+                    self.states[about] = (task.state_epoch, partitions[partition])
+                else:
+                    self.states.pop(about, None)
+        self.handle(result.then(self.coordinator.share_groups, failures, self.at))
+
+    def changed(self, *names):
+        """These topics have come, gone or changed."""
+        self.handle(self.coordinator.metadata_changed(set(names), self.at))
+
+    # ---- requests
+
+    def send(self, member_id="m1", epoch=0, topics=None, *, group_id="g", context=V1, rack_id=None):
+        """One ShareGroupHeartbeat; gives its ticket."""
+        request = s.ShareGroupHeartbeatRequest(
+            group_id=group_id, member_id=member_id, member_epoch=epoch, subscribed_topic_names=topics, rack_id=rack_id
+        )
+        ticket = f"beat{next(self.tickets)}"
+        self.handle(self.coordinator.share_groups.heartbeat(request, ticket, context, self.at))
+        return ticket
+
+    def beat(self, *told, **fields):
+        """One ShareGroupHeartbeat and its answer."""
+        return self.answers.pop(self.send(*told, **fields))
+
+    def join(self, member_id="m1", *topics, **fields):
+        """A member that is new; its answer."""
+        return self.beat(member_id, 0, list(topics) or ["t"], **fields)
+
+    def alter(self, offsets, *, topic="t", group_id="g"):
+        partitions = [
+            s.AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
+            for index, offset in offsets.items()
+        ]
+        asked = s.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
+        request = s.AlterShareGroupOffsetsRequest(group_id=group_id, topics=[asked])
+        ticket = f"alter{next(self.tickets)}"
+        self.handle(self.coordinator.share_groups.alter_offsets(request, ticket))
+        return self.answers.get(ticket)
+
+    def delete_offsets(self, *topics, group_id="g"):
+        asked = [s.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
+        request = s.DeleteShareGroupOffsetsRequest(group_id=group_id, topics=asked)
+        ticket = f"delete{next(self.tickets)}"
+        self.handle(self.coordinator.share_groups.delete_offsets(request, ticket))
+        return self.answers.get(ticket)
+
+    def delete_group(self, group_id="g"):
+        ticket = f"delete{next(self.tickets)}"
+        self.handle(self.coordinator.delete_group(group_id, ticket))
+        return self.answers.get(ticket)
+
+
+def given(driver, answer):
+    """The assignment in an answer: {(topic, partition)}, without topics that are gone; None when it tells none."""
+    if answer.assignment is None:
+        return None
+    entries = [(driver.cluster.by_id(entry.topic_id), entry) for entry in answer.assignment.topic_partitions]
+    return {(topic.name, index) for topic, entry in entries if topic is not None for index in entry.partitions}
+
+
+def facts(group):
+    """What the records of a group say, to compare."""
+    return (
+        group.group_id,
+        group.epoch,
+        group.metadata_hash,
+        group.members,
+        group.target_epoch,
+        group.target_timestamp_ms,
+        group.target,
+        group.state_partitions,
+    )

@@ -1,0 +1,176 @@
+"""KIP-932: random lives of share groups. After every step the log says what the coordinator knows, and members have
+only what they may have; when all is quiet every partition is read. A failure prints its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from coord.groups.settings import GroupSettings
+from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
+from wire.errors import ErrorCode as E
+
+SEEDS = int(os.environ.get("BARNABAS_SEEDS", "10"))
+STEPS = 120
+
+
+class World:
+    """One coordinator, its topics, and members that may be slow, die or come back."""
+
+    def __init__(self, seed):
+        self.dice = random.Random(seed)
+        interval_ms = self.dice.choice([0, 1_000])
+        settings = GroupSettings(share_assignment_interval_ms=interval_ms, share_session_timeout_ms=20_000)
+        self.driver = ShareDriver(Cluster(a=2, b=1), settings, share_max_size=5)
+        self.members = {}
+        self.unheard = set()
+        """Members whose last heartbeat failed."""
+        self.incarnation = 0
+
+    def step(self):
+        often = [self.beat] * 3 + [self.join] * 2
+        seldom = [self.leave, self.die, self.wait, self.change_topics, self.restart, self.trouble, self.administer]
+        deed = self.dice.choice(often + seldom)
+        deed()
+        self.check()
+
+    # ---- what happens
+
+    def join(self):
+        member_id = f"m{self.dice.randrange(7)}"
+        topics = self.dice.sample(["a", "b", "c"], self.dice.randrange(1, 4))
+        self.take(member_id, self.driver.beat(member_id, 0, topics), topics)
+
+    def beat(self):
+        if not self.members:
+            return
+        member_id = self.dice.choice(sorted(self.members))
+        epoch, topics, _ = self.members[member_id]
+        told = list(topics) if member_id in self.unheard else None
+        if self.dice.random() < 0.2:
+            told = topics = self.dice.sample(["a", "b", "c"], self.dice.randrange(1, 4))
+        self.take(member_id, self.driver.beat(member_id, epoch, told), topics)
+
+    def take(self, member_id, answer, topics):
+        if answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND):
+            self.members.pop(member_id, None)
+        elif answer.error_code:
+            if member_id in self.members:  # as clients do: after an error everything is told again
+                epoch, _, has = self.members[member_id]
+                self.members[member_id] = (epoch, topics, has)
+                self.unheard.add(member_id)
+        else:
+            self.unheard.discard(member_id)
+            has = given(self.driver, answer) if answer.assignment is not None else self.members[member_id][2]
+            self.members[member_id] = (answer.member_epoch, topics, has)
+
+    def leave(self):
+        if self.members:
+            member_id = self.dice.choice(sorted(self.members))
+            self.driver.beat(member_id, -1)
+            del self.members[member_id]
+
+    def die(self):
+        if self.members:
+            del self.members[self.dice.choice(sorted(self.members))]
+
+    def wait(self):
+        self.driver.advance(self.dice.choice([0.3, 1, 5, 25]))
+
+    def change_topics(self):
+        name = self.dice.choice(["a", "b", "c"])
+        cluster = self.driver.cluster
+        topic = cluster.by_name(name)
+        if topic is None:
+            self.incarnation += 1
+            cluster.create(name, self.dice.randrange(1, 4), incarnation=self.incarnation)
+        elif self.dice.random() < 0.3:
+            del cluster.topics[name]
+        else:
+            cluster.topics[name] = topic._replace(partitions=topic.partitions + 1)
+        self.driver.changed(name)
+
+    def restart(self):
+        self.driver.restart()
+
+    def trouble(self):
+        """The share coordinator, or the log, fails for one request."""
+        if self.dice.random() < 0.5:
+            self.driver.task_error = E.COORDINATOR_NOT_AVAILABLE
+        else:
+            self.driver.append_error = E.NOT_ENOUGH_REPLICAS
+        self.dice.choice([self.join, self.beat])()
+        self.driver.task_error = self.driver.append_error = None
+
+    def administer(self):
+        deed = self.dice.randrange(3)
+        if deed == 0:
+            self.driver.alter({0: self.dice.randrange(9)}, topic="a")
+        elif deed == 1:
+            self.driver.delete_offsets("a", "b")
+        else:
+            self.driver.delete_group()
+
+    # ---- what holds
+
+    def check(self):
+        driver = self.driver
+        group = driver.group()
+        loaded = driver.fresh()
+        for key, value in driver.log:
+            loaded.replay(key, value, driver.at)
+        assert set(loaded.groups) == set(driver.coordinator.groups)
+        if group is None:
+            return
+        assert facts(loaded.groups["g"]) == facts(group)
+        assert len(group.members) <= 5
+        assert group.target_epoch <= group.epoch
+        known = group.state_partitions.initialized
+        for member in group.members.values():
+            assert member.previous_epoch <= member.epoch <= group.epoch
+            for topic_id, partitions in member.assigned.items():
+                topic = driver.cluster.by_id(topic_id)
+                if topic is not None:
+                    assert partitions <= known[topic_id], "only what state is kept of is given out"
+        for topic_id, partitions in known.items():
+            for partition in partitions:
+                assert ("g", topic_id, partition) in driver.states
+
+    def settle(self):
+        """Everybody who is alive goes on; the others time out."""
+        for _ in range(6):
+            self.driver.advance(5)
+            for member_id in sorted(self.members):
+                epoch, topics, _ = self.members[member_id]
+                told = topics if member_id in self.unheard else None
+                self.take(member_id, self.driver.beat(member_id, epoch, told), topics)
+            self.check()
+
+    def check_settled(self):
+        group = self.driver.group()
+        alive = set() if group is None else set(group.members)
+        assert alive == set(self.members)
+        cluster = self.driver.cluster
+        wanted = {
+            (topic.name, index)
+            for name in {name for _, topics, _ in self.members.values() for name in topics}
+            if (topic := cluster.by_name(name)) is not None
+            for index in range(topic.partitions)
+        }
+        has = [parts for _, _, parts in self.members.values()]
+        assert set().union(*has) == wanted if has else True
+        for _, topics, parts in self.members.values():
+            assert {name for name, _ in parts} <= set(topics)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_lives(seed):
+    world = World(seed)
+    for _ in range(STEPS):
+        world.step()
+    world.settle()
+    world.check_settled()
