@@ -7,7 +7,7 @@ committed offsets count from the marker on (T11); what was committed before a cr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from coord.machine import Moment
@@ -18,7 +18,7 @@ from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
     from broker.context import Broker
-    from broker.coordinator_runtime import Shard
+    from broker.coordinator_runtime import CoordinatorRuntime, Shard
     from broker.partition import Partition
     from coord.groups.coordinator import GroupCoordinator
     from coord.share_state.coordinator import ShareCoordinator
