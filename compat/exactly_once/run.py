@@ -132,15 +132,17 @@ class Run:
 
     def _wait_for_transactions(self, count: int) -> None:
         wanted = self.progress.update() + count
-        self._wait(lambda: self.progress.update() >= wanted, f"no {count} transactions were committed")
+        self._wait(lambda: self.progress.update() >= wanted, f"no {count} more transactions were committed")
 
     def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        committed, deadline = self.progress.update(), time.monotonic() + PATIENCE_S
         while not holds():
             for slot in self.slots.values():
                 slot.check()
+            if self.progress.update() > committed:
+                committed, deadline = self.progress.count, time.monotonic() + PATIENCE_S
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{otherwise} in {PATIENCE_S:.0f} s; histories are in {self.folder}")
+                raise RuntimeError(f"{otherwise}, nothing moves; histories are in {self.folder}")
             time.sleep(0.02)
 
     def _drain(self) -> None:
