@@ -1,17 +1,23 @@
 """A number that changes when the topics a group reads change: come, go, grow, or move to other racks (KIP-1101).
 
 It stands in the record of the group's epoch, so that a coordinator that has just loaded the group can tell whether its
-target assignment still fits. Source: Kafka 4.4 `org.apache.kafka.coordinator.group.Utils`.
+target assignment still fits; it is Kafka's number, so that Kafka can tell as well. Source: Kafka 4.4
+`org.apache.kafka.coordinator.group.Utils`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
+from functools import lru_cache
+from struct import pack
 from typing import TYPE_CHECKING
+
+from coord.groups.modern.xxh3 import xxh3_64
 
 if TYPE_CHECKING:
     from coord.groups.topics import Topic, Topics
+
+_VERSION = b"\0"
 
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
@@ -19,12 +25,30 @@ def group_hash(names: Iterable[str], topics: Topics) -> int:
     found = [topic for topic in map(topics.by_name, sorted(set(names))) if topic is not None]
     if not found:
         return 0
-    digest = blake2b(digest_size=8)
-    for topic in found:
-        digest.update(_describe(topic))
-    return int.from_bytes(digest.digest(), "little", signed=True)
+    return _signed(xxh3_64(b"".join(pack("<Q", topic_hash(topic)) for topic in found)))
 
 
-def _describe(topic: Topic) -> bytes:
-    racks = ";".join(",".join(sorted(of_partition)) for of_partition in topic.racks)
-    return topic.topic_id + f"{topic.name}:{topic.partitions}:{racks}\n".encode()
+@lru_cache(maxsize=1024)
+def topic_hash(topic: Topic) -> int:
+    """Of one topic: its id, name, partitions, and the racks of their replicas; unsigned."""
+    high, low = int.from_bytes(topic.topic_id[:8], "big"), int.from_bytes(topic.topic_id[8:], "big")
+    data = bytearray(_VERSION + pack("<QQ", high, low) + _text(topic.name) + pack("<i", topic.partitions))
+    racks = topic.racks or (frozenset(),) * topic.partitions
+    for index, of_partition in enumerate(racks):
+        data += pack("<i", index)
+        for rack in sorted(of_partition):
+            data += pack("<i", _utf16_length(rack)) + _text(rack)
+    return xxh3_64(bytes(data))
+
+
+def _text(text: str) -> bytes:
+    """Java's characters, then how many there are."""
+    return text.encode("utf-16-le", "surrogatepass") + pack("<i", _utf16_length(text))
+
+
+def _utf16_length(text: str) -> int:
+    return len(text) + sum(1 for character in text if character > "\uffff")
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value

@@ -1,0 +1,254 @@
+"""G3, L1: the records that Apache Kafka 4.4.0 wrote of consumer groups are understood, and ours are the same bytes.
+
+`tests/data/kafka-4.4.0-consumer-group.json` was made by `make_kafkas_records.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from coord.groups.consumer import records
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.member import ConsumerMember
+from coord.groups.consumer.records import ResolvedRegex
+from coord.groups.context import ClientContext
+from coord.groups.modern.metadata_hash import group_hash
+from coord.groups.modern.xxh3 import xxh3_64
+from coord.groups.settings import GroupSettings
+from coord.groups.topics import Topic
+from coord.machine import CoordinatorRecord
+from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
+from wire.messages import coordinator_records as r
+
+DATA = json.loads(
+    (Path(__file__).resolve().parents[3] / "data" / "kafka-4.4.0-consumer-group.json").read_text(encoding="utf-8")
+)
+GROUPS = list(DATA["described"])
+A = b"a" * 16
+
+
+def _bytes(text):
+    return None if text is None else base64.b64decode(text)
+
+
+LOG = [CoordinatorRecord(_bytes(key), _bytes(value)) for key, value in DATA["records"]]
+OF_GROUPS = [record for record in LOG if int.from_bytes(record.key[:2], "big") in records._KEYS]
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    racks = frozenset({DATA["rack"]})
+    for name, topic in DATA["topics"].items():
+        count = topic["partitions"]
+        cluster.topics[name] = Topic(bytes.fromhex(topic["id"]), name, count, (racks,) * count)
+    return cluster
+
+
+@pytest.fixture
+def driver(cluster):
+    driver = ConsumerDriver(cluster, GroupSettings(consumer_assignment_interval_ms=0))
+    driver.log = list(LOG)
+    driver.restart()
+    return driver
+
+
+def shown(assignment):
+    return {entry.topic_name: entry.partitions for entry in assignment.topic_partitions}
+
+
+@pytest.mark.parametrize("group_id", GROUPS)
+def test_a_group_of_kafka_is_what_kafka_said_it_is(driver, group_id):
+    found = driver.describe(group_id)
+    assert {
+        "state": found.group_state,
+        "epoch": found.group_epoch,
+        "assignment_epoch": found.assignment_epoch,
+        "assignor": found.assignor_name,
+        "members": {
+            member.member_id: {
+                "instance_id": member.instance_id,
+                "rack_id": member.rack_id,
+                "epoch": member.member_epoch,
+                "topics": member.subscribed_topic_names,
+                "regex": member.subscribed_topic_regex or None,
+                "type": member.member_type,
+                "assignment": shown(member.assignment),
+                "target": shown(member.target_assignment),
+            }
+            for member in found.members
+        },
+    } == DATA["described"][group_id]
+
+
+@pytest.mark.parametrize("group_id", GROUPS)
+def test_the_metadata_hash_is_kafka_s(driver, cluster, group_id):
+    group = driver.coordinator.groups[group_id]
+    assert group_hash(group.subscribed_topics(), cluster) == group.metadata_hash
+
+
+def test_a_group_of_kafka_goes_on(driver):
+    """Its members stay where they are and go on from there: nothing has changed, so nothing is bumped."""
+    joined = DATA["described"]["regex"]["members"]["r1"]
+    written = len(driver.log)
+    answer = driver.beat("r1", joined["epoch"], group_id="regex", context=ClientContext("raw", "/127.0.0.1", 1))
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, joined["epoch"], None)
+    assert len(driver.log) == written
+    back = driver.beat("s9", 0, group_id="static", instance_id="i1", subscribed_topic_names=["orders"])
+    assert back.error_code != 0, "s3 has the instance id"
+    moving = driver.beat("m1", 2, group_id="shared", owned={})
+    assert moving.member_epoch == 4, "it gave up everything"
+    assert given(driver.beat("m2", 3, group_id="shared"))
+
+
+def test_our_records_are_kafka_s_bytes():
+    """Every record that Kafka wrote comes out again from what was read of it."""
+    written = [record for record in OF_GROUPS if record.value is not None]
+    assert {int.from_bytes(record.key[:2], "big") for record in written} == set(records._KEYS) - {
+        records.PARTITION_METADATA
+    }
+    for record in written:
+        kind = int.from_bytes(record.key[:2], "big")
+        group_id, about = records.read_key(kind, record.key[2:])
+        value = records.read_value(kind, record.value)
+        again = _again(kind, group_id, about, value)
+        assert again.key == record.key
+        assert _canonical(kind, again.value) == _canonical(kind, record.value)
+
+
+def _again(kind, group_id, about, value):
+    if kind == records.GROUP_METADATA:
+        return records.group_epoch(group_id, value.epoch, value.metadata_hash)
+    if kind == records.MEMBER_METADATA:
+        return records.member_metadata(group_id, records.with_metadata(ConsumerMember(about), value))
+    if kind == records.TARGET_ASSIGNMENT_METADATA:
+        return records.target_epoch(group_id, value.assignment_epoch, value.assignment_timestamp)
+    if kind == records.TARGET_ASSIGNMENT_MEMBER:
+        return records.target_assignment(group_id, about, records.read_target(value))
+    if kind == records.CURRENT_ASSIGNMENT:
+        return records.current_assignment(group_id, records.with_assignment(ConsumerMember(about), value))
+    resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+    return records.regular_expression(group_id, about, resolved)
+
+
+def _canonical(kind, value):
+    """The value with the lists in order that Kafka writes as its hash tables have them."""
+    message = records.read_value(kind, value)
+    for name in ("assigned_partitions", "partitions_pending_revocation", "topic_partitions"):
+        for entry in getattr(message, name, ()):
+            order = sorted(range(len(entry.partitions)), key=entry.partitions.__getitem__)
+            if getattr(entry, "assignment_epochs", None) is not None:
+                entry.assignment_epochs = [entry.assignment_epochs[place] for place in order]
+            entry.partitions = sorted(entry.partitions)
+        getattr(message, name, []).sort(key=lambda entry: entry.topic_id)
+    if isinstance(message, r.ConsumerGroupRegularExpressionValue):
+        message.topics.sort()
+    return value[:2] + message.encode(0)
+
+
+def test_tombstones_are_kafka_s():
+    gone = {record.key for record in OF_GROUPS if record.value is None}
+    ours = {record.key for record in records.member_tombstones("left", "l1")}
+    assert ours <= gone
+
+
+class TestOlderRecords:
+    def test_without_assignment_epochs_the_member_s_epoch_counts(self):
+        entry = r.ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(topic_id=A, partitions=[2, 1])
+        value = r.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=7,
+            previous_member_epoch=6,
+            state=0,
+            assigned_partitions=[entry],
+            partitions_pending_revocation=[],
+        )
+        assert records.with_assignment(ConsumerMember("m"), value).assigned == {A: {2: 7, 1: 7}}
+
+    def test_what_was_written_of_topics_is_removed_at_the_next_change(self):
+        driver = ConsumerDriver()
+        driver.beat("m1")
+        key = b"\0\4" + r.ConsumerGroupPartitionMetadataKey(group_id="g").encode(0)
+        driver.log.append((key, b"\0\0" + r.ConsumerGroupPartitionMetadataValue(topics=[]).encode(0)))
+        driver.restart()
+        assert driver.group().has_partition_metadata
+        driver.beat("m2")
+        assert not driver.group().has_partition_metadata
+        assert (key, None) in driver.log
+
+
+class TestLoading:
+    """A compacted log: of every key only the last record, and offsets may stand before the group they belong to."""
+
+    def test_offsets_before_the_group(self):
+        driver = ConsumerDriver()
+        driver.commit(5)
+        driver.beat("m1")
+        driver.log = driver.log[:1] + driver.log[2:]  # without the tombstone of the simple group
+        driver.restart()
+        assert isinstance(driver.group(), ConsumerGroup)
+        assert driver.fetch() is not None
+
+    def test_only_last_records(self):
+        driver = ConsumerDriver(Cluster(t=6))
+        driver.beat("m1")
+        driver.beat("m2")
+        driver.beat("m1", 2, owned={})
+        driver.beat("m2", 3)
+        driver.beat("m1", -1)
+        live = driver.group()
+        last = {}
+        for key, value in driver.log:
+            last.pop(key, None)
+            last[key] = value
+        driver.log = [(key, value) for key, value in last.items() if value is not None]
+        driver.restart()
+        loaded = driver.group()
+        for name in ("epoch", "assignment_epoch", "members", "target", "owners", "topic_counts"):
+            assert getattr(loaded, name) == getattr(live, name), name
+
+    def test_garbage_is_reported_not_swallowed(self):
+        from wire.errors import ProtocolError
+
+        driver = ConsumerDriver()
+        with pytest.raises(ProtocolError):
+            driver.coordinator.replay(b"\0\3\0\5ab", b"\0\0", driver.at)
+        with pytest.raises(ProtocolError):
+            driver.coordinator.replay(b"\0\3\0\1g", b"\0\0\1", driver.at)
+
+
+VECTORS = [
+    (0, 0x2D06800538D394C2),
+    (1, 0xE12EF9D2EB86CEEB),
+    (3, 0xA9088DDA485B481C),
+    (4, 0x57648C318A7A307E),
+    (8, 0xB0FB3E3C3F94990A),
+    (9, 0x8ACA5CB309437C2E),
+    (16, 0x2BD926D88792965A),
+    (17, 0x621F018AAD19B14A),
+    (32, 0x8911535E799E4D99),
+    (33, 0xB6D8B523DB9B284C),
+    (64, 0x1B1BF114C7371F1B),
+    (65, 0xF0037F8AC0441CC4),
+    (97, 0xE1415CA7902A74DA),
+    (128, 0xE9549AF9A74093E6),
+    (129, 0xB54AD1CD8A4C84B9),
+    (144, 0x3F50CA07E0DCDE52),
+    (240, 0x3E136902EC966624),
+    (241, 0xBD7D29B6BA966D6A),
+    (256, 0xFF5A1CEFADE75BB9),
+    (1024, 0xDC5ACF0B043C445B),
+    (1025, 0xC856C953BBDBC807),
+    (1088, 0x1ABB96B061CD5757),
+    (2049, 0x036BBE6219DFCCDA),
+    (5000, 0x308F149A673A1625),
+]
+
+
+@pytest.mark.parametrize(("length", "expected"), VECTORS)
+def test_xxh3_is_that_of_the_library_kafka_uses(length, expected):
+    """Values of hash4j 0.22.0 for bytes 7i + length."""
+    assert xxh3_64(bytes((7 * index + length) & 0xFF for index in range(length))) == expected
