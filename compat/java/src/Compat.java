@@ -106,6 +106,7 @@ public final class Compat {
         scenarios.put("admin_producers", this::adminProducers);
         scenarios.putAll(new Transactions(this, admin).scenarios());
         scenarios.putAll(new ShareGroups(this, admin).scenarios());
+        scenarios.putAll(new ConsumerProtocol(this, admin).scenarios());
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -288,7 +289,7 @@ public final class Compat {
         }
     }
 
-    private static void pollUntil(Collection<KafkaConsumer<byte[], byte[]>> consumers, BooleanSupplier settled) {
+    static void pollUntil(Collection<KafkaConsumer<byte[], byte[]>> consumers, BooleanSupplier settled) {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!settled.getAsBoolean()) {
             check(System.nanoTime() < deadline, "the group did not settle in time");

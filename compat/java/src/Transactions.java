@@ -104,6 +104,16 @@ final class Transactions {
         return values(topic, 0, "read_committed");
     }
 
+    /** Readers see a transaction when its markers are written, which may be after its producer has heard of the commit. */
+    private void checkCommitted(String topic, List<String> expected) {
+        long deadline = System.nanoTime() + Compat.PATIENCE.toNanos();
+        List<String> found = committed(topic);
+        while (!found.equals(expected) && System.nanoTime() < deadline) {
+            found = committed(topic);
+        }
+        Compat.checkEquals(found, expected);
+    }
+
     private static void checkThrows(Collection<Class<? extends Throwable>> expected, Runnable call) {
         try {
             call.run();
@@ -140,10 +150,10 @@ final class Transactions {
         producer.beginTransaction();
         send(producer, topic, 0, "a", "b");
         producer.flush();
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
         Compat.checkEquals(values(topic, 0, "read_uncommitted"), List.of("a", "b"));
         producer.commitTransaction();
-        Compat.checkEquals(committed(topic), List.of("a", "b"));
+        checkCommitted(topic, List.of("a", "b"));
     }
 
     private void abort() throws Exception {
@@ -158,7 +168,7 @@ final class Transactions {
             send(producer, topic, 0, "committed-" + round);
             producer.commitTransaction();
         }
-        Compat.checkEquals(committed(topic), List.of("committed-0", "committed-1", "committed-2", "committed-3"));
+        checkCommitted(topic, List.of("committed-0", "committed-1", "committed-2", "committed-3"));
         Compat.checkEquals(values(topic, 0, "read_uncommitted").size(), 8);
     }
 
@@ -173,13 +183,13 @@ final class Transactions {
         send(other, topic, 0, "other");
         other.commitTransaction();
         Compat.checkEquals(end(topic, IsolationLevel.READ_COMMITTED), 0L);
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
         one.abortTransaction();
         long deadline = System.nanoTime() + Compat.PATIENCE.toNanos(); // the marker follows the answer
         while (end(topic, IsolationLevel.READ_COMMITTED) != end(topic, IsolationLevel.READ_UNCOMMITTED)) {
             Compat.check(System.nanoTime() < deadline, "readers are held back");
         }
-        Compat.checkEquals(committed(topic), List.of("other"));
+        checkCommitted(topic, List.of("other"));
     }
 
     private void acrossTopics() throws Exception {
@@ -214,7 +224,7 @@ final class Transactions {
         }
         send(producer, topic, 0, sent.toArray(new String[0]));
         producer.commitTransaction();
-        Compat.checkEquals(committed(topic), sent);
+        checkCommitted(topic, sent);
     }
 
     private void empty() throws Exception {
@@ -229,7 +239,7 @@ final class Transactions {
         producer.beginTransaction();
         send(producer, topic, 0, "a");
         producer.commitTransaction();
-        Compat.checkEquals(committed(topic), List.of("a"));
+        checkCommitted(topic, List.of("a"));
     }
 
     /** The abort comes while the markers of the transaction before are written, and nothing of its own has gone out. */
@@ -246,7 +256,10 @@ final class Transactions {
             send(producer, topic, 0, "aborted");
             producer.abortTransaction();
         }
-        Compat.checkEquals(committed(topic).size(), 20);
+        long deadline = System.nanoTime() + Compat.PATIENCE.toNanos();
+        while (committed(topic).size() != 20) {
+            Compat.check(System.nanoTime() < deadline, "found " + committed(topic));
+        }
     }
 
     private void afterAFailedSend() throws Exception {
@@ -262,7 +275,7 @@ final class Transactions {
         producer.beginTransaction();
         send(producer, topic, 0, "b");
         producer.commitTransaction();
-        Compat.checkEquals(committed(topic), List.of("b"));
+        checkCommitted(topic, List.of("b"));
     }
 
     // ---------------------------------------------------------------- fencing and time
@@ -279,11 +292,11 @@ final class Transactions {
         send(successor, topic, 0, "successor");
         successor.commitTransaction();
         checkThrows(List.of(ProducerFencedException.class, InvalidProducerEpochException.class), zombie::commitTransaction);
-        Compat.checkEquals(committed(topic), List.of("successor"));
+        checkCommitted(topic, List.of("successor"));
         successor.beginTransaction();
         send(successor, topic, 0, "goes on");
         successor.commitTransaction();
-        Compat.checkEquals(committed(topic), List.of("successor", "goes on"));
+        checkCommitted(topic, List.of("successor", "goes on"));
     }
 
     private void successorAborts() throws Exception {
@@ -298,7 +311,7 @@ final class Transactions {
         producer(id);
         Compat.checkEquals(described(id).state(), TransactionState.EMPTY);
         Compat.checkEquals(end(topic, IsolationLevel.READ_COMMITTED), 2L);
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
     }
 
     private void timeout() throws Exception {
@@ -314,7 +327,7 @@ final class Transactions {
             producer::commitTransaction
         );
         Compat.checkEquals(end(topic, IsolationLevel.READ_COMMITTED), 2L);
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
     }
 
     private void timeoutTooLong() {
@@ -356,7 +369,7 @@ final class Transactions {
             }
         }
         Compat.checkEquals(consumer.committed(Set.of(where)).get(where), new OffsetAndMetadata(7, "committed"));
-        Compat.checkEquals(committed(target), List.of("committed"));
+        checkCommitted(target, List.of("committed"));
     }
 
     private void offsetsOfAStaleMember() throws Exception {
@@ -474,7 +487,7 @@ final class Transactions {
             new AbortTransactionSpec(where, state.producerId(), (short) state.producerEpoch(), state.coordinatorEpoch().orElse(0))
         ).all().get(30, TimeUnit.SECONDS);
         Compat.checkEquals(end(topic, IsolationLevel.READ_COMMITTED), 2L);
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
     }
 
     private void adminFenceProducers() throws Exception {
@@ -486,6 +499,6 @@ final class Transactions {
         producer.flush();
         admin.fenceProducers(List.of(id)).all().get(30, TimeUnit.SECONDS);
         checkThrows(List.of(ProducerFencedException.class, InvalidProducerEpochException.class), producer::commitTransaction);
-        Compat.checkEquals(committed(topic), List.of());
+        checkCommitted(topic, List.of());
     }
 }
