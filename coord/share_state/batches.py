@@ -53,7 +53,10 @@ def combine(batches: Sequence[StateBatch], new: Iterable[StateBatch], start_offs
 
 
 def _insert(batches: list[StateBatch], new: StateBatch) -> None:
-    """Lay one batch over those it touches; the others are not looked at."""
+    """Lay one batch over those it touches; the others are not looked at. Mostly it follows all of them."""
+    if not batches or batches[-1].last_offset + 1 < new.first_offset:
+        batches.append(new)
+        return
     low = bisect_left(batches, new.first_offset - 1, key=_last_offset)
     high = bisect_right(batches, new.last_offset + 1, lo=low, key=_first_offset)
     batches[low:high] = _overlay(batches[low:high], new)

@@ -105,12 +105,16 @@ class ShareCoordinator:
         self._timers = Timers()
         self._end_offset = 0
         self._pruned_to = 0
+        self._prune_at = config.records_per_prune
 
     # ---- load, replay, unload
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int) -> None:
         """One record is in the log at `offset`: take over what it says."""
         self._end_offset = offset + 1
+        if offset >= self._prune_at:
+            self._prune_at = offset + self._config.records_per_prune
+            self._timers.set(_PRUNING, at.now)
         read = records.read_key(key)
         if read is None:
             return
@@ -268,11 +272,11 @@ class ShareCoordinator:
         while (job := self._timers.pop_due(at.now)) is not None:
             if job == _COLD_SNAPSHOTS:
                 self._snapshot_cold(at, result)
+                interval_ms = self._config.cold_snapshot_interval_ms
             else:
                 self._prune(result)
-            interval_ms = (
-                self._config.cold_snapshot_interval_ms if job == _COLD_SNAPSHOTS else self._config.prune_interval_ms
-            )
+                self._snapshot_left_behind(at, result)
+                interval_ms = self._config.prune_interval_ms
             if self.states:  # otherwise the next record arms it
                 self._timers.set(job, at.now + interval_ms / 1000)
         return result
@@ -286,12 +290,14 @@ class ShareCoordinator:
             return
         for about, state in self.states.items():
             if at.now_ms - state.write_timestamp_ms >= self._config.cold_snapshot_interval_ms:
-                snapshot = _snapshot(
-                    state, state.batches, state.start_offset, state.delivery_complete_count, state.leader_epoch
-                )
-                snapshot.create_timestamp = state.create_timestamp_ms
-                snapshot.write_timestamp = at.now_ms
-                result.records.append(records.snapshot_record(about, snapshot))
+                result.records.append(_snapshot_again(about, state, at))
+
+    def _snapshot_left_behind(self, at: Moment, result: ShareStateResult) -> None:
+        """Write anew what was last written many records ago, so that the log stays short between two intervals too."""
+        horizon = self._end_offset - self._config.records_per_prune
+        for about, state in self.states.items():
+            if state.snapshot_offset is not None and state.snapshot_offset < horizon:
+                result.records.append(_snapshot_again(about, state, at))
 
     def _prune(self, result: ShareStateResult) -> None:
         offsets = [state.snapshot_offset for state in self.states.values()]
@@ -356,7 +362,10 @@ class ShareCoordinator:
             start_offset=start_offset,
             delivery_complete_count=complete_count,
             state_batches=[
-                ShareUpdateValueStateBatch(**batch._asdict()) for batch in combine((), batches, start_offset)
+                ShareUpdateValueStateBatch(
+                    first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
+                )
+                for first, last, state, count in combine((), batches, start_offset)
             ],
         )
         return records.update_record(about, update)
@@ -381,6 +390,14 @@ def _snapshot(
         delivery_complete_count=complete_count,
         state_batches=[ShareSnapshotValueStateBatch(**batch._asdict()) for batch in batches],
     )
+
+
+def _snapshot_again(about: SharePartitionKey, state: ShareState, at: Moment) -> CoordinatorRecord:
+    """A snapshot that says what is known already."""
+    snapshot = _snapshot(state, state.batches, state.start_offset, state.delivery_complete_count, state.leader_epoch)
+    snapshot.create_timestamp = state.create_timestamp_ms
+    snapshot.write_timestamp = at.now_ms
+    return records.snapshot_record(about, snapshot)
 
 
 def _complete_count(state: ShareState, start_offset: int, count: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from wire.types import Uuid, uuid_to_text
@@ -16,7 +17,12 @@ class SharePartitionKey(NamedTuple):
 
     def __str__(self) -> str:
         """The coordinator key of FindCoordinator: `group:topicId:partition`; its hash picks the state partition."""
-        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+        return _text(*self)
+
+
+@lru_cache(4096)  # every write asks for it
+def _text(group_id: str, topic_id: Uuid, partition: int) -> str:
+    return f"{group_id}:{uuid_to_text(topic_id)}:{partition}"
 
 
 def parse_key(text: str) -> SharePartitionKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from coord.machine import CoordinatorRecord
@@ -21,22 +22,26 @@ SHARE_SNAPSHOT = 0
 SHARE_UPDATE = 1
 _VALUE_VERSION = 0
 
+KEYS_KEPT = 4096
+"""Keys are made and read again with every write: those of the share partitions in use are remembered."""
+
 
 def snapshot_record(key: SharePartitionKey, value: ShareSnapshotValue) -> CoordinatorRecord:
     """The record that says everything of a share partition."""
-    return CoordinatorRecord(_key(SHARE_SNAPSHOT, ShareSnapshotKey(**key._asdict())), _value(value))
+    return CoordinatorRecord(_snapshot_key(key), _value(value))
 
 
 def update_record(key: SharePartitionKey, value: ShareUpdateValue) -> CoordinatorRecord:
     """The record that says what has changed since the snapshot."""
-    return CoordinatorRecord(_key(SHARE_UPDATE, ShareUpdateKey(**key._asdict())), _value(value))
+    return CoordinatorRecord(_update_key(key), _value(value))
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
     """The record that forgets a share partition."""
-    return CoordinatorRecord(_key(SHARE_SNAPSHOT, ShareSnapshotKey(**key._asdict())), None)
+    return CoordinatorRecord(_snapshot_key(key), None)
 
 
+@lru_cache(KEYS_KEPT)
 def read_key(key: bytes) -> tuple[int, SharePartitionKey] | None:
     """Type and share partition of a record; None for types that Kafka 4.4 does not know. ProtocolError: no key."""
     record_type = int.from_bytes(key[:2], "big")
@@ -63,8 +68,14 @@ def _body(value: bytes) -> bytes:
     return value[2:]
 
 
-def _key(record_type: int, key: Message) -> bytes:
-    return record_type.to_bytes(2, "big") + key.encode(0)
+@lru_cache(KEYS_KEPT)
+def _snapshot_key(key: SharePartitionKey) -> bytes:
+    return SHARE_SNAPSHOT.to_bytes(2, "big") + ShareSnapshotKey(**key._asdict()).encode(0)
+
+
+@lru_cache(KEYS_KEPT)
+def _update_key(key: SharePartitionKey) -> bytes:
+    return SHARE_UPDATE.to_bytes(2, "big") + ShareUpdateKey(**key._asdict()).encode(0)
 
 
 def _value(value: Message) -> bytes:

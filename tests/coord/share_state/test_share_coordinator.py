@@ -233,11 +233,23 @@ def test_the_log_is_cut_where_nothing_is_needed_any_more():
     assert driver.log == {}, "of a group that is gone nothing is kept"
 
 
+def test_a_busy_log_is_cut_before_its_time():
+    """It is read at a start: between two prunings an idle partition keeps it no longer than others write it."""
+    driver = Driver(updates_per_snapshot=10, records_per_prune=50)
+    driver.initialize(key(0))
+    driver.initialize(key(1))
+    for offset in range(500):
+        driver.write((offset, offset, ACKNOWLEDGED, 1), about=key(0), start_offset=offset)
+        driver.advance(0.001)
+        assert len(driver.log) <= 3 * 50
+    assert {about.partition for about in driver.loaded_again().states} == {0, 1}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_log_says_what_the_coordinator_knows(seed):
     """Replay of the log is the state, whenever it is looked at, also after the log was cut."""
     dice = random.Random(seed)
-    driver = Driver(updates_per_snapshot=dice.choice([0, 1, 3, 7]))
+    driver = Driver(updates_per_snapshot=dice.choice([0, 1, 3, 7]), records_per_prune=dice.choice([20, 1000]))
     keys = [key(partition, group) for partition in (0, 1) for group in ("g", "h")]
     for _ in range(150):
         _random_event(driver, dice, keys)
