@@ -282,8 +282,11 @@ def settle(members: list[Member], partitions: int) -> float:
 
 
 def _is_shared_out(members: list[Member], partitions: int) -> bool:
+    """Each partition has one owner, and nobody more than a fair share: the first to come may have had all of them."""
     owners = Counter(index for member in members for index in member.owned)
-    return len(owners) == partitions and set(owners.values()) == {1}
+    fair = -(-partitions // len(members))
+    is_fair = all(len(member.owned) <= fair for member in members)
+    return is_fair and len(owners) == partitions and set(owners.values()) == {1}
 
 
 def rounds(bootstrap: str, topic: str, partitions: int, kind: str, count: int, *, kill: bool) -> Iterator[float]:
