@@ -31,7 +31,14 @@ from wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig 
 from wire.messages.configs import (  # noqa: E402
     IncrementalAlterConfigsRequestAlterConfigsResource as AlterConfigsResource,
 )
-from wire.messages.share_groups import ShareGroupDescribeRequest  # noqa: E402
+from wire.messages.share_groups import (  # noqa: E402
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    ShareGroupDescribeRequest,
+)
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
 
 DEADLINE_S = 60.0
@@ -283,3 +290,27 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     assert values[-1]["data"]["stateBatches"] == [
         {"firstOffset": 0, "lastOffset": 1, "deliveryState": 2, "deliveryCount": 1}
     ]
+
+
+def test_a_group_reads_again_what_its_position_is_set_back_to(broker, topic):
+    """AlterShareGroupOffsets of a group that has just been read by somebody; DeleteShareGroupOffsets begins anew."""
+    prepare(broker.bootstrap, topic, topic)
+    produce(broker.bootstrap, topic, [f"v{n}" for n in range(5)])
+    for first, offset in ((0, 0), (0, 3), (3, None)):
+        consumer = consumer_of(broker.bootstrap, topic, topic)
+        expected = {f"v{n}".encode() for n in range(first, 5)}
+        assert {message.value() for message in poll(consumer, len(expected))} == expected
+        assert set(consumer.commit_sync(30).values()) == {None}
+        consumer.close()
+        wait_until(lambda: describe(broker.bootstrap, topic).group_state == "Empty", "nobody reads")
+        if offset is not None:
+            partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
+            asked = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])
+            answer = ask(broker.bootstrap, AlterShareGroupOffsetsRequest(group_id=topic, topics=[asked]), 0)
+            assert answer.responses[0].partitions[0].error_code == 0
+    asked = DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
+    answer = ask(broker.bootstrap, DeleteShareGroupOffsetsRequest(group_id=topic, topics=[asked]), 0)
+    assert answer.responses[0].error_code == 0
+    consumer = consumer_of(broker.bootstrap, topic, topic)
+    assert {message.value() for message in poll(consumer, 5)} == {b"v0", b"v1", b"v2", b"v3", b"v4"}
+    consumer.close()
