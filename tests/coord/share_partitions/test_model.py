@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -312,3 +313,4 @@ class SharedLog(RuleBasedStateMachine):
 
 TestSharedLog = SharedLog.TestCase
 TestSharedLog.settings = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
+TestSharedLog.pytestmark = pytest.mark.timeout(120 + EXAMPLES)
