@@ -30,6 +30,7 @@ from broker.config_keys import (
 )
 from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states as group_states
+from coord.groups.consumer import states as consumer_states
 from coord.groups.streams import states as streams_states
 from coord.share_partitions import states as share_states
 from coord.transactions import states as transaction_states
@@ -201,6 +202,8 @@ def state_machines() -> str:
     ]
     machines: list[tuple[str, type[Enum], dict[Any, frozenset[Any]]]] = [
         ("Classic groups", group_states.GroupState, group_states.PREDECESSORS),
+        ("Consumer groups", consumer_states.ConsumerGroupState, consumer_states.PREDECESSORS),
+        ("Members of consumer groups", consumer_states.MemberState, consumer_states.MEMBER_PREDECESSORS),
         ("Streams groups", streams_states.StreamsGroupState, streams_states.PREDECESSORS),
         ("Members of streams groups", streams_states.MemberState, streams_states.MEMBER_PREDECESSORS),
         ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),

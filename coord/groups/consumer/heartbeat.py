@@ -16,9 +16,11 @@ from coord.groups.consumer import records
 from coord.groups.consumer.group import ConsumerGroup, most_wanted
 from coord.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from coord.groups.consumer.reconciliation import reconciled
+from coord.groups.consumer.states import MEMBER_PREDECESSORS
 from coord.groups.consumer.target import Subscriptions, assign, changes
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import Partitions, as_partitions
+from coord.machine import check_transition
 from wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -242,6 +244,8 @@ class Heartbeat:
             subscribed=Subscriptions(self._topics, self._regexes).ids(member),
             owned=self._owned,
         )
+        if updated.state is not member.state:
+            check_transition(MEMBER_PREDECESSORS, member.state, updated.state)
         if updated != member:
             self.records.append(records.current_assignment(group.group_id, updated))
         return updated

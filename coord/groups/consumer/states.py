@@ -21,7 +21,7 @@ class ConsumerGroupState(Enum):
     """No members; epochs and offsets may be there. A heartbeat with member epoch 0: the first member -> Assigning.
 
     DeleteGroups, OffsetDelete, OffsetCommit with epoch -1: accepted. A JoinGroup of the classic protocol: the group
-    becomes a classic one.
+    becomes a classic one -> Dead.
     """
 
     ASSIGNING = "Assigning"
@@ -42,7 +42,7 @@ class ConsumerGroupState(Enum):
     """Every member has what the target assignment gives it. A change -> Assigning; the last member leaves -> Empty."""
 
     DEAD = "Dead"
-    """Deleted; the last state."""
+    """Deleted, or a classic group now that its last member of the consumer protocol is gone; the last state."""
 
     def __str__(self) -> str:
         return self.value
@@ -78,13 +78,11 @@ PREDECESSORS: dict[ConsumerGroupState, frozenset[ConsumerGroupState]] = {
     ConsumerGroupState.ASSIGNING: frozenset(
         {ConsumerGroupState.EMPTY, ConsumerGroupState.RECONCILING, ConsumerGroupState.STABLE}
     ),
-    ConsumerGroupState.RECONCILING: frozenset(
-        {ConsumerGroupState.EMPTY, ConsumerGroupState.ASSIGNING, ConsumerGroupState.STABLE}
-    ),
+    ConsumerGroupState.RECONCILING: frozenset({ConsumerGroupState.ASSIGNING, ConsumerGroupState.STABLE}),
     ConsumerGroupState.STABLE: frozenset(
         {ConsumerGroupState.EMPTY, ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING}
     ),
-    ConsumerGroupState.DEAD: frozenset({ConsumerGroupState.EMPTY}),
+    ConsumerGroupState.DEAD: frozenset(set(ConsumerGroupState) - {ConsumerGroupState.DEAD}),
 }
 """For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
 is passed over; a static member that comes back under a new id makes a Stable group Reconciling."""

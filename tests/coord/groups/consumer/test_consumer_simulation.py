@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.states import MEMBER_PREDECESSORS, ConsumerGroupState, MemberState
+from coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
 from coord.groups.settings import GroupSettings
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver
 from wire.errors import ErrorCode
@@ -119,6 +119,7 @@ class Run:
     def step(self):
         dice = self.random.random()
         states = {key: member.state for key, member in self.group.members.items()} if self.group else {}
+        state_before = self.group.state if self.group else ConsumerGroupState.EMPTY
         if dice < 0.02:
             self.change_topics()
         elif dice < 0.03:
@@ -133,6 +134,8 @@ class Run:
         else:
             self.random.choice(self.clients).step()
         self.check(states)
+        state = self.group.state if self.group else state_before
+        assert state is state_before or state_before in PREDECESSORS[state]
 
     def change_topics(self):
         name = self.random.choice(NAMES)
