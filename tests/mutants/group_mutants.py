@@ -97,8 +97,7 @@ GROUPS = (
         "coord/groups/consumer/heartbeat.py",
         "        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):\n",
         "        if epoch <= member.epoch:\n",
-        _CONSUMER,
-        _SEEDS,
+        "tests/coord/groups/consumer/test_heartbeat.py::TestFencing::test_an_older_epoch_is_fenced",
     ),
     Mutant(
         "consumer-session-never-over",

@@ -44,7 +44,7 @@ SHARE = (
         "coord/share_partitions/window.py",
         "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
         "        return self.state is RecordState.AVAILABLE\n",
-        "tests/coord/share_partitions/test_acquiring.py::test_a_step_that_is_not_written_holds_records_back",
+        "tests/coord/share_partitions/test_acquiring.py::test_a_release_that_is_not_written_holds_records_back_beside_others",
     ),
     Mutant(
         "acknowledged-before-the-state-is-kept",

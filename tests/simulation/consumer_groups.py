@@ -64,7 +64,9 @@ class ConsumerGroups(Groups):
         """Its members are those that live, and have all partitions."""
         group = self._group()
         assert group.state is ConsumerGroupState.STABLE, f"the group is stuck: {vars(group)}"
-        living = {process.member.member_id for process in self._members() if not process.member.is_kept_out}
+        members = [process.member for process in self._members() if not process.member.is_kept_out]
+        assert all(one.is_stable and one.epoch == group.epoch for one in members), "a member is not there yet"
+        living = {one.member_id for one in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
         owned = sorted(index for process in self._members() for index in process.member.assigned)
         assert owned == list(range(self.partitions)), f"the members have {owned}"

@@ -115,7 +115,9 @@ class Groups:
         assert self.world.node.broker is not None
         group = self.world.node.broker.coordinators.of_group(GROUP).groups[GROUP]
         assert group.state is GroupState.STABLE, f"{group} is stuck"
-        living = {process.member.member_id for process in self._members()}
+        members = [process.member for process in self._members()]
+        assert all(one.is_stable and one.epoch == group.generation for one in members), "a member is still joining"
+        living = {one.member_id for one in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
 
     def _members(self) -> list[Process]:

@@ -15,6 +15,7 @@ from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.process import Process
 from tests.simulation.trace import Trace
+from wire.errors import KafkaError
 
 ACTIVE_S = 30.0
 HEALED_S = 60.0
@@ -126,7 +127,7 @@ class World:
             self.run(SLICE_S)
             try:
                 check()
-            except AssertionError:
+            except (AssertionError, KafkaError):
                 continue
             if not any(process.is_asleep for process in self.all_processes):
                 break

@@ -128,6 +128,16 @@ def test_a_step_that_is_not_written_holds_records_back():
     assert shared.acquire("two") == [(0, 9, 2)]
 
 
+def test_a_release_that_is_not_written_holds_records_back_beside_others():
+    shared = Shared((0, 4), (5, 9))
+    shared.acquire()
+    shared.partition.committed(shared.said((0, 4, RELEASE)))
+    change = shared.said((5, 9, RELEASE))
+    assert shared.acquire("two") == [(0, 4, 2)]
+    shared.partition.committed(change)
+    assert shared.acquire("two") == [(5, 9, 2)]
+
+
 def test_records_that_compaction_took_are_done_with():
     shared = Shared((0, 4), (5, 9))
     shared.acquire()
