@@ -327,13 +327,18 @@ def test_bad_topic_name_is_refused(broker, admin) -> None:
     assert caught.value.args[0].code() == KafkaError.TOPIC_EXCEPTION
 
 
-def test_group_commits_and_resumes(broker, create, consumer, topic_name) -> None:
+PROTOCOLS = ["classic", "consumer"]
+"""Values of group.protocol."""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_group_commits_and_resumes(protocol, broker, create, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
     produced = Produced(broker.bootstrap)
     for n in range(20):
         produced.send(topic, b"%d" % n)
     produced.flush()
-    first = consumer(group)
+    first = consumer(group, group_protocol=protocol)
     first.subscribe([topic])
     messages = read(first, 12)
     assert [m.offset() for m in messages] == list(range(12))
@@ -341,7 +346,7 @@ def test_group_commits_and_resumes(broker, create, consumer, topic_name) -> None
     assert first.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 12
     first.close()
 
-    second = consumer(group)
+    second = consumer(group, group_protocol=protocol)
     second.subscribe([topic])
     assert [m.offset() for m in read(second, 8)] == list(range(12, 20))
 
@@ -359,10 +364,19 @@ def poll_all(consumers: list[Consumer], until: Callable[[], bool]) -> list[Messa
     return messages
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
+def classic(strategy: str) -> dict[str, object]:
+    return {"partition_assignment_strategy": strategy, "heartbeat_interval_ms": 300}
+
+
+STRATEGIES = {name: classic(name) for name in ["range", "roundrobin", "cooperative-sticky"]} | {
+    f"remote-{name}": {"group_protocol": "consumer", "group_remote_assignor": name} for name in ["uniform", "range"]
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_three_members_share_the_partitions(strategy, broker, create, consumer, topic_name) -> None:
     topic, group = create(6), topic_name("group")
-    members = [consumer(group, partition_assignment_strategy=strategy, heartbeat_interval_ms=300) for _ in range(3)]
+    members = [consumer(group, **STRATEGIES[strategy]) for _ in range(3)]
     for one in members:
         one.subscribe([topic])
     poll_all(members, lambda: [len(one.assignment()) for one in members] == [2, 2, 2])
@@ -494,20 +508,22 @@ def test_admin_lists_offsets(broker, admin, create) -> None:
     assert offset(OffsetSpec.for_timestamp(EPOCH + 500)) == 1
 
 
-def test_admin_lists_describes_and_deletes_groups(broker, admin, create, consumer, topic_name) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, create, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
     produced = Produced(broker.bootstrap)
     produced.send(topic, b"value")
     produced.flush()
-    one = consumer(group, client_id="reader")
+    one = consumer(group, client_id="reader", group_protocol=protocol)
     one.subscribe([topic])
     (message,) = read(one, 1)
     one.commit(message=message, asynchronous=False)
 
     listed = {found.group_id: found for found in admin.list_consumer_groups().result(20).valid}
     assert listed[group].state.name == "STABLE"
+    assert listed[group].type.name == protocol.upper()
     described = admin.describe_consumer_groups([group])[group].result(20)
-    assert described.partition_assignor == "range"
+    assert described.partition_assignor == {"classic": "range", "consumer": "uniform"}[protocol]
     (member,) = described.members
     assert member.client_id == "reader"
     assert member.assignment.topic_partitions == [TopicPartition(topic, 0)]
@@ -524,6 +540,37 @@ def test_admin_lists_describes_and_deletes_groups(broker, admin, create, consume
     assert [p.offset for p in offsets.topic_partitions] == [0]
     admin.delete_consumer_groups([group])[group].result(20)
     assert group not in {found.group_id for found in admin.list_consumer_groups().result(20).valid}
+
+
+def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
+    broker, create, consumer, topic_name
+) -> None:
+    """KIP-447 with KIP-848: the member's epoch goes with the offsets; one of an earlier epoch is refused."""
+    topic, group = create(2), topic_name("group")
+    produced = Produced(broker.bootstrap)
+    produced.send(topic, b"one", partition=0)
+    produced.flush()
+    one = consumer(group, group_protocol="consumer")
+    one.subscribe([topic])
+    read(one, 1)
+    stale = one.consumer_group_metadata()
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": group})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], stale, 30)
+    producer.commit_transaction(30)
+    assert one.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 1
+
+    other = consumer(group, group_protocol="consumer")
+    other.subscribe([topic])
+    poll_all([one, other], lambda: [len(each.assignment()) for each in (one, other)] == [1, 1])
+    one.close()
+    producer.begin_transaction()
+    with pytest.raises(KafkaException) as caught:
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9)], stale, 30)
+    assert caught.value.args[0].txn_requires_abort()
+    producer.abort_transaction(30)
+    assert other.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 1
 
 
 def test_admin_describes_the_cluster(broker, admin) -> None:
