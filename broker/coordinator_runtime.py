@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 from broker.coordinator_loading import AT_ONCE_BYTES, SLICE_S, Loading
 from broker.pending import Pending
 from coord.machine import Moment, Result, coordinator_partition
+from wire.compression import Codec
+from wire.configdef import ConfigError
 from wire.errors import ErrorCode, KafkaError
 from wire.records import BatchBuilder
 from wire.schema import Message
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from broker.context import Broker
     from broker.coordinator_log import Take
     from broker.partition import Partition
+    from broker.server_config import ServerConfig
     from broker.timers import Timer
+    from wire.configdef import ConfigKey
     from wire.schema import Struct
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
@@ -75,6 +79,8 @@ class CoordinatorRuntime(Generic[C]):
 
     topic: str
     """The internal topic that they write to."""
+    codec: int = Codec.NONE
+    """How the batches that they write are compressed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -291,29 +297,37 @@ class CoordinatorRuntime(Generic[C]):
         else:
             self._released(shard, result)
 
-    @staticmethod
-    def _append(partition: Partition, result: Result, at: Moment) -> int:
+    def _append(self, partition: Partition, result: Result, at: Moment) -> int:
         """Append the records as one write: one batch, or as many as `max.message.bytes` asks for; the first offset."""
         if partition.is_gone:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        producer: dict[str, Any] = {}
+        settings: dict[str, Any] = {"codec": self.codec}
         if result.producer is not None:
             producer_id, producer_epoch = result.producer
-            producer = {"producer_id": producer_id, "producer_epoch": producer_epoch, "transactional": True}
+            settings |= {"producer_id": producer_id, "producer_epoch": producer_epoch, "transactional": True}
         limit = partition.log.config.max_message_bytes
         batches = bytearray()
-        builder = BatchBuilder(**producer)
+        builder = BatchBuilder(**settings)
         for key, value in result.records:
             size = len(key) + len(value or b"") + _RECORD_OVERHEAD
             if builder.count and builder.size_estimate + size > limit:
                 batches += builder.build()
-                builder = BatchBuilder(**producer)
+                builder = BatchBuilder(**settings)
             builder.append(at.now_ms, key, value)
         batches += builder.build()
         return partition.append(memoryview(batches), at.now, origin="coordinator").first_offset
 
     def _moment(self) -> Moment:
         return Moment(self._broker.now(), self._broker.now_ms())
+
+
+def codec_of(config: ServerConfig, key: ConfigKey[int]) -> int:
+    """The codec that a key asks for by its id; ConfigError when there is none of that id."""
+    codec_id = config[key]
+    if codec_id not in {codec.value for codec in Codec}:
+        names = ", ".join(f"{codec.value} ({codec.name.lower()})" for codec in Codec)
+        raise ConfigError(f"{key.name}={codec_id} is no codec: it is one of {names}")
+    return codec_id
 
 
 def _is_uncommitted(partition: Partition) -> bool:

@@ -21,9 +21,10 @@ from broker.config_keys.groups import (
     GROUP_MIN_SESSION_TIMEOUT_MS,
     OFFSET_METADATA_MAX_BYTES,
     OFFSETS_RETENTION_MINUTES,
+    OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
-from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SIZE, GROUP_STREAMS_MAX_SIZE
-from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from broker.config_keys.share_and_streams import GROUP_SHARE_ASSIGNORS, GROUP_SHARE_MAX_SIZE, GROUP_STREAMS_MAX_SIZE
+from broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
 from broker.share_group_states import ShareGroupStates
 from coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from coord.groups.config import GroupConfig, MigrationPolicy
@@ -63,6 +64,14 @@ def _assignor_names(configured: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) or tuple(_KAFKAS_ASSIGNORS.values())
 
 
+def _check_share_assignors(configured: Sequence[str]) -> None:
+    """There is one assignor of share groups, and it is what they get."""
+    for item in configured:
+        if item not in _SHARE_ASSIGNORS:
+            logger.error("group.share.assignors: there is no assignor %s here, share groups get simple", item)
+
+
+_SHARE_ASSIGNORS = {"simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"}
 _KAFKAS_ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -119,6 +128,8 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
             offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
             offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         )
+        self.codec = codec_of(config, OFFSETS_TOPIC_COMPRESSION_CODEC)
+        _check_share_assignors(config[GROUP_SHARE_ASSIGNORS])
         self._topics = ClusterTopics(broker)
         self.share_states = ShareGroupStates(broker)
 

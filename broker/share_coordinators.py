@@ -14,12 +14,16 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.config_keys.share_and_streams import SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT
-from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from broker.config_keys.share_and_streams import (
+    SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
+    SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC,
+)
+from broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
 from coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
 from wire.errors import KafkaError
 
 if TYPE_CHECKING:
+    from broker.context import Broker
     from broker.coordinator_log import Take
     from broker.coordinator_runtime import Event
     from broker.partition import Partition
@@ -48,6 +52,10 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
     """All share coordinators of this broker."""
 
     topic = SHARE_GROUP_STATE_TOPIC
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        self.codec = codec_of(broker.config, SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC)
 
     def apply(self, delta: ClusterDelta) -> None:
         """Follow a change of the metadata: the state of deleted topics goes."""

@@ -190,7 +190,12 @@ OFFSETS_RETENTION_MINUTES = integer(
     used=True,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
-    "offsets.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the offsets topic."
+    "offsets.topic.compression.codec",
+    0,
+    "",
+    HIGH,
+    "Codec id of the batches of the offsets topic.",
+    used=True,
 )
 OFFSETS_TOPIC_NUM_PARTITIONS = integer(
     "offsets.topic.num.partitions", 50, "[1,...]", HIGH, "Partitions of __consumer_offsets.", used=True

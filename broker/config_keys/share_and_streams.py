@@ -24,7 +24,12 @@ GROUP_SHARE_ASSIGNMENT_INTERVAL_MS = integer(
     used=True,
 )
 GROUP_SHARE_ASSIGNORS = list_of(
-    "group.share.assignors", ("simple",), "", MEDIUM, "Assignors that share groups may use."
+    "group.share.assignors",
+    ("simple",),
+    "",
+    MEDIUM,
+    "Assignors that share groups may use.",
+    used=True,
 )
 GROUP_SHARE_DELIVERY_COUNT_LIMIT = integer(
     "group.share.delivery.count.limit",
@@ -313,7 +318,12 @@ SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = integer(
     used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC = integer(
-    "share.coordinator.state.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the share state topic."
+    "share.coordinator.state.topic.compression.codec",
+    0,
+    "",
+    HIGH,
+    "Codec id of the batches of the share state topic.",
+    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR = short(
     "share.coordinator.state.topic.min.isr",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.memory_broker import MemoryBroker
+from wire.configdef import ConfigError
 from wire.errors import ErrorCode as E
 from wire.messages import groups as g
 from wire.messages import share_state as s
 from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from wire.records import iter_batches
 from wire.types import uuid_to_text
 
 FEW = {"share.coordinator.state.topic.num.partitions": "3"}
@@ -214,3 +216,25 @@ def test_what_is_not_needed_of_the_log_is_deleted(memory):
     assert any(start > 0 for start in starts)
     memory.restart()
     assert [read(memory, n).state_batches for n in (0, 1)] == before
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_batches_of_coordinators_are_compressed_if_asked(tmp_path, codec):
+    """`share.coordinator.state.topic.compression.codec` and `offsets.topic.compression.codec`."""
+    key = "share.coordinator.state.topic.compression.codec"
+    memory = MemoryBroker(tmp_path / "data", {**FEW, key: str(codec)})
+    memory.create_topic("t", 1)
+    initialize(memory)
+    (partition,) = [p for p in memory.broker.partitions.of_topic("__share_group_state") if p.log.log_end_offset]
+    (batch,) = iter_batches(partition.log.read(0, 1 << 20, limit_offset=1, min_one_batch=True).slice.read())
+    assert batch.attributes & 7 == codec
+    memory.close()
+    memory = MemoryBroker(tmp_path / "data", FEW)
+    assert read(memory).start_offset == 10
+    memory.close()
+
+
+@pytest.mark.parametrize("key", ["share.coordinator.state.topic.compression.codec", "offsets.topic.compression.codec"])
+def test_a_codec_that_is_none_is_refused_at_the_start(tmp_path, key):
+    with pytest.raises(ConfigError, match=r"=9 is no codec: it is one of 0 \(none\), 1 \(gzip\)"):
+        MemoryBroker(tmp_path / "data", {key: "9"})
