@@ -1,4 +1,4 @@
-"""`barnabas group`: list, describe, seek and delete consumer groups."""
+"""`barnabas group`: list, describe, seek and delete groups of every type, and forget offsets."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from barnabas.cli.parameters import bootstrap_option, connect, output_option, ti
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
-    from wire.messages.groups import DescribeGroupsResponseDescribedGroup
+    from broker.client.group_views import GroupView, MemberView
 
 TopicPartition = tuple[str, int]
+TYPES = ("classic", "consumer", "share", "streams")
+SHARE = "share"
 
 
 @click.group()
 def group() -> None:
-    """List, describe, seek and delete consumer groups."""
+    """List, describe, seek and delete groups: consumers, share groups, streams."""
 
 
 @group.command("list")
+@click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this type.")
+@click.option(
+    "--state", "states", multiple=True, metavar="STATE", help="Only groups in this state (Stable, Empty ...)."
+)
 @bootstrap_option
 @timeout_option
 @output_option
-def list_(bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(types: tuple[str, ...], states: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """List groups with their state."""
     from broker.client.groups import list_groups
 
     with connect(bootstrap, timeout_s) as cluster:
-        groups = list_groups(cluster)
+        groups = list_groups(cluster, states, types)
     rows = [
         {
             "group": one.group_id,
@@ -53,76 +59,125 @@ def list_(bootstrap: str, timeout_s: float, output: str) -> None:
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the lag of each partition and who reads it."""
-    from broker.client.groups import describe_group
+    from broker.client.group_views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
         described = []
         for name in names:
-            answer = describe_group(cluster, name)
-            described.append((answer, _lags(cluster, answer)))
+            view = view_group(cluster, name)
+            described.append((view, _lags(cluster, view)))
     if output == "json":
-        show_json([_as_json(answer, lags) for answer, lags in described])
+        show_json([_as_json(view, lags) for view, lags in described])
         return
-    for number, (answer, lags) in enumerate(described):
+    for number, (view, lags) in enumerate(described):
         if number:
             click.echo()
-        total = sum(lag for row in lags if isinstance(lag := row["lag"], int))
-        members = len(answer.members)
-        click.echo(
-            f"group {answer.group_id}: {answer.group_state}, {members} member{'s'[: members != 1]}, "
-            f"assignor {answer.protocol_data or '-'}, total lag {total}"
-        )
+        click.echo(_headline(view, lags))
         if lags:
             show_rows(lags, output)
 
 
-def _lags(cluster: Cluster, answer: DescribeGroupsResponseDescribedGroup) -> list[dict[str, object]]:
-    """A row a partition that the group has committed or that a member reads."""
-    from broker.client.errors import NotFound
-    from broker.client.groups import assigned_partitions, committed_offsets
-    from broker.client.offsets import end_offsets
+def _headline(view: GroupView, lags: list[dict[str, object]]) -> str:
+    total = sum(lag for row in lags if isinstance(lag := row["lag"], int))
+    members = len(view.members)
+    kind = "" if view.group_type == "classic" else f"{view.group_type} "
+    return (
+        f"{kind}group {view.group_id}: {view.state}, {members} member{'s'[: members != 1]}, "
+        f"assignor {view.assignor or '-'}, total lag {total}"
+    )
 
-    committed = committed_offsets(cluster, answer.group_id)
-    readers = {partition: member for member in answer.members for partition in assigned_partitions(member)}
-    partitions = sorted(committed.keys() | readers.keys())
-    ends: dict[TopicPartition, int] = {}
-    for name in sorted({name for name, _ in partitions}):
-        try:
-            ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == name])
-        except (NotFound, IndexError):
-            continue  # the topic was deleted, or made again with fewer partitions: its offsets have outlived it
+
+@group.command()
+@click.argument("name", metavar="GROUP")
+@bootstrap_option
+@timeout_option
+@output_option
+def offsets(name: str, bootstrap: str, timeout_s: float, output: str) -> None:
+    """Show where a group stands in each partition."""
+    from broker.client.group_views import view_group
+
+    with connect(bootstrap, timeout_s) as cluster:
+        lags = _lags(cluster, view_group(cluster, name))
+    show_rows([{key: row[key] for key in ("topic", "partition", "committed", "end", "lag")} for row in lags], output)
+
+
+def _lags(cluster: Cluster, view: GroupView) -> list[dict[str, object]]:
+    """A row a partition that the group has a position in or that a member reads."""
+    from broker.client.share_groups import share_offsets
+
+    readers: dict[TopicPartition, list[MemberView]] = {}
+    for member in view.members:
+        for partition in member.partitions:
+            readers.setdefault(partition, []).append(member)
+    lags: dict[TopicPartition, int | None] = {}
+    if view.group_type == SHARE:
+        found = share_offsets(cluster, view.group_id)
+        committed = {partition: one.start_offset for partition, one in found.items() if one.start_offset >= 0}
+        lags = {partition: one.lag for partition, one in found.items() if one.lag >= 0}
+        partitions = sorted(found.keys() | readers.keys())
+    else:
+        committed = _committed(cluster, view.group_id)
+        partitions = sorted(committed.keys() | readers.keys())
+    ends = _ends(cluster, partitions)
     rows: list[dict[str, object]] = []
     for partition in partitions:
-        offset, end, member = committed.get(partition), ends.get(partition), readers.get(partition)
+        offset, end, members = committed.get(partition), ends.get(partition), readers.get(partition, [])
+        lag = None if end is None or offset is None else max(0, end - offset)
         rows.append(
             {
                 "topic": partition[0],
                 "partition": partition[1],
                 "committed": offset,
                 "end": end,
-                "lag": None if end is None or offset is None else max(0, end - offset),
-                "member": None if member is None else member.member_id,
-                "client": None if member is None else member.client_id,
-                "host": None if member is None else member.client_host,
+                "lag": lags.get(partition, lag),
+                "member": _together([one.member_id for one in members]),
+                "client": _together([one.client_id for one in members]),
+                "host": _together([one.client_host for one in members]),
             }
         )
     return rows
 
 
-def _as_json(answer: DescribeGroupsResponseDescribedGroup, lags: list[dict[str, object]]) -> dict[str, object]:
+def _together(texts: list[str]) -> str | None:
+    """The texts of all readers of a partition, each once: in a share group several read it."""
+    return ",".join(dict.fromkeys(texts)) or None
+
+
+def _committed(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
+    from broker.client.groups import committed_offsets
+
+    return committed_offsets(cluster, name)
+
+
+def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end of each partition that is there."""
+    from broker.client.errors import NotFound
+    from broker.client.offsets import end_offsets
+
+    ends: dict[TopicPartition, int] = {}
+    for name in sorted({name for name, _ in partitions}):
+        try:
+            ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == name])
+        except (NotFound, IndexError):
+            continue  # the topic was deleted, or made again with fewer partitions: its offsets have outlived it
+    return ends
+
+
+def _as_json(view: GroupView, lags: list[dict[str, object]]) -> dict[str, object]:
     return {
-        "group": answer.group_id,
-        "state": answer.group_state,
-        "protocol_type": answer.protocol_type,
-        "assignor": answer.protocol_data,
+        "group": view.group_id,
+        "type": view.group_type,
+        "state": view.state,
+        "protocol_type": view.protocol_type,
+        "assignor": view.assignor,
         "members": [
             {
                 "member": member.member_id,
-                "instance": member.group_instance_id,
+                "instance": member.instance_id,
                 "client": member.client_id,
                 "host": member.client_host,
             }
-            for member in answer.members
+            for member in view.members
         ],
         "partitions": lags,
     }
@@ -139,23 +194,23 @@ def _as_json(answer: DescribeGroupsResponseDescribedGroup, lags: list[dict[str, 
 def seek(
     name: str, to: str, topics: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float, output: str
 ) -> None:
-    """Set the offsets of a group that has no members.
+    """Set the offsets of a group that has no members: of a share group, where it begins anew.
 
     WHERE is earliest, latest, an offset, or a time: @2026-11-21T09:00, @1763715600000 (ms), @-1h. An offset
     outside of a partition becomes its nearest end.
     """
     from barnabas.cli.places import parse_place, resolve_places
-    from broker.client.groups import committed_offsets
 
     place = parse_place(to, "--to")
     with connect(bootstrap, timeout_s) as cluster:
-        committed = committed_offsets(cluster, name)
+        is_share = _is_share_group(cluster, name)
+        committed = _share_starts(cluster, name) if is_share else _committed(cluster, name)
         partitions = _named_partitions(cluster, topics) if topics else sorted(committed)
         if not partitions:
             raise click.UsageError(f"group {name!r} has committed nothing; say which topic with -t")
         offsets = resolve_places(cluster, dict.fromkeys(partitions, place))
         if not dry_run:
-            _commit(cluster, name, offsets)
+            _move(cluster, name, offsets, is_share=is_share)
     rows = [
         {"topic": topic, "partition": index, "before": committed.get((topic, index)), "after": offset}
         for (topic, index), offset in sorted(offsets.items())
@@ -163,15 +218,37 @@ def seek(
     show_rows(rows, output)
 
 
-def _commit(cluster: Cluster, name: str, offsets: dict[TopicPartition, int]) -> None:
+def _is_share_group(cluster: Cluster, name: str) -> bool:
+    from broker.client.errors import NotFound
+    from broker.client.group_views import group_type
+
+    try:
+        return group_type(cluster, name) == SHARE
+    except NotFound:
+        return False  # seeking makes it: a group of consumers
+
+
+def _share_starts(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
+    from broker.client.share_groups import share_offsets
+
+    return {partition: one.start_offset for partition, one in share_offsets(cluster, name).items()}
+
+
+def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
     from broker.client.errors import ClientError
     from broker.client.groups import commit_offsets
+    from broker.client.share_groups import move_share_group
     from wire.errors import ErrorCode, KafkaError
 
     try:
-        commit_offsets(cluster, name, offsets)
+        (move_share_group if is_share else commit_offsets)(cluster, name, offsets)
     except KafkaError as error:
-        if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS):
+        if error.code in (
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.NON_EMPTY_GROUP,
+        ):
             raise ClientError(f"group {name!r} has members; stop them before moving its offsets") from None
         raise
 
@@ -204,3 +281,23 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
         for name in names:
             delete_group(cluster, name)
             click.echo(f"deleted group {name}")
+
+
+@group.command()
+@click.argument("name", metavar="GROUP")
+@click.option("-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITION]")
+@bootstrap_option
+@timeout_option
+def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
+    """Forget where a group stands in topics that nobody in it reads; a share group must have no members."""
+    from broker.client.groups import delete_offsets
+    from broker.client.share_groups import forget_share_topics
+
+    with connect(bootstrap, timeout_s) as cluster:
+        if _is_share_group(cluster, name):
+            if any(":" in text for text in topics):
+                raise click.UsageError("a share group forgets whole topics, not single partitions")
+            forget_share_topics(cluster, name, topics)
+        else:
+            delete_offsets(cluster, name, _named_partitions(cluster, topics))
+        click.echo(f"group {name} has forgotten {', '.join(topics)}")

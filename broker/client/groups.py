@@ -5,7 +5,7 @@ Errors: `KafkaError` as the broker answered, `NotFound`, `TimedOut`, `Unreachabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from broker.client.cluster import Cluster
 from broker.client.errors import NotFound, raise_for
@@ -28,6 +28,10 @@ from wire.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
@@ -37,14 +41,15 @@ LAST_VERSION_WITH_NAMES = 9
 """OffsetCommit and OffsetFetch name topics by id from version 10 on; names serve us better."""
 
 
-def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    """Every group of every node, by name."""
+def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
+    """Every group of every node, by name: those in one of `states` and of one of `types`, or all."""
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
     def attempt(deadline: float) -> list[ListedGroup]:
         cluster.metadata([], deadline)
         groups: list[ListedGroup] = []
         for node_id in cluster.nodes:
-            response = cluster.node(node_id, deadline).call(ListGroupsRequest(), ListGroupsResponse, deadline)
+            response = cluster.node(node_id, deadline).call(request, ListGroupsResponse, deadline)
             raise_for(response.error_code, f"groups of node {node_id}")
             groups.extend(response.groups)
         return sorted(groups, key=lambda group: group.group_id)
@@ -127,5 +132,26 @@ def delete_group(cluster: Cluster, group: str) -> None:
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             raise NotFound(f"there is no group {group!r}")
         raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message)
+
+    cluster.retry(attempt)
+
+
+def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> None:
+    """Forget committed offsets of partitions that the group's members do not read (else GROUP_SUBSCRIBED_TO_TOPIC)."""
+    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for name, index in partitions:
+        topics.setdefault(name, []).append(OffsetDeleteRequestPartition(partition_index=index))
+    request = OffsetDeleteRequest(
+        group_id=group, topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
+    )
+
+    def attempt(deadline: float) -> None:
+        answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
+        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise NotFound(f"there is no group {group!r}")
+        raise_for(answer.error_code, f"group {group!r}")
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
 
     cluster.retry(attempt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 
 @pytest.fixture
@@ -131,3 +131,69 @@ def test_mistakes_of_seek(run, topic) -> None:
     nothing = run("group", "seek", f"fresh-{topic}", "--to", "earliest")
     assert nothing.code == 2
     assert "has committed nothing" in nothing.stderr
+
+
+@pytest.fixture
+def new_consumer(broker, topic_with_records):
+    """A member of the group `new-group-of-<topic>`, which speaks the consumer protocol (KIP-848)."""
+    member = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": f"new-group-of-{topic_with_records}",
+            "group.protocol": "consumer",
+            "client.id": "the-reader",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    member.subscribe([topic_with_records])
+    while len(member.assignment()) < 2:
+        member.poll(0.1)
+    yield member
+    member.close()
+
+
+def test_a_group_of_the_consumer_protocol(run, new_consumer, topic_with_records) -> None:
+    group = f"new-group-of-{topic_with_records}"
+    new_consumer.commit(offsets=[TopicPartition(topic_with_records, 0, 4)], asynchronous=False)
+    first = run("group", "describe", group).ok().lines[0]
+    assert first == f"consumer group {group}: Stable, 1 member, assignor uniform, total lag 6"
+    rows = run("group", "offsets", group, "-o", "json").ok().json
+    assert [(row["partition"], row["committed"], row["lag"]) for row in rows] == [(0, 4, 6), (1, None, None)]
+    listed = run("group", "list", "--type", "consumer", "-o", "json").ok().json
+    assert group in {row["group"] for row in listed}
+    assert {row["type"] for row in listed} == {"consumer"}
+    assert run("group", "list", "--type", "consumer", "--state", "dead", "-o", "json").ok().json == []
+    assert "has members" in run("group", "seek", group, "--to", "earliest").stderr
+    refused = run("group", "forget", group, "-t", topic_with_records)
+    assert (refused.code, "GROUP_SUBSCRIBED_TO_TOPIC" in refused.stderr) == (1, True)
+    new_consumer.close()
+    run("group", "seek", group, "--to", "2", "-t", topic_with_records).ok()
+    assert {row["committed"] for row in _lags(run, group).values()} == {2}
+    run("group", "forget", group, "-t", f"{topic_with_records}:0").ok()
+    assert list(_lags(run, group)) == [1]
+    run("group", "delete", group).ok()
+    assert run("group", "describe", group).code == 3
+
+
+def test_a_share_group(run, broker, topic_with_records) -> None:
+    """KIP-932: what is committed is where the group's first record is that is not settled."""
+    group = f"share-group-of-{topic_with_records}"
+    run("config", "set", "group", group, "share.auto.offset.reset=earliest").ok()
+    member = ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "client.id": "the-sharer"})
+    member.subscribe([topic_with_records])
+    taken = 0
+    while taken < 15:
+        taken += len(member.poll(0.5))
+    first, header, *rows = run("group", "describe", group).ok().lines
+    assert first.startswith(f"share group {group}: Stable, 1 member, assignor simple, total lag ")
+    assert all("the-sharer" in row for row in rows)
+    assert "has members" in run("group", "seek", group, "--to", "earliest").stderr
+    member.close()
+    run("group", "seek", group, "--to", "3").ok()
+    assert {index: (row["committed"], row["lag"]) for index, row in _lags(run, group).items()} == {0: (3, 7), 1: (3, 2)}
+    assert run("group", "forget", group, "-t", f"{topic_with_records}:1").code == 2
+    run("group", "forget", group, "-t", topic_with_records).ok()
+    assert _lags(run, group) == {}
+    assert run("group", "delete", group).ok().stdout == f"deleted group {group}\n"
+    assert run("group", "describe", group).code == 3
