@@ -130,7 +130,6 @@ GROUPS = (
         "coord/groups/consumer/heartbeat.py",
         "            if owner.epoch != STATIC_LEAVE_EPOCH and not (owner.speaks_classic or self._classic):\n",
         "            if owner.speaks_classic and not self._classic:\n",
-        _CONSUMER,
-        _SEEDS,
+        "tests/coord/groups/consumer/test_static_consumers.py::test_an_instance_id_in_use_is_not_released",
     ),
 )
