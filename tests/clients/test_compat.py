@@ -21,6 +21,7 @@ POMS = {
     "spark": "spark-sql-kafka-0-10_2.13",
     "kafka-tools": "kafka-tools",
 }
+MODULES = {"franz-go": "github.com/twmb/franz-go"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,9 @@ def test_index_counts_the_tests(name: str) -> None:
 
 def pinned(name: str) -> str:
     """The version of a client that the suite runs with."""
+    if name in MODULES:
+        (version,) = re.findall(rf"{re.escape(MODULES[name])} (v\S+)", (COMPAT / name / "go.mod").read_text())
+        return str(version)
     if name in POMS:
         text = (COMPAT / name / "pom.xml").read_text()
         found = re.search(rf"<artifactId>{re.escape(POMS[name])}</artifactId>\s*<version>(.+?)</version>", text)
@@ -79,7 +83,7 @@ def pinned(name: str) -> str:
         pytest.skip(f"{name} is not installed")
 
 
-@pytest.mark.parametrize("name", [*DISTRIBUTIONS, *POMS])
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, *POMS, *MODULES])
 def test_readme_and_index_name_the_version_that_is_tried(name: str) -> None:
     assert pinned(name) in (COMPAT / name / "README.md").read_text()
     assert pinned(name) in row(name)[1]

@@ -1,0 +1,168 @@
+// The franz-go client against a broker: `go run . HOST:PORT [SCENARIO...]`.
+//
+// Runs each scenario (all of them by default) and prints `PASS name` or `FAIL name reason`; the exit code is the number
+// of failures. Every scenario uses topics and groups of its own, so that runs may share a broker.
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const patience = 45 * time.Second
+
+type scenario struct {
+	name string
+	run  func(*run)
+}
+
+// run is one scenario under way: what it opened is closed at its end, and a failed check panics.
+type run struct {
+	context.Context
+	bootstrap string
+	admin     *kadm.Client
+	opened    []func()
+}
+
+type failure string
+
+func check(holds bool, format string, arguments ...any) {
+	if !holds {
+		panic(failure(fmt.Sprintf(format, arguments...)))
+	}
+}
+
+func checkNoError(err error) {
+	check(err == nil, "%v", err)
+}
+
+func (r *run) client(options ...kgo.Opt) *kgo.Client {
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.bootstrap)}, options...)...)
+	checkNoError(err)
+	r.opened = append(r.opened, client.Close)
+	return client
+}
+
+func unique(stem string) string {
+	return fmt.Sprintf("%s-%d-%d", stem, os.Getpid(), rand.Int63())
+}
+
+// topic makes a topic, and waits until its leaders are known: Kafka answers before that.
+func (r *run) topic(partitions int32) string {
+	name := unique("go")
+	_, err := r.admin.CreateTopic(r, partitions, 1, nil, name)
+	checkNoError(err)
+	r.until("the new topic has leaders", func() bool {
+		offsets, err := r.admin.ListEndOffsets(r, name)
+		return err == nil && offsets.Error() == nil && len(offsets[name]) == int(partitions)
+	})
+	return name
+}
+
+// until asks again until it holds.
+func (r *run) until(what string, holds func() bool) {
+	for !holds() {
+		check(r.Err() == nil, "in time: %s", what)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func record(topic string, partition int32, value string) *kgo.Record {
+	return &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}
+}
+
+// fill writes the numbers below count, round robin over the partitions.
+func (r *run) fill(topic string, partitions, count int) {
+	producer := r.client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	records := make([]*kgo.Record, count)
+	for n := range records {
+		records[n] = record(topic, int32(n%partitions), fmt.Sprint(n))
+	}
+	checkNoError(producer.ProduceSync(r, records...).FirstErr())
+}
+
+// read gives the first count records, of all partitions from their beginnings.
+func (r *run) read(topic string, count int, options ...kgo.Opt) []*kgo.Record {
+	reader := r.client(append([]kgo.Opt{
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	}, options...)...)
+	return r.poll(reader, count)
+}
+
+func (r *run) poll(reader *kgo.Client, count int) []*kgo.Record {
+	var records []*kgo.Record
+	for len(records) < count {
+		fetches := reader.PollFetches(r)
+		checkNoError(fetches.Err())
+		records = append(records, fetches.Records()...)
+	}
+	return records
+}
+
+// checkEnd reads on until the end that an isolation level sees: there must be nothing more than these records.
+func (r *run) checkCommitted(topic string, wanted []string) {
+	marker := r.client(kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	checkNoError(marker.ProduceSync(r, record(topic, 0, "end")).FirstErr())
+	var found []string
+	for _, one := range r.read(topic, len(wanted)+1, kgo.FetchIsolationLevel(kgo.ReadCommitted())) {
+		found = append(found, string(one.Value))
+	}
+	wanted = append(slices.Clone(wanted), "end")
+	slices.Sort(wanted)
+	slices.Sort(found)
+	check(slices.Equal(found, wanted), "read %v, wanted %v", found, wanted)
+}
+
+func (r *run) do(one scenario) (outcome string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	r.Context = ctx
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			reason, isFailure := thrown.(failure)
+			if !isFailure {
+				panic(thrown)
+			}
+			outcome = "FAIL " + one.name + " " + strings.ReplaceAll(string(reason), "\n", " ")
+		}
+		cancel()
+		for _, shut := range slices.Backward(r.opened) {
+			shut()
+		}
+		r.opened = nil
+	}()
+	one.run(r)
+	return "PASS " + one.name
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run . HOST:PORT [SCENARIO...]")
+		os.Exit(2)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	defer client.Close()
+	failures := 0
+	for _, one := range slices.Concat(producing, groups, transactions, sharing) {
+		if len(os.Args) == 2 || slices.Contains(os.Args[2:], one.name) {
+			r := &run{bootstrap: os.Args[1], admin: kadm.NewClient(client)}
+			outcome := r.do(one)
+			fmt.Println(outcome)
+			if strings.HasPrefix(outcome, "FAIL") {
+				failures++
+			}
+		}
+	}
+	os.Exit(min(failures, 100))
+}
