@@ -12,7 +12,7 @@ from functools import lru_cache
 from struct import pack
 from typing import TYPE_CHECKING
 
-from coord.groups.modern.xxh3 import xxh3_64
+from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
     from coord.groups.topics import Topic, Topics
@@ -25,7 +25,7 @@ def group_hash(names: Iterable[str], topics: Topics) -> int:
     found = [topic for topic in map(topics.by_name, sorted(set(names))) if topic is not None]
     if not found:
         return 0
-    return _signed(xxh3_64(b"".join(pack("<Q", topic_hash(topic)) for topic in found)))
+    return _signed(xxh3_64_intdigest(b"".join(pack("<Q", topic_hash(topic)) for topic in found)))
 
 
 @lru_cache(maxsize=1024)
@@ -38,7 +38,7 @@ def topic_hash(topic: Topic) -> int:
         data += pack("<i", index)
         for rack in sorted(of_partition):
             data += pack("<i", _utf16_length(rack)) + _text(rack)
-    return xxh3_64(bytes(data))
+    return xxh3_64_intdigest(data)
 
 
 def _text(text: str) -> bytes:

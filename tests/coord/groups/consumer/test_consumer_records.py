@@ -17,7 +17,6 @@ from coord.groups.consumer.member import ConsumerMember
 from coord.groups.consumer.records import ResolvedRegex
 from coord.groups.context import ClientContext
 from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.modern.xxh3 import xxh3_64
 from coord.groups.settings import GroupSettings
 from coord.groups.topics import Topic
 from coord.machine import CoordinatorRecord
@@ -218,37 +217,3 @@ class TestLoading:
             driver.coordinator.replay(b"\0\3\0\5ab", b"\0\0", driver.at)
         with pytest.raises(ProtocolError):
             driver.coordinator.replay(b"\0\3\0\1g", b"\0\0\1", driver.at)
-
-
-VECTORS = [
-    (0, 0x2D06800538D394C2),
-    (1, 0xE12EF9D2EB86CEEB),
-    (3, 0xA9088DDA485B481C),
-    (4, 0x57648C318A7A307E),
-    (8, 0xB0FB3E3C3F94990A),
-    (9, 0x8ACA5CB309437C2E),
-    (16, 0x2BD926D88792965A),
-    (17, 0x621F018AAD19B14A),
-    (32, 0x8911535E799E4D99),
-    (33, 0xB6D8B523DB9B284C),
-    (64, 0x1B1BF114C7371F1B),
-    (65, 0xF0037F8AC0441CC4),
-    (97, 0xE1415CA7902A74DA),
-    (128, 0xE9549AF9A74093E6),
-    (129, 0xB54AD1CD8A4C84B9),
-    (144, 0x3F50CA07E0DCDE52),
-    (240, 0x3E136902EC966624),
-    (241, 0xBD7D29B6BA966D6A),
-    (256, 0xFF5A1CEFADE75BB9),
-    (1024, 0xDC5ACF0B043C445B),
-    (1025, 0xC856C953BBDBC807),
-    (1088, 0x1ABB96B061CD5757),
-    (2049, 0x036BBE6219DFCCDA),
-    (5000, 0x308F149A673A1625),
-]
-
-
-@pytest.mark.parametrize(("length", "expected"), VECTORS)
-def test_xxh3_is_that_of_the_library_kafka_uses(length, expected):
-    """Values of hash4j 0.22.0 for bytes 7i + length."""
-    assert xxh3_64(bytes((7 * index + length) & 0xFF for index in range(length))) == expected
