@@ -1,0 +1,239 @@
+"""G4: members of both protocols in one group that changes its type under them, with lost answers, crashes and restarts.
+
+After every step no partition is held by two members of the group; in the end, when the network is well again, the group
+is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how many.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from coord.groups.classic import ClassicGroup
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.states import ConsumerGroupState
+from coord.groups.settings import GroupSettings
+from coord.groups.states import GroupState
+from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver
+from tests.coord.groups.consumer.test_consumer_simulation import Wanderer
+from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
+from wire.errors import ErrorCode
+from wire.messages.consumer_protocol import ConsumerProtocolSubscription
+
+SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
+NAMES = ("t", "u")
+
+
+class ConsumerWanderer(Wanderer):
+    """Speaks the consumer protocol."""
+
+    def choose(self):
+        super().choose()
+        self.topics = self.random.sample(NAMES, self.random.randrange(1, 3))
+        self.regex = self.random.choice([None, None, "t|u", ""])
+        self.assignor = None
+
+
+class ClassicWanderer:
+    """Speaks the classic protocol, eagerly: it gives up everything before it joins."""
+
+    def __init__(self, driver, random, index):
+        self.driver, self.random, self.index = driver, random, index
+        self.instance_id = f"c{index}" if index % 2 else None
+        self.choose()
+        self.reset()
+
+    def choose(self):
+        self.topics = self.random.sample(NAMES, self.random.randrange(1, 3))
+
+    def reset(self):
+        self.member_id, self.generation, self.owned, self.ticket, self.leads = "", -1, {}, None, None
+        self.phase = "join"
+
+    vanish = reset
+
+    @property
+    def epoch(self):
+        return self.generation if self.phase == "stable" else 0
+
+    @property
+    def partitions(self):
+        return {(key, index) for key, indexes in self.owned.items() for index in indexes}
+
+    def leave(self):
+        if self.member_id:
+            self.driver.leave((self.member_id, self.instance_id))
+        self.reset()
+
+    def step(self):
+        dice = self.random.random()
+        if dice < 0.02:
+            self.vanish()
+        elif dice < 0.04:
+            self.leave()
+        elif dice < 0.06 and self.phase == "stable":
+            self.choose()
+            self.phase = "join"
+        else:
+            self.go_on(loses=self.random.random() < 0.1)
+
+    def go_on(self, *, loses=False):
+        """Do the next thing that is to do; when the answer is lost, start again with JoinGroup."""
+        if self.phase == "join":
+            self.owned = {}
+            options = {"names": (EAGER,), "metadata": subscription(self.topics), "instance_id": self.instance_id}
+            self.ticket = self.driver.join(self.member_id, session_ms=10_000, rebalance_ms=6_000, **options)
+            self.phase = "joining"
+        elif self.phase == "sync":
+            self.ticket = self.driver.sync(self.member_id, self.generation, self.shares(), instance_id=self.instance_id)
+            self.phase = "syncing"
+        elif self.phase == "stable":
+            self.fail(self.driver.heartbeat(self.member_id, self.generation, instance_id=self.instance_id))
+        if self.ticket in self.driver.answers:
+            answer = self.driver.answers.pop(self.ticket)
+            self.ticket = None
+            if loses:
+                self.phase = "join"
+            else:
+                self.take(answer)
+
+    def take(self, answer):
+        if answer.error_code:
+            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = answer.member_id
+            self.fail(answer.error_code)
+        elif self.phase == "joining":
+            self.member_id, self.generation, self.phase = answer.member_id, answer.generation_id, "sync"
+            self.leads = answer.members if answer.leader == answer.member_id else None
+        else:
+            known = self.driver.cluster.by_name
+            self.owned = {known(topic).topic_id: indexes for topic, indexes in read(answer.assignment).items()}
+            self.phase = "stable"
+
+    def fail(self, error):
+        if error == ErrorCode.NONE:
+            return
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID):
+            self.reset()
+        else:
+            retries = (
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                ErrorCode.MEMBER_ID_REQUIRED,
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            )
+            assert error in retries, ErrorCode(error)
+            self.phase = "join"
+
+    def shares(self):
+        """As the leader of a classic group: each partition to one of those that read its topic, in turns."""
+        given = {member.member_id: {} for member in self.leads or ()}
+        for name in NAMES:
+            readers = [member.member_id for member in self.leads or () if name in _topics(member.metadata)]
+            for index in range(self.driver.cluster.by_name(name).partitions if readers else 0):
+                given[readers[index % len(readers)]].setdefault(name, []).append(index)
+        return {member_id: assignment(partitions) for member_id, partitions in given.items()}
+
+
+def _topics(metadata):
+    return ConsumerProtocolSubscription.decode(bytes(metadata)[2:], 3).topics
+
+
+class Run:
+    def __init__(self, seed):
+        self.random = random = Random(seed)
+        self.cluster = Cluster(t=4, u=3)
+        settings = GroupSettings(
+            consumer_assignment_interval_ms=random.choice([0, 1_000]), consumer_session_timeout_ms=10_000
+        )
+        self.driver = ConsumerDriver(self.cluster, settings)
+        self.consumers = [ConsumerWanderer(self.driver, random, index) for index in range(random.randrange(1, 4))]
+        self.classics = [ClassicWanderer(self.driver, random, index) for index in range(random.randrange(1, 4))]
+
+    @property
+    def clients(self):
+        return [*self.consumers, *self.classics]
+
+    def step(self):
+        dice = self.random.random()
+        if dice < 0.01:
+            topic = self.cluster.by_name(self.random.choice(NAMES))
+            self.cluster.topics[topic.name] = topic._replace(partitions=topic.partitions + 1)
+            self.driver.changed(topic.name)
+        elif dice < 0.02:
+            self.driver.restart()
+        elif dice < 0.03:
+            self.driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+            self.random.choice(self.clients).step()
+            self.driver.append_error = None
+        elif dice < 0.05:  # all of one protocol go, and the group may change its type
+            for client in self.random.choice([self.consumers, self.classics]):
+                client.leave()
+        elif dice < 0.2:
+            self.driver.advance(self.random.choice([0.1, 0.5, 2.0, 4.0]))
+        else:
+            self.random.choice(self.clients).step()
+        self.check()
+
+    def check(self):
+        group = self.driver.group()
+        held = {}
+        for client in self.clients:
+            if group is None or client.member_id not in group.members or not client.epoch:
+                continue
+            for partition in client.partitions:
+                assert partition not in held, f"{partition} is held by {held[partition]} and {client.member_id}"
+                held[partition] = client.member_id
+
+    def heal(self, clients):
+        for client in self.clients:
+            if client not in clients:
+                client.leave()
+        self.driver.advance(30.0)
+        for client in clients:
+            client.reset()
+            client.choose()
+        for _ in range(60):
+            self.driver.advance(1.1)
+            for client in clients:
+                if isinstance(client, ClassicWanderer):
+                    client.go_on()
+                elif client.beat().error_code:
+                    client.reset()
+                else:
+                    client.reconcile()
+            self.check()
+
+    def check_settled(self, clients):
+        group = self.driver.group()
+        assert group.state in (ConsumerGroupState.STABLE, GroupState.STABLE), group
+        held = sorted(partition for client in clients for partition in client.partitions)
+        read_by = {name for client in clients for name in client.topics}
+        if any(getattr(client, "regex", None) == "t|u" for client in clients):
+            read_by |= {"t", "u"}
+        topics = [self.cluster.by_name(name) for name in read_by]
+        assert held == sorted((topic.topic_id, index) for topic in topics for index in range(topic.partitions))
+
+
+def _run(seed):
+    run = Run(seed)
+    for _ in range(250):
+        run.step()
+    return run
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_members_of_both_protocols_never_share_a_partition_and_settle_together(seed):
+    run = _run(seed)
+    run.heal(run.clients)
+    run.check_settled(run.clients)
+    assert isinstance(run.driver.group(), ConsumerGroup)
+
+
+@pytest.mark.parametrize("seed", SEEDS[::2])
+def test_and_classic_members_alone_end_in_a_classic_group(seed):
+    run = _run(seed)
+    run.heal(run.classics)
+    run.check_settled(run.classics)
+    assert isinstance(run.driver.group(), ClassicGroup)
