@@ -95,6 +95,14 @@ def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
     return {"MB/s": outcome.bytes / outcome.seconds / 1e6, "CPU s/GB": outcome.cpu_s_per_gb}
 
 
+def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
+    """Records of 100 bytes that a share group is given, and acknowledges; six partitions, confluent-kafka."""
+    topic, _ = target.fill(6, 100, max(2, scale.shared * 120 // 1_000_000))
+    command = [sys.executable, "-m", "bench.share_load", target.server.bootstrap, topic]
+    outcome = target.run([*command, str(scale.shared), str(consumers)])
+    return {"msg/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_s / outcome.requests * 1e6}
+
+
 def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Figures]:
     """Fill `__consumer_offsets` once; then starts after a clean stop, until every group's offset is given out."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
@@ -151,15 +159,19 @@ def cases() -> Iterator[Case]:
     yield Case(
         "exactly-once copy, 100 rec.", partial(exactly_once, records=100), {"MB/s": Goal(1.0), "CPU s/GB": Goal(1.0)}
     )
+    for consumers in (1, 5):
+        name = f"share group, {consumers} consumer{'s'[: consumers > 1]}"
+        yield Case(name, partial(share, consumers=consumers), {"msg/s": Goal(1.0), **better})
     yield Case("10,000 groups at start", many_groups, {"load s": Goal(limit=2.0)}, On.SERIES, quick=False)
 
 
 def warm_up(target: Target, scale: Scale) -> None:
     """Let a JIT compile the paths."""
-    few = Scale(seconds=2.0, warmup_s=1.0, copied=2000)
+    few = Scale(seconds=2.0, warmup_s=1.0, copied=2000, shared=20_000)
     for _ in range(scale.warmup_rounds):
         for protocol in ("classic", "consumer"):
             join(target, few, protocol=protocol, members=10)
         commits(target, few, connections=20)
         transactions(target, few, producers=10, records=5)
         exactly_once(target, few, records=100)
+        share(target, few, consumers=2)

@@ -185,7 +185,7 @@ def test_a_share_group(run, broker, topic_with_records) -> None:
     taken = 0
     while taken < 15:
         taken += len(member.poll(0.5))
-    first, header, *rows = run("group", "describe", group).ok().lines
+    first, _, *rows = run("group", "describe", group).ok().lines
     assert first.startswith(f"share group {group}: Stable, 1 member, assignor simple, total lag ")
     assert all("the-sharer" in row for row in rows)
     assert "has members" in run("group", "seek", group, "--to", "earliest").stderr
