@@ -12,6 +12,7 @@ import pytest
 
 from compat import suite
 from compat.jars import ROOT, classpath
+from tests.clients.exchange import Directory
 from tests.clients.streams_application import Application, wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
@@ -222,3 +223,26 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
     assert f"{words.name}-lines" in reset
     assert "successful" in tool(server, "--delete", *group)
     assert words.name not in tool(server, "--list")
+
+
+@pytest.mark.skipif(not suite.is_whole(), reason="a test of the whole suite: compat/run kafka_streams")
+def test_kafka_and_barnabas_take_turns_under_an_application(application, chance, tmp_path):
+    """One data directory: each broker finds the group, its tasks, offsets and transactions as the other left them."""
+    directory = Directory(tmp_path / "node", config=FAST_SESSIONS)
+    try:
+        directory.run(directory.kafka)
+        words = application(directory, EXACTLY_ONCE, *PROTOCOLS["streams"])
+        instance = words.start().running()
+        for server in (directory.barnabas, directory.kafka, directory.barnabas):
+            words.write(60, chance)
+            words.check_exactly_once()
+            before = tool(directory, "--describe", "--group", words.name, "--members").splitlines()
+            directory.run(server)
+            instance.tasks()
+            after = tool(directory, "--describe", "--group", words.name, "--members").splitlines()
+            assert after[-1].split()[:3] == before[-1].split()[:3], "the member and its process are known"
+        words.write(60, chance)
+        words.check_exactly_once()
+        instance.close()
+    finally:
+        directory.stop()

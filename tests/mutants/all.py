@@ -9,6 +9,7 @@ from tests.mutants.group_mutants import GROUPS
 from tests.mutants.mutant import Mutant
 from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
+from tests.mutants.streams_mutants import STREAMS
 from tests.mutants.transaction_mutants import TRANSACTIONS
 
-MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS, *GROUPS, *SHARE)
+MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS, *GROUPS, *SHARE, *STREAMS)

@@ -2,7 +2,7 @@
 
 Pure: `assign(spec)` gives every task to exactly one member. Active tasks with state are shared out first, then those
 without, each evenly: a member keeps what it had as long as that is even; else a task goes where its state is, else to
-the process with the least to do. Standbys go to processes that do not have the task yet, first to such as differ in
+the member with the least to do. Standbys go to processes that do not have the task yet, first to such as differ in
 their client tags (racks), then to such as had it, then to those with the least to do. A process is one instance of an
 application; its threads are members. Source: the behaviour of Kafka 4.4 `StickyTaskAssignor`.
 """
@@ -110,6 +110,10 @@ class _Process:
         """The member with the fewest tasks."""
         return min(self.members, key=lambda member: member.count)
 
+    def rank(self) -> tuple[int, float, str]:
+        """Before others in order when it has a member with less to do, or else less to do for each of them."""
+        return self.idlest().count, self.load, self.process_id
+
 
 class _Board:
     """Everything about an assignment in the making."""
@@ -203,25 +207,36 @@ class _Idlest:
     """The processes, the one with the least to do first, again and again."""
 
     def __init__(self, processes: Iterable[_Process]) -> None:
-        self._heap = [(process.load, process.process_id, process) for process in processes]
+        self._heap = [(process.rank(), process) for process in processes]
         heapify(self._heap)
         self._taken: list[_Process] = []
 
     def __iter__(self) -> Iterator[_Process]:
         while self._heap:
-            process = heappop(self._heap)[2]
+            process = heappop(self._heap)[1]
             self._taken.append(process)
             yield process
 
     def put_back(self) -> None:
         """Put those that came out in place again, by what they have now."""
         for process in self._taken:
-            heappush(self._heap, (process.load, process.process_id, process))
+            heappush(self._heap, (process.rank(), process))
         self._taken.clear()
 
 
 def _assign_standbys(board: _Board) -> None:
-    """Copies of state: other racks first, then who had it, then who has least to do."""
+    """Copies of state: as before, unless another way is more even or puts them into more racks."""
+    _place_standbys(board)
+    members = [member for process in board.processes.values() for member in process.members]
+    anew = {member.member_id: member.standby for member in members}
+    before = None if board.spec.tags else _as_before(board)
+    if before is not None and _unevenness(board, before) <= _unevenness(board, anew):
+        for member in members:
+            member.standby = before[member.member_id]
+
+
+def _place_standbys(board: _Board) -> None:
+    """Other racks first, then who had it, then who has least to do."""
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0
@@ -242,6 +257,30 @@ def _assign_standbys(board: _Board) -> None:
                 board.stand_by(task, process.idlest())
                 missing -= 1
         idlest.put_back()
+
+
+def _as_before(board: _Board) -> dict[str, set[Task]] | None:
+    """Everybody's standbys of the last assignment, if these are all that is needed now."""
+    needed = set(board.stateful)
+    found: dict[str, set[Task]] = {}
+    processes: dict[Task, list[_Process]] = {task: [process] for task, process in board.runner.items()}
+    for process in board.processes.values():
+        for member in process.members:
+            found[member.member_id] = needed & board.spec.members[member.member_id].before.standby
+            for task in found[member.member_id]:
+                processes[task].append(process)
+    wanted = 1 + min(board.spec.standbys, len(board.processes) - 1)
+    are_enough = all(len(processes[task]) == len(set(processes[task])) == wanted for task in needed)
+    return found if are_enough else None
+
+
+def _unevenness(board: _Board, standbys: Mapping[str, set[Task]]) -> int:
+    counts = [
+        len(member.active) + len(standbys[member.member_id])
+        for process in board.processes.values()
+        for member in process.members
+    ]
+    return max(counts) - min(counts)
 
 
 def _former_runner(board: _Board, task: Task) -> list[_Member]:

@@ -85,6 +85,7 @@ def test_missing_source_topics():
 
 def test_a_topic_that_goes_takes_the_tasks_with_it(driver):
     driver.beat()
+    assert statuses(driver.beat(epoch=2)) == set()
     del driver.cluster.topics["lines"]
     driver.changed("lines")
     answer = driver.beat(epoch=2, owned=Tasks(EVERYTHING))
