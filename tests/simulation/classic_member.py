@@ -164,7 +164,7 @@ class ClassicMember:
                 try:
                     self.failed(E(answer.error_code))
                 except InstanceFenced:
-                    self._process.kill()
+                    self._process.world.give_up(self._process)
                     return
 
     def leave(self) -> Steps[None]:

@@ -49,7 +49,8 @@ class ConsumerGroups(Groups):
     def _group(self) -> ConsumerGroup:
         broker = self.world.node.broker
         assert broker is not None
-        group: ConsumerGroup = broker.coordinators.of_group(GROUP).groups[GROUP]
+        group: ConsumerGroup | None = broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        assert group is not None, "there is no group"
         return group
 
     def _is_member(self, member_id: str) -> bool | None:

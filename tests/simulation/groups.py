@@ -113,7 +113,8 @@ class Groups:
     def check_group(self) -> None:
         """Its members are those that live."""
         assert self.world.node.broker is not None
-        group = self.world.node.broker.coordinators.of_group(GROUP).groups[GROUP]
+        group = self.world.node.broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        assert group is not None, "there is no group"
         assert group.state is GroupState.STABLE, f"{group} is stuck"
         members = [process.member for process in self._members()]
         assert all(one.is_stable and one.epoch == group.generation for one in members), "a member is still joining"
@@ -162,7 +163,7 @@ class Groups:
                     yield from member.leave()
                     yield random.choice((0.0, 1.0))
         except InstanceFenced:
-            process.kill()
+            self.world.give_up(process)
 
     def _producer(self, process: Process) -> Steps[Producer]:
         while True:

@@ -210,6 +210,23 @@ class LogChecks:
         log.check_owners()
         same_groups(shard.coordinator, self._replayed[index].coordinator)
 
+    def passed_over(self, topic: str, partition: int, *, is_read_committed: bool) -> set[int]:
+        """The offsets of a partition at which there is nothing for readers: markers, and what was aborted."""
+        model = self._models.get((topic, partition), PartitionModel())
+        offsets: set[int] = set()
+        under_way: dict[int, list[Batch]] = {}
+        for one in model.batches:
+            if isinstance(one, Marker):
+                offsets.add(one.offset)
+                data = under_way.pop(one.producer_id, [])
+                if is_read_committed and not one.is_commit:
+                    offsets.update(
+                        offset for batch in data for offset in range(batch.base_offset, batch.last_offset + 1)
+                    )
+            elif one.is_transactional:
+                under_way.setdefault(one.producer_id, []).append(one)
+        return offsets
+
     def check_reloaded(self) -> None:
         """A coordinator that is made anew from its log knows what the one at work knows."""
         broker = self._world.node.broker

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coord.share_state.key import SharePartitionKey
+from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.producer import GROUP_KEY, find
 from tests.simulation.setup import ask_directly, create_topic
-from tests.simulation.share_ledger import ACCEPT, RENEW, ShareLedger
-from tests.simulation.share_member import USUAL, ShareMember
+from tests.simulation.share_ledger import ACCEPT, GAP, RENEW, ShareLedger
+from tests.simulation.share_member import USUAL, Given, ShareMember
 from tests.simulation.source import Source
 from tests.simulation.world import ACTIVE_S, World
+from tests.simulation.writer import Writer
 from wire.messages import configs as c
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ GROUP_RESOURCE = 32
 LOCK_S = 2.0
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.snapshot.update.records.per.snapshot": "20",
     "group.share.min.record.lock.duration.ms": "1000",
@@ -53,7 +57,15 @@ class Share:
         world.network.observer = self.ledger
         world.node.at_crash.append(self.ledger.broker_crashes)
         self.checks = LogChecks(world)
-        self.sources = [Source(f"source{n}", QUEUE, self.partitions) for n in range(random.choice((1, 2)))]
+        names = [f"source{n}" for n in range(random.choice((1, 2)))]
+        self.is_read_committed = random.random() < 0.5
+        self.records = Ledger()
+        self.sources: list[Source | Writer] = [
+            Writer(name, self.records, QUEUE, self.partitions)
+            if random.random() < 0.5
+            else Source(name, QUEUE, self.partitions)
+            for name in names
+        ]
         self.topic_id = b""
 
     def run(self) -> None:
@@ -64,15 +76,23 @@ class Share:
         self.topic_id = create_topic(world, QUEUE, self.partitions)
         self._set("share.auto.offset.reset", "earliest")
         self._set("share.delivery.count.limit", str(self.limit))
+        if self.is_read_committed:
+            self._set("share.isolation.level", "read_committed")
         for n in range(random.choice((1, 2, 3, 4))):
             if n:
                 world.mortal.add(f"member{n}")
             world.run_process(f"member{n}", self.start_member)
         for source in self.sources:
-            world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
+            world.run_process(source.name, lambda process, source=source: self._start_source(process, source))
         world.plan_faults()
         world.run(ACTIVE_S, lambda: all(source.is_done for source in self.sources) and world.clock.now > 1012.0)
         world.settle(self.check_end, 3.0)
+
+    def _start_source(self, process: Process, source: Source | Writer) -> None:
+        if isinstance(source, Writer):
+            process.spawn(source.run(process, 2))
+        else:
+            process.spawn(source.run(process))
 
     def _set(self, name: str, value: str) -> None:
         resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(
@@ -93,7 +113,9 @@ class Share:
         assert broker is not None
         for partition in range(self.partitions):
             end = broker.partitions.get(QUEUE, partition).log.log_end_offset
-            lost = [offset for offset in range(end) if not self.ledger.is_accounted_for((partition, offset))]
+            passed_over = self.checks.passed_over(QUEUE, partition, is_read_committed=self.is_read_committed)
+            owed = set(range(end)) - passed_over
+            lost = [offset for offset in owed if not self.ledger.is_accounted_for((partition, offset))]
             assert not lost, f"given up without a reason: {lost} of {partition}"
 
     def _unsettled(self) -> list[str]:
@@ -133,8 +155,9 @@ class Share:
                 continue
             if not acquired:
                 continue
+            self._check_given(acquired)
             if self.world.is_healed:
-                said = [(partition, offset, ACCEPT) for partition, offset, _ in acquired]
+                said = [(one.partition, one.offset, ACCEPT if one.value is not None else GAP) for one in acquired]
             else:
                 said = yield from self._decide(process, member, acquired)
             if said and random.random() < 0.5:
@@ -142,17 +165,23 @@ class Share:
                     yield 0.05
                 said = []
 
-    def _decide(self, process: Process, member: ShareMember, acquired: list[tuple[int, int, int]]) -> Steps[Said]:
+    def _check_given(self, given: list[Given]) -> None:
+        """Under read_committed nobody gets records that were not committed."""
+        if self.is_read_committed:
+            found = [(one.offset, one.value) for one in given if one.value in self.records.of_value]
+            self.records.check_seen(QUEUE, found)
+
+    def _decide(self, process: Process, member: ShareMember, acquired: list[Given]) -> Steps[Said]:
         """Work on records, for as long as that takes."""
         random = process.world.random
         if random.random() < 0.1:
-            renewed = [(partition, offset, RENEW) for partition, offset, _ in acquired]
+            renewed = [(one.partition, one.offset, RENEW) for one in acquired]
             yield LOCK_S * random.random()
             if not (yield from member.acknowledge(renewed)):
                 return []
         yield random.choice((0.01, 0.01, 0.1, 0.5, 3.0))
         return [
-            (partition, offset, random.choice(USUAL))
-            for partition, offset, _ in acquired
+            (one.partition, one.offset, random.choice(USUAL) if one.value is not None else GAP)
+            for one in acquired
             if random.random() < 0.95  # of some it says nothing: their locks run out
         ]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tests.simulation.network import Wire
     from wire.schema import Message
 
-ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
+FOR_GOOD = (GAP, ACCEPT, REJECT)
 ROUNDING_S = 1e-6
 Place = tuple[int, int]
 """Partition and offset."""
@@ -68,7 +69,7 @@ class ShareLedger:
         if request.share_session_epoch <= 0:
             self._let_go(lambda lock: lock.member_id == member_id)
         for place, said in said_of(request):
-            if said in (ACCEPT, REJECT):
+            if said in FOR_GOOD:
                 self.decided.add(place)
             lock = self._locks.get(place)
             if said != RENEW and lock is not None and lock.member_id == member_id:
@@ -114,7 +115,7 @@ class ShareLedger:
             is_fetch = isinstance(partition, g.ShareFetchResponsePartitionData)
             errors[partition.partition_index] = partition.acknowledge_error_code if is_fetch else partition.error_code
         for place, said in said_of(request):
-            if errors.get(place[0]) == 0 and said in (ACCEPT, REJECT):
+            if errors.get(place[0]) == 0 and said in FOR_GOOD:
                 self.settled[place] = said
 
     def _acquire(self, place: Place, lock: Lock, count: int) -> None:

@@ -6,11 +6,12 @@ the connection is lost so are the session and the locks, and the member begins a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
 from wire.errors import ErrorCode as E
 from wire.messages import share_groups as g
+from wire.records import iter_batches, iter_records
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps
@@ -27,6 +28,15 @@ _NO_MORE = frozenset({E.INVALID_RECORD_STATE, E.NOT_LEADER_OR_FOLLOWER, E.UNKNOW
 
 Said = list[tuple[int, int, int]]
 """Partition, offset, acknowledge type."""
+
+
+class Given(NamedTuple):
+    """A record that the member has got."""
+
+    partition: int
+    offset: int
+    value: bytes | None
+    """None: there is none at this offset, but a marker, or nothing."""
 
 
 class ShareMember:
@@ -79,8 +89,8 @@ class ShareMember:
 
     # ---- records
 
-    def fetch(self, said: Said, wait_s: float) -> Steps[list[tuple[int, int, int]] | None]:
-        """Tell what became of records, and get more: (partition, offset, delivery count); None: the session is lost."""
+    def fetch(self, said: Said, wait_s: float) -> Steps[list[Given] | None]:
+        """Tell what became of records, and get more; None: the session is lost."""
         is_open = self._session_epoch == OPEN
         wanted = set(self.assigned)
         added = wanted if is_open else wanted - self._session
@@ -115,16 +125,15 @@ class ShareMember:
         if not self._goes_on(answer):
             return None
         self._session = wanted
-        acquired = []
+        given = []
         for partition in (one for topic in answer.responses for one in topic.partitions):
             errors = {E(partition.error_code), E(partition.acknowledge_error_code)} - {E.NONE} - _LATER - _NO_MORE
             assert not errors, errors
+            values = _values(partition)
             for run in partition.acquired_records:
-                acquired += [
-                    (partition.partition_index, offset, run.delivery_count)
-                    for offset in range(run.first_offset, run.last_offset + 1)
-                ]
-        return acquired
+                offsets = range(run.first_offset, run.last_offset + 1)
+                given += [Given(partition.partition_index, offset, values.get(offset)) for offset in offsets]
+        return given
 
     def acknowledge(self, said: Said) -> Steps[bool]:
         """Tell what became of records, and nothing else; False: the session is lost."""
@@ -159,6 +168,12 @@ class ShareMember:
             return False
         self._session_epoch += 1
         return True
+
+
+def _values(partition: g.ShareFetchResponsePartitionData) -> dict[int, bytes | None]:
+    """The records that came along, by offset."""
+    batches = iter_batches(bytes(partition.records or b""), partial_ok=True)
+    return {one.offset: one.value for batch in batches if not batch.is_control for one in iter_records(batch)}
 
 
 def _by_partition(said: Said) -> dict[int, list[tuple[int, int]]]:

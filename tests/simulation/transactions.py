@@ -20,11 +20,10 @@ from tests.simulation.process import Process
 from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
 from tests.simulation.setup import create_topic, direct_fetch
 from tests.simulation.world import ACTIVE_S, World
+from tests.simulation.writer import Writer, thinking
 from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
-    from random import Random
-
     from tests.simulation.faults import Faults
     from tests.simulation.process import Steps
 
@@ -51,7 +50,7 @@ class Transactions:
         self._generations = (generation,) if generation is not None else (1, 2, 2)
         self.ledger = Ledger()
         self.checks = LogChecks(world)
-        self.unfinished: set[str] = set()
+        self.writers: list[Writer] = []
         self.count = 0
 
     # ---- the run
@@ -64,23 +63,29 @@ class Transactions:
         for topic in (IN, OUT):
             create_topic(world, topic, PARTITIONS)
         clients = [f"writer{n}" for n in range(random.choice((1, 2, 3)))]
+        self.writers = [Writer(name, self.ledger, IN, PARTITIONS) for name in clients]
         copiers = [f"copier{n}" for n in range(PARTITIONS)] if random.random() < 0.7 else []
         generations = {name: random.choice(self._generations) for name in (*clients, *copiers)}
         if random.random() < 0.2:
             self._use_up_epochs(list(generations))
-        for name in clients:
-            self.unfinished.add(name)
-            world.mortal.add(name)
-            world.run_process(name, lambda process, name=name: process.spawn(self.write(process, generations[name])))
+        for writer in self.writers:
+            world.mortal.add(writer.name)
+            world.run_process(
+                writer.name,
+                lambda process, writer=writer: process.spawn(writer.run(process, generations[writer.name])),
+            )
         for n, name in enumerate(copiers):
-            self.unfinished.add(name)
             world.run_process(
                 name, lambda process, name=name, n=n: process.spawn(self.copy(process, generations[name], n))
             )
         world.run_process("reader", lambda process: process.spawn(self.read(process)))
         world.plan_faults()
-        world.run(ACTIVE_S, lambda: not self.unfinished - set(copiers) - world.gone)
+        world.run(ACTIVE_S, self._is_written)
         world.settle(lambda: self.check_end(copiers), 1.0)
+
+    def _is_written(self) -> bool:
+        """Whether every writer is at its end, or is no more."""
+        return all(writer.is_done or writer.name in self.world.gone for writer in self.writers)
 
     def _use_up_epochs(self, transactional_ids: list[str]) -> None:
         """Let transactional ids have nearly no epochs left."""
@@ -120,7 +125,7 @@ class Transactions:
         for partition in broker.partitions:
             log = partition.log
             assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
-        assert not self.unfinished - set(copiers) - world.gone, f"{self.unfinished} have not come to their end"
+        assert self._is_written(), "a writer has not come to its end"
         given = self._visible(IN)
         copied = self._visible(OUT)
         self.ledger.check_end(given + copied)
@@ -142,44 +147,6 @@ class Transactions:
         return visible
 
     # ---- clients
-
-    def write(self, process: Process, generation: int) -> Steps[None]:
-        """Some transactions, committed or not, with as many lives as that takes."""
-        random = process.world.random
-        left = random.randint(2, 6)
-        while left and process.name in self.unfinished:
-            producer = Producer(process, process.name, generation, random.choice((1_000, 5_000, 20_000)))
-            try:
-                yield from producer.init()
-                while left:
-                    left -= 1
-                    yield from self._transaction(producer, process)
-                    yield random.choice((0.0, 0.0, 0.1, 0.5))
-            except (Fenced, Abortable):
-                yield random.random()
-        self.unfinished.discard(process.name)
-
-    def _transaction(self, producer: Producer, process: Process) -> Steps[None]:
-        random = process.world.random
-        transaction = self.ledger.begin()
-        try:
-            for _ in range(random.randint(1, 4)):
-                values = []
-                for _ in range(random.randint(1, 3)):
-                    self.count += 1
-                    values.append(b"%s/%d" % (process.name.encode(), self.count))
-                self.ledger.sending(transaction, values)
-                yield from producer.send(IN, random.randrange(PARTITIONS), values)
-                if random.random() < 0.2:
-                    yield _thinking(random)
-            if random.random() < 0.75:
-                transaction.commit_was_asked = True
-                yield from producer.end(commit=True)
-                transaction.is_committed = True
-            else:
-                yield from producer.end(commit=False)
-        except Abortable:
-            yield from producer.end(commit=False)
 
     def copy(self, process: Process, generation: int, partition: int) -> Steps[None]:
         """Consume, transform, produce: one partition, in one transaction after the other, for ever."""
@@ -222,7 +189,7 @@ class Transactions:
                 self.ledger.sending(transaction, values)
                 yield from producer.send(OUT, random.randrange(PARTITIONS), values)
                 if random.random() < 0.2:
-                    yield _thinking(random)
+                    yield thinking(random)
                 yield from producer.send_offsets(GROUP, IN, {partition: position})
                 transaction.commit_was_asked = True
                 yield from producer.end(commit=True)
@@ -242,8 +209,3 @@ class Transactions:
                     positions[partition], found = fetched
                     self.ledger.check_seen(reader.topic, found)
             yield 0.3
-
-
-def _thinking(random: Random) -> float:
-    """How long a client takes in the middle of a transaction; at times for longer than it may."""
-    return random.choice((0.05, 0.3, 2.0, 8.0))

@@ -61,6 +61,13 @@ class World:
         self.processes[name].kill()
         self.clock.after(restart_s, lambda: self.run_process(name, self._starters[name]))
 
+    def give_up(self, process: Process) -> None:
+        """A process finds that it may not go on; if there is no other of its name, somebody starts it again."""
+        if self.processes[process.name] is process:
+            self.kill(process.name, restart_s=1.0)
+        else:
+            process.kill()
+
     def replace(self, name: str) -> None:
         """Start a process anew though the old one, which somebody has taken for dead, goes on."""
         self.run_process(name, self._starters[name])
