@@ -56,6 +56,11 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
         self.codec = codec_of(broker.config, SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC)
+        self.on_reset: list[Callable[[SharePartitionKey, int], None]] = []
+        """Told when a share partition begins anew with a state epoch, or is forgotten, whereupon any epoch may follow.
+
+        Whoever has its state must ask for it again, unless its older epoch keeps it from being written.
+        """
 
     def apply(self, delta: ClusterDelta) -> None:
         """Follow a change of the metadata: the state of deleted topics goes."""
@@ -76,7 +81,8 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         """Begin a share partition at an offset, -1 for one that its leader finds out."""
         from wire.messages.share_state import InitializeShareGroupStateResponsePartitionResult as PartitionResult
 
-        self._ask(about, PartitionResult, answer, lambda shares, at: shares.initialize(about, asked, answer, at))
+        ticket = self._resetting(about, asked.state_epoch, answer)
+        self._ask(about, PartitionResult, ticket, lambda shares, at: shares.initialize(about, asked, ticket, at))
 
     def ask_read(
         self,
@@ -106,7 +112,8 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         """Forget a share partition."""
         from wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
 
-        self._ask(about, PartitionResult, answer, lambda shares, _: shares.delete(about, answer))
+        ticket = self._resetting(about, 0, answer)
+        self._ask(about, PartitionResult, ticket, lambda shares, _: shares.delete(about, ticket))
 
     def ask_summary(
         self, about: SharePartitionKey, answer: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
@@ -115,6 +122,18 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         from wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult
 
         self._ask(about, PartitionResult, answer, lambda shares, _: shares.read_summary(about, answer))
+
+    def _resetting(
+        self, about: SharePartitionKey, state_epoch: int, answer: Callable[[P], None]
+    ) -> Callable[[P], None]:
+        """An answer that others are told of as well, before it goes out."""
+
+        def told(result: P) -> None:
+            for listener in self.on_reset:
+                listener(about, state_epoch)
+            answer(result)
+
+        return told
 
     def _ask(
         self,

@@ -293,6 +293,7 @@ class SharePartitions:
         most = broker.config[GROUP_SHARE_MAX_SHARE_SESSIONS]
         self.sessions = ShareSessions(most, self._session_ended, self._group_emptied)
         self.dead_letters = DeadLetterQueues(broker)
+        broker.shares.on_reset.append(self._reset)
 
     @property
     def has_dead_letter_queues(self) -> bool:
@@ -323,6 +324,12 @@ class SharePartitions:
         if self._live.get(live.key) is live:
             del self._live[live.key]
         live.leave()
+
+    def _reset(self, key: SharePartitionKey, state_epoch: int) -> None:
+        """Another state of this epoch is kept now: what is known here would spoil it, unless the epoch is older."""
+        live = self._live.get(key)
+        if live is not None and (live.state is None or live.state.state_epoch >= state_epoch):
+            self.forget(live)
 
     # ---- members
 

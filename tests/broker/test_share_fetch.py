@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coord.share_state.key import SharePartitionKey
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
 from wire.errors import ErrorCode as E
 
@@ -47,6 +48,19 @@ def test_what_was_not_accepted_comes_again_after_a_restart(queue):
     assert member.acknowledge((0, 0, [ACCEPT]), (1, 1, [RELEASE]), (3, 3, [REJECT])) == 0
     queue.restart()
     assert Member(queue, "two").take() == [(1, 1, 2), (2, 2, 1)]
+
+
+def test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own(queue):
+    """Its group is deleted and made anew, with the same epochs, while its session is open: it starts over too."""
+    queue.produce(b"a", b"b", b"c")
+    sleeper = Member(queue, "sleeper")
+    assert sleeper.take() == [(0, 2, 1)]
+    about = SharePartitionKey("g", queue.topic_id, 0)
+    queue.broker.shares.ask_delete(about, lambda _: None)
+    queue.initialize()
+    sleeper.acknowledge((0, 2, [ACCEPT]))
+    assert queue.kept().state_batches == []
+    assert Member(queue, "new").take() == [(0, 2, 1)]
 
 
 def test_a_lock_ends_and_counts_up_to_the_limit(queue):
