@@ -41,6 +41,8 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
+        self.has_to_rebalance = False
+        """Its record names no leader: it became a classic group, and has not shared out the partitions as one."""
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
         self.protocols: Counter[str] = Counter()
@@ -298,6 +300,7 @@ class ClassicGroup:
             group.add(member, None)
         if group.leader not in group.members:
             group.leader = next(iter(group.members), None)
+        group.has_to_rebalance = value.leader is None and bool(group.members)
         group.subscribed = subscribed_topics(group)
         return group
 

@@ -166,13 +166,13 @@ class GroupCoordinator:
             group.apply(records.read_group(value), at)
 
     def loaded(self, at: Moment) -> Result:
-        """The whole log has been replayed: sessions start now, and a group over `group.max.size` rebalances."""
+        """The whole log has been replayed: sessions start now, and groups that are too large or have no leader rebalance."""
         self._is_loading = False
         result = Result()
         for group in self._classic_groups():
             for member in group.members.values():
                 self._rebalance.renew_session(group, member, at)
-            if len(group.members) > self._config.max_size:
+            if group.has_to_rebalance or len(group.members) > self._config.max_size:
                 self._rebalance.prepare(group, at, result)
         for group_type in self._types.values():
             group_type.loaded(at, result)

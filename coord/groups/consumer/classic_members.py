@@ -114,13 +114,15 @@ class ClassicMembers:
     ) -> JoinGroupResponse:
         """The last member of the consumer protocol, a static one, is back as a classic one: so the group is classic.
 
-        All go on with what they have, unless a new target assignment is due.
+        All go on with what they have, if that is what they shall have.
         """
         target = {**group.target, back.member_id: group.target.get(owner.member_id, {})}
-        is_stale = group.epoch > group.assignment_epoch or back.subscribed_topics != owner.subscribed_topics
-        classic = self._migration.downgrade(group, staying, target, at, result)
-        if is_stale or owner.subscribed_regex:
-            self._migration.rebalance(classic, at, result)
+        others = [member for member in staying.values() if member is not back]
+        is_settled = all(member.is_reconciled_to(group.epoch) for member in others)
+        is_same = back.subscribed_topics == owner.subscribed_topics and not owner.subscribed_regex
+        classic = self._migration.downgrade(
+            group, staying, target, at, result, has_to_rebalance=not (is_settled and is_same)
+        )
         return joined(back._replace(epoch=classic.generation))
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, at: Moment) -> SyncGroupResponse:
@@ -191,7 +193,8 @@ def as_heartbeat(
     """The JoinGroup as the heartbeat it stands for.
 
     KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for a static member that is not the owner of its instance id,
-    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read.
+    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read. A member that was thrown out and believes that it has
+    partitions is UNKNOWN_MEMBER_ID too, so that it lets go of them; Kafka 4.4 lets it in and tells it by SyncGroup.
     """
     instance_id = request.group_instance_id
     if instance_id is not None and request.member_id != UNKNOWN_MEMBER_ID:
@@ -201,6 +204,8 @@ def as_heartbeat(
     except ProtocolError:
         raise _inconsistent("The embedded consumer protocol is malformed.") from None
     owned = by_topic_id(subscription.owned_partitions, topics)
+    if owned and instance_id is None and member_id not in group.members:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} has partitions and is not in the group.")
     return ConsumerGroupHeartbeatRequest(
         group_id=request.group_id,
         member_id=member_id,

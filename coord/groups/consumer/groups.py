@@ -223,8 +223,7 @@ class ConsumerGroups:
         gone = {member.member_id for member in leaving}
         left = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
         if self._migration.may_downgrade(group, left):
-            classic = self._migration.downgrade(group, left, group.target, at, result)
-            self._migration.rebalance(classic, at, result)
+            self._migration.downgrade(group, left, group.target, at, result, has_to_rebalance=True)
             return
         for member in leaving:
             result.records += records.member_tombstones(group_id, member.member_id)

@@ -57,6 +57,14 @@ class ConsumerMember(NamedTuple):
         """Whether both are the same in what members say of themselves: fields up to `classic`."""
         return self[:_SAID] == other[:_SAID]
 
+    @property
+    def holds(self) -> dict[Uuid, frozenset[int]]:
+        """All that it may be reading, what it has to give up included."""
+        held = {topic_id: frozenset(owned) for topic_id, owned in self.assigned.items()}
+        for topic_id, owned in self.revoking.items():
+            held[topic_id] = held.get(topic_id, frozenset()) | frozenset(owned)
+        return held
+
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target assignment of this epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch

@@ -24,6 +24,7 @@ from coord.groups.consumer.embedded_protocol import (
 )
 from coord.groups.consumer.group import ConsumerGroup
 from coord.groups.consumer.member import ConsumerMember
+from coord.groups.consumer.states import MemberState
 from coord.groups.member import ClassicMember
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.states import GroupState
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from coord.groups.rebalance import Rebalance
     from coord.groups.topics import Topics
     from coord.machine import CoordinatorRecord
+    from wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
@@ -95,10 +97,13 @@ class Migration:
         target: Mapping[str, Partitions],
         at: Moment,
         result: Result,
+        *,
+        has_to_rebalance: bool,
     ) -> ClassicGroup:
-        """Put a classic group of these members in the place of the group, from now on. It is Stable.
+        """Put a classic group of these members in the place of the group, from now on.
 
-        KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
+        It is Stable with the target assignments, or `has_to_rebalance`: then its record names no leader, so that it
+        does after a restart too. KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
         """
         group_id = group.group_id
         try:
@@ -108,7 +113,10 @@ class Migration:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the group {group_id}: {error}.") from None
         logger.info("[GroupId %s] Converted the consumer group to a classic group.", group_id)
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
-        result.records += [*group.tombstones(), group_records.group_metadata(group_id, classic.to_record(assignments))]
+        value = classic.to_record(assignments)
+        if has_to_rebalance:
+            value.leader = None
+        result.records += [*group.tombstones(), group_records.group_metadata(group_id, value)]
         self._forget(group_id)
         self._groups[group_id] = classic
         for member in classic.members.values():
@@ -122,11 +130,9 @@ class Migration:
             return Result()
 
         result.on_failure(undo)
+        if has_to_rebalance:
+            self._rebalance.prepare(classic, at, result)
         return classic
-
-    def rebalance(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """Let the members of a group that has just become classic share out the partitions anew."""
-        self._rebalance.prepare(group, at, result)
 
 
 # ---- classic to consumer
@@ -145,41 +151,66 @@ def check_upgrade(group: ClassicGroup, config: GroupConfig) -> None:
 def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     """The consumer group with these members, epochs and assignments.
 
-    KafkaError GROUP_ID_NOT_FOUND when what the members said cannot be read or would get lost.
+    What a cooperative member told that it has and was not given again it still has to give up (KIP-429): nobody else
+    gets it before the member says so. Kafka 4.4 takes it for free. KafkaError GROUP_ID_NOT_FOUND when what the members
+    said cannot be read or would get lost.
     """
     consumer = ConsumerGroup(group.group_id)
     consumer.epoch = consumer.assignment_epoch = group.generation
     try:
+        subscriptions = {
+            member.member_id: read_subscription(member.metadata(group.protocol or member.protocols[0][0]))
+            for member in group.members.values()
+        }
         for member in group.members.values():
-            _take_over(consumer, member, group, topics)
+            consumer.target[member.member_id] = _assigned(member, group, topics)
     except ProtocolError:
         raise _no_upgrade(group, "the embedded consumer protocol is malformed") from None
+    for member in group.members.values():
+        consumer.put_member(
+            _taken_over(member, group, consumer.target[member.member_id], subscriptions[member.member_id])
+        )
+    for member_id, subscription in subscriptions.items():
+        _hold_back(consumer, consumer.members[member_id], by_topic_id(subscription.owned_partitions, topics))
     consumer.metadata_hash = group_hash(consumer.subscribed_topics(), topics)
     return consumer
 
 
-def _take_over(consumer: ConsumerGroup, member: ClassicMember, group: ClassicGroup, topics: Topics) -> None:
+def _assigned(member: ClassicMember, group: ClassicGroup, topics: Topics) -> Partitions:
+    """What the leader gave a member."""
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
         raise _no_upgrade(group, "userData from a custom assignor would be lost")
-    assigned = by_topic_id(assignment.assigned_partitions, topics)
-    subscription = read_subscription(member.metadata(group.protocol or member.protocols[0][0]))
-    consumer.target[member.member_id] = assigned
-    consumer.put_member(
-        ConsumerMember(
-            member.member_id,
-            instance_id=member.instance_id,
-            rack_id=subscription.rack_id or None,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            subscribed_topics=frozenset(subscription.topics),
-            classic=classic_metadata(member.session_timeout_ms, member.protocols),
-            epoch=group.generation,
-            previous_epoch=group.generation,
-            assigned={topic: dict.fromkeys(indexes, group.generation) for topic, indexes in assigned.items()},
-        )
+    return by_topic_id(assignment.assigned_partitions, topics)
+
+
+def _taken_over(
+    member: ClassicMember, group: ClassicGroup, assigned: Partitions, subscription: ConsumerProtocolSubscription
+) -> ConsumerMember:
+    return ConsumerMember(
+        member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topics=frozenset(subscription.topics),
+        classic=classic_metadata(member.session_timeout_ms, member.protocols),
+        epoch=group.generation,
+        previous_epoch=group.generation,
+        assigned={topic: dict.fromkeys(indexes, group.generation) for topic, indexes in assigned.items()},
     )
+
+
+def _hold_back(consumer: ConsumerGroup, member: ConsumerMember, owned: Partitions) -> None:
+    """Let the member have to give up what it has and nobody was given."""
+    revoking = {}
+    for topic_id, partitions in owned.items():
+        left = partitions.difference(consumer.owners.get(topic_id, ()))
+        if left:
+            revoking[topic_id] = dict.fromkeys(left, member.epoch)
+    if revoking:
+        consumer.put_member(member._replace(state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking))
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]) -> ClassicMemberMetadata:

@@ -171,7 +171,7 @@ def test_when_the_last_one_of_the_consumer_protocol_leaves_the_group_is_classic_
     for client in clients:
         assert driver.heartbeat(client.member_id, epoch) == ErrorCode.REBALANCE_IN_PROGRESS
     driver.restart()
-    assert driver.state() is GroupState.STABLE
+    assert driver.state() is GroupState.PREPARING_REBALANCE, "the rebalance is not forgotten"
     kept = {one: read(member.assignment)["t"] for one, member in driver.group().members.items()}
     assert all(len(partitions) == 2 for partitions in kept.values())
 
@@ -455,6 +455,43 @@ def test_the_last_of_the_consumer_protocol_restarts_with_the_classic_one_and_the
     driver.restart()
     assert driver.state() is GroupState.STABLE
     assert driver.heartbeat(back.member_id, back.generation, instance_id="i2") == 0
+
+
+def test_a_group_on_the_move_rebalances_when_its_last_consumer_member_becomes_classic(driver):
+    """A member has not given up yet what another shall have: with the target as it stands both would have it."""
+    old = ClassicClient(driver, protocol=COOPERATIVE, instance_id="i1")
+    new = Client(driver, "new", instance_id="i2")
+    settle_all(driver, new, old)
+    third = ClassicClient(driver, protocol=COOPERATIVE)
+    third.join()
+    back = ClassicClient(driver, protocol=COOPERATIVE, instance_id="i2")
+    back.join()
+    assert driver.state() is GroupState.PREPARING_REBALANCE
+    assert driver.answers[driver.sync(third.member_id, third.generation)].error_code != 0
+
+
+def test_a_classic_member_that_was_thrown_out_lets_go_of_what_it_had(driver):
+    old, new = ClassicClient(driver, protocol=COOPERATIVE), Client(driver, "new")
+    settle_all(driver, new, old)
+    driver.leave(old.member_id)
+    settle(new)
+    assert old.join().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_what_a_cooperative_member_still_has_to_give_up_is_not_given_away_by_an_upgrade(driver):
+    """KIP-429: the leader has taken partitions from it, and it has not heard of it."""
+    [client] = classic_group(driver, 1, protocol=COOPERATIVE)
+    metadata = subscription(["t"], {"t": range(6)})
+    driver.answers.pop(driver.join(client.member_id, names=(COOPERATIVE,), metadata=metadata))
+    generation = driver.group().generation
+    driver.sync(client.member_id, generation, {client.member_id: assignment({"t": range(4)})})
+    new = Client(driver, "new")
+    new.beat()
+    new.reconcile()
+    assert new.partitions == set()
+    client.generation, client.owned = generation, {"t": set(range(6))}
+    settle_all(driver, new, client)
+    assert len(new.partitions) == 3
 
 
 def test_a_subscription_by_regular_expression_ends_with_a_classic_join():
