@@ -31,6 +31,7 @@ from broker.config_keys import (
 from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states as group_states
 from coord.groups.consumer import states as consumer_states
+from coord.groups.share import states as share_group_states
 from coord.groups.streams import states as streams_states
 from coord.share_partitions import states as share_states
 from coord.transactions import states as transaction_states
@@ -207,6 +208,12 @@ def state_machines() -> str:
         ("Streams groups", streams_states.StreamsGroupState, streams_states.PREDECESSORS),
         ("Members of streams groups", streams_states.MemberState, streams_states.MEMBER_PREDECESSORS),
         ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),
+        ("Share groups", share_group_states.ShareGroupState, share_group_states.PREDECESSORS),
+        (
+            "Partitions of share groups",
+            share_group_states.KeptState,
+            share_group_states.KEPT_PREDECESSORS,
+        ),
         ("Records of share groups", share_states.RecordState, share_states.PREDECESSORS),
     ]
     for title, declared, predecessors in machines:

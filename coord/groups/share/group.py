@@ -6,12 +6,12 @@ coordinator; the commits of consumers are none of its business. Source: Kafka 4.
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
 from coord.groups.group import SHARE
 from coord.groups.share import records
 from coord.groups.share.state_partitions import StatePartitions
+from coord.groups.share.states import ShareGroupState
 from wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from coord.groups.topics import Topics
     from coord.machine import CoordinatorRecord
     from wire.messages.offsets import OffsetCommitRequest
-
-NO_EPOCH = -1
-
-
-class ShareGroupState(Enum):
-    """A share group has members or it has none: an assignment needs nobody's agreement."""
-
-    EMPTY = "Empty"
-    """No members. It stays until somebody deletes it, as its positions do."""
-    STABLE = "Stable"
-    """There are members; they learn of a new assignment with their next heartbeat."""
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class ShareGroup:

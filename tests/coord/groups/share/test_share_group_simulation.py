@@ -10,6 +10,7 @@ import random
 import pytest
 
 from coord.groups.settings import GroupSettings
+from coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 from wire.errors import ErrorCode as E
@@ -30,6 +31,8 @@ class World:
         self.unheard = set()
         """Members whose last heartbeat failed."""
         self.incarnation = 0
+        self.seen = None
+        """The group's state after the last step, and by partition what was kept of it."""
 
     def step(self):
         often = [self.beat] * 3 + [self.join] * 2
@@ -37,6 +40,7 @@ class World:
         deed = self.dice.choice(often + seldom)
         deed()
         self.check()
+        self.check_steps()
 
     # ---- what happens
 
@@ -140,6 +144,20 @@ class World:
             for partition in partitions:
                 assert ("g", topic_id, partition) in driver.states
 
+    def check_steps(self):
+        """Every step is in the tables of states; records of one step may be two."""
+        group = self.driver.group()
+        state = ShareGroupState.DEAD if group is None else group.state
+        kept = {} if group is None else kept_states(group.state_partitions)
+        if self.seen is not None:
+            before, kept_before = self.seen
+            assert state is before or before is ShareGroupState.DEAD or before in reachable(PREDECESSORS, state)
+            for place in kept.keys() | kept_before.keys():
+                now = kept.get(place, KeptState.NONE)
+                then = kept_before.get(place, KeptState.NONE)
+                assert now is then or then in reachable(KEPT_PREDECESSORS, now)
+        self.seen = state, kept
+
     def settle(self):
         """Everybody who is alive goes on; the others time out."""
         for _ in range(6):
@@ -167,6 +185,23 @@ class World:
             assert {name for name, _ in parts} <= set(topics)
 
 
+def reachable(predecessors, state):
+    """The states from which one or two steps lead to `state`: a request is answered after both."""
+    near = predecessors[state]
+    return near.union(*(predecessors[one] for one in near))
+
+
+def kept_states(partitions):
+    """By topic id and partition what a group's record says is kept; of a topic that is being deleted, by -1."""
+    found = {(topic_id, -1): KeptState.DELETING for topic_id in partitions.deleting}
+    for state, listed in (
+        (KeptState.INITIALIZED, partitions.initialized),
+        (KeptState.INITIALIZING, partitions.initializing),
+    ):
+        found.update({(topic_id, index): state for topic_id, indexes in listed.items() for index in indexes})
+    return found
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_lives(seed):
     world = World(seed)
@@ -174,3 +209,8 @@ def test_random_lives(seed):
         world.step()
     world.settle()
     world.check_settled()
+
+
+def test_the_tables_know_every_state():
+    assert set(PREDECESSORS) == set(ShareGroupState)
+    assert set(KEPT_PREDECESSORS) == set(KeptState)
