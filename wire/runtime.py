@@ -26,8 +26,13 @@ SMALL = 17
 """Arrays of fewer elements than this have a ready struct.Struct."""
 
 
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
+
+
 def encode_unsigned_varint(value: int) -> bytes:
     """Seven bits a byte, lowest first, the high bit on all bytes but the last."""
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -86,7 +91,8 @@ def tag_section(known: Sequence[TaggedField], unknown: Iterable[TaggedField], ta
         if tag in taken:
             raise ValueError(f"an unknown tagged field has the tag {tag} of a known one")
         section.append((tag, data))
-    section.sort(key=lambda entry: entry[0])
+    if len(section) > 1:
+        section.sort(key=lambda entry: entry[0])
     out = [encode_unsigned_varint(len(section))]
     for tag, data in section:
         out += (encode_unsigned_varint(tag), encode_unsigned_varint(len(data)), data)
