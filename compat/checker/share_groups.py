@@ -1,12 +1,15 @@
 """The ledger of share groups (KIP-932): each record is held by one member at a time and comes to an end.
 
-`share-redelivered`: delivered after its accept or reject was answered. `share-held-by-two`: delivered to a second
+`share-redelivered`: delivered after its accept or reject was answered. `share-ended-twice`: accepts or rejects of two
+deliveries were both answered without an error. `share-held-by-two`: delivered to a second
 member while the first one's lock still held. `share-delivery-count`: a count that is not above the one before, or above
 the limit. `share-unfinished`: a drained group left a record that was neither accepted, rejected nor out of deliveries.
 
-A broker that starts again knows no locks and may have forgotten deliveries (not acknowledgements): `restarted` allows
-both. What a member holds is free again when it was killed or has closed, and a record that it releases is from the
-moment when it asks. An accept or reject that was asked for and not answered may have happened.
+A broker that starts again knows no locks and may have forgotten deliveries (not acknowledgements), while clients may
+still hand out what they had fetched before: until the time of a lock after `killed` or `restarted` a delivery proves
+nothing, and only a second end counts. What a member holds is free again when it was killed or has closed, and a record
+that it releases is from the moment when it asks. An accept or reject that was asked for and not answered may have
+happened.
 """
 
 from __future__ import annotations
@@ -42,13 +45,15 @@ class Ledger:
         self.limit: int = settings["delivery_limit"]
         self.lock_s: float = settings["lock_s"]
         self.entries: dict[Place, Entry] = defaultdict(Entry)
+        self.certain_from = 0.0
 
     def acquired(self, event: Event) -> Iterator[Finding]:
         """A delivery."""
         for topic, partition, offset, _, count in event["records"]:
             place = (topic, partition, offset)
             entry = self.entries[place]
-            yield from self._delivery(event, place, entry, count)
+            if event.at >= self.certain_from:
+                yield from self._delivery(event, place, entry, count)
             entry.count, entry.held_by, entry.renewed_at = count, event, event.at
             entry.may_be_final |= count >= self.limit
 
@@ -72,7 +77,7 @@ class Ledger:
                 entry.held_by = None
             entry.may_be_final |= kind in FINAL
 
-    def acknowledged(self, event: Event) -> None:
+    def acknowledged(self, event: Event) -> Iterator[Finding]:
         """An acknowledgement that was answered without an error."""
         for topic, partition, offset, kind in event["records"]:
             entry = self.entries[topic, partition, offset]
@@ -80,10 +85,16 @@ class Ledger:
                 entry.renewed_at = event.at
                 continue
             if kind in FINAL:
+                if entry.final is not None:
+                    place = place_name((topic, partition, offset))
+                    yield Finding(
+                        "share-ended-twice", f"{place} in group {self.group}, by {entry.final} and by {event}"
+                    )
                 entry.held_by, entry.final = None, event
 
-    def forget_locks(self) -> None:
-        """The broker has started again."""
+    def forget_locks(self, at: float) -> None:
+        """The broker was killed, or has started again."""
+        self.certain_from = at + self.lock_s
         for entry in self.entries.values():
             entry.held_by, entry.count = None, 0
 
@@ -107,9 +118,9 @@ def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
     """Everything that the ledgers do not allow."""
     ledgers = {event["group"]: Ledger(event) for event in events if event.type == "share_group"}
     for event in events:
-        if event.type == "restarted":
+        if event.type == "restarted" or event.values.get("victim") == "broker":
             for ledger in ledgers.values():
-                ledger.forget_locks()
+                ledger.forget_locks(event.at)
         elif event.type in ("killed", "closed"):
             for ledger in ledgers.values():
                 ledger.release_all(event["victim"] if event.type == "killed" else event.process)
@@ -123,6 +134,6 @@ def _of_group(event: Event, ledger: Ledger, logs: Logs) -> Iterator[Finding]:
     elif event.type == "acknowledging":
         ledger.acknowledging(event)
     elif event.type == "acknowledged":
-        ledger.acknowledged(event)
+        yield from ledger.acknowledged(event)
     elif event.type == "drained":
         yield from ledger.unfinished(logs, event)

@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer
 from compat.exactly_once.run import BROKER, Run
+from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--rate", type=int, default=300, help="records per second that go in")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups")
+    parser.add_argument("--share", action="store_true", help="a share group instead of copies")
     parser.add_argument("--against", choices=("barnabas", "kafka"), default="barnabas")
     parser.add_argument("--folder", type=Path, help="keep the histories and the broker's data here")
     told = parser.parse_args(arguments)
@@ -34,8 +36,11 @@ def main(arguments: list[str]) -> int:
     histories = folder / "histories"
     histories.mkdir(parents=True, exist_ok=True)
     server_class = KafkaServer if told.against == "kafka" else BarnabasServer
-    with server_class(folder / "broker", config=dict(BROKER)) as server:
-        run = Run(server, told.client, histories, told.seed, told.rate, protocol=told.protocol)
+    with server_class(folder / "broker", config=dict(SHARE_BROKER if told.share else BROKER)) as server:
+        if told.share:
+            run: Run = ShareRun(server, told.client, histories, told.seed, told.rate)
+        else:
+            run = Run(server, told.client, histories, told.seed, told.rate, protocol=told.protocol)
         outcome = run(told.broker_kills, told.client_kills)
     print(outcome)
     for finding in outcome.findings:

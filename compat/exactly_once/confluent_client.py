@@ -1,4 +1,4 @@
-"""One client process by confluent-kafka that writes a history: `write`, `copy` or `read`, by `name=value` arguments.
+"""One client process by confluent-kafka that writes a history: `write`, `copy`, `read`, `share`, by `name=value`s.
 
 `python -m compat.exactly_once.confluent_client ROLE bootstrap=... process=... history=... source=... target=...`, with
 `group`, `slot`, `session_ms` and `seed`. SIGTERM ends it in order; it may be killed at any moment.
@@ -14,7 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    AcknowledgeType,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 
 from compat.checker.history import Writer
 
@@ -242,10 +251,44 @@ def read(client: Client) -> None:
     consumer.close()
 
 
+def share(client: Client) -> None:
+    """A member of a share group that accepts most records, and releases or rejects the others."""
+    group, topic = client.told["share_group"], client.told["source"]
+    bootstrap = client.told["bootstrap"]
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    consumer = ShareConsumer({**settings, "reconnect.backoff.max.ms": 200, "log_level": 0})
+    consumer.subscribe([topic])
+    while not client.is_over:
+        try:
+            messages = [message for message in consumer.poll(0.2) if message.error() is None]
+            if messages:
+                share_batch(client, consumer, group, messages)
+        except KafkaException as error:
+            client.history.write("note", text=f"share: {error}")
+    consumer.close()
+
+
+def share_batch(client: Client, consumer: ShareConsumer, group: str, messages: list[Message]) -> None:
+    """One delivery, and its acknowledgements."""
+    places = [(one.topic(), one.partition(), one.offset()) for one in messages]
+    values = [(one.value().decode(), one.delivery_count()) for one in messages]
+    rows = [[*place, *value] for place, value in zip(places, values, strict=True)]
+    client.history.write("acquired", group=group, records=rows)
+    kinds = client.chance.choices(["accept", "release", "reject"], [8, 1, 1], k=len(messages))
+    rows = [[*place, kind] for place, kind in zip(places, kinds, strict=True)]
+    client.history.write("acknowledging", group=group, records=rows)
+    for message, kind in zip(messages, kinds, strict=True):
+        consumer.acknowledge(message, AcknowledgeType[kind.upper()])
+    answers = consumer.commit_sync(CALL_TIMEOUT_S)
+    taken = {(place.topic, place.partition) for place, error in answers.items() if error is None}
+    done = [row for row in rows if (row[0], row[1]) in taken]
+    client.history.write("acknowledged", group=group, records=done)
+
+
 def main() -> None:
     """Play the role of the first argument."""
     client = Client(dict(argument.split("=", 1) for argument in sys.argv[2:]))
-    {"write": write, "copy": lambda one: Copy(one).run(), "read": read}[sys.argv[1]](client)
+    {"write": write, "copy": lambda one: Copy(one).run(), "read": read, "share": share}[sys.argv[1]](client)
     client.history.write("closed")
 
 

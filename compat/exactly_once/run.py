@@ -46,23 +46,28 @@ class Outcome:
     broker_kills: int = 0
     client_kills: int = 0
     records: int = 0
-    transactions: int = 0
+    steps: int = 0
+    step: str = "commit"
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
 
     def __str__(self) -> str:
         kills = f"{self.broker_kills} kills of the broker and {self.client_kills} of clients"
-        did = f"{self.records} records copied in {self.transactions} acknowledged transactions"
+        did = f"{self.records} records in {self.steps} answered {self.step}s"
         return f"seed {self.seed}: {kills}, {did} in {self.seconds:.0f} s, {len(self.findings)} findings"
 
 
 class Run:
     """`server` has been started with the settings in BROKER; histories go to `folder`."""
 
+    clients: tuple[str, ...] = CLIENTS
+    step, step_name = "committed", "commit"
+    """The type of the events by which the kills are timed, and what it is called."""
+
     def __init__(self, server: Server, client: str, folder: Path, seed: int, rate: int = 300, **more: str) -> None:
         self.server, self.folder = server, folder
         self.chance = random.Random(seed)
-        self.outcome = Outcome(seed)
+        self.outcome = Outcome(seed, step=self.step_name)
         self.driver = Writer(folder / "driver.jsonl", "driver")
         self.source, self.target = f"in-{seed}", f"out-{seed}"
         settings = {
@@ -76,8 +81,8 @@ class Run:
             "seed": str(seed),
             **more,
         }
-        self.slots = {name: Slot(name, client, folder, settings) for name in sorted(set(CLIENTS))}
-        self.progress = Progress(folder, "committed")
+        self.slots = {name: Slot(name, client, folder, settings) for name in sorted(set(self.clients))}
+        self.progress = Progress(folder, self.step)
 
     def __call__(self, broker_kills: int, client_kills: int) -> Outcome:
         """Do it; raises RuntimeError when clients end by themselves or nothing moves any more."""
@@ -94,7 +99,7 @@ class Run:
                     slot.kill9()
         self._read_all()
         self.driver.close()
-        self.outcome.transactions = self.progress.update()
+        self.outcome.steps = self.progress.update()
         self.outcome.findings += check(read([self.folder]))
         self.outcome.seconds = time.monotonic() - began
         return self.outcome
@@ -107,10 +112,10 @@ class Run:
         self.driver.write("copy", source=self.source, target=self.target)
 
     def _kill_all(self, broker_kills: int, client_kills: int) -> None:
-        victims = ["broker"] * broker_kills + self.chance.choices(CLIENTS, k=client_kills)
+        victims = ["broker"] * broker_kills + self.chance.choices(self.clients, k=client_kills)
         self.chance.shuffle(victims)
         for victim in victims:
-            self._wait_for_transactions(self.chance.randrange(1, 8))
+            self._wait_for_steps(self.chance.randrange(1, 8))
             time.sleep(self.chance.uniform(0, 0.2))  # somewhere in a transaction
             if victim == "broker":
                 self._kill_broker()
@@ -118,21 +123,21 @@ class Run:
                 self._kill_client(self.slots[victim])
 
     def _kill_broker(self) -> None:
-        self.server.kill9()
         self.driver.write("killed", victim="broker")
+        self.server.kill9()
         self.server.restart()
         self.driver.write("restarted")
         self.outcome.broker_kills += 1
 
     def _kill_client(self, slot: Slot) -> None:
-        slot.kill9()
         self.driver.write("killed", victim=slot.process_name)
+        slot.kill9()
         slot.start()
         self.outcome.client_kills += 1
 
-    def _wait_for_transactions(self, count: int) -> None:
+    def _wait_for_steps(self, count: int) -> None:
         wanted = self.progress.update() + count
-        self._wait(lambda: self.progress.update() >= wanted, f"no {count} more transactions were committed")
+        self._wait(lambda: self.progress.update() >= wanted, f"{self.step!r} did not happen {count} times more")
 
     def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
         committed, deadline = self.progress.update(), time.monotonic() + PATIENCE_S
@@ -147,8 +152,7 @@ class Run:
 
     def _drain(self) -> None:
         """No more input; the copies catch up and end in order."""
-        writer = self.slots.pop("write-0")
-        writer.stop()
+        self.slots.pop("write-0").stop()
         consumer = self._consumer("read_uncommitted", f"copy-{self.outcome.seed}")
         places = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
         ends = [consumer.get_watermark_offsets(place, 30)[1] for place in places]
@@ -165,9 +169,12 @@ class Run:
         settings = {"isolation.level": isolation, "enable.auto.commit": False, "enable.partition.eof": True}
         return Consumer({"bootstrap.servers": self.server.bootstrap, "group.id": group, **settings})
 
+    def _topics_to_read(self) -> tuple[str, ...]:
+        return (self.source, self.target)
+
     def _read_all(self) -> None:
-        """Both topics from beginning to end; an open transaction would keep a reader from the end of the log."""
-        for topic in (self.source, self.target):
+        """Every topic from beginning to end; an open transaction would keep a reader from the end of the log."""
+        for topic in self._topics_to_read():
             committed = self._consumer("read_committed", f"last-{self.outcome.seed}")
             everything = self._consumer("read_uncommitted", f"last-{self.outcome.seed}")
             for index in range(PARTITIONS):
@@ -188,7 +195,7 @@ class Run:
             good = [message for message in messages if message.error() is None]
             rows = [[one.topic(), one.partition(), one.offset(), one.value().decode()] for one in good]
             self.driver.write("poll", records=rows, isolation=isolation)
-            self.outcome.records += len(good) if place.topic == self.target else 0
+            self.outcome.records += len(good) if place.topic == self._topics_to_read()[-1] else 0
             for message in messages:
                 if message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF:
                     at = {"topic": place.topic, "partition": place.partition, "offset": message.offset()}

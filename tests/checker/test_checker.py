@@ -317,8 +317,14 @@ class TestShareGroups:
         assert kinds(self.settings, self.acquired(1), ("driver", "restarted", {}), self.acquired(1, "n")) == []
 
     def test_a_broker_that_starts_again_may_not_have_forgotten_acknowledgements(self):
-        lines = [self.acquired(1), *self.acked("accept"), ("driver", "restarted", {}), self.acquired(1, "n")]
-        assert kinds(self.settings, *lines) == ["share-redelivered"]
+        lines = [self.settings, self.acquired(1), *self.acked("accept"), ("driver", "restarted", {})]
+        pause = [("driver", "note", {"text": ""})] * 30
+        assert kinds(*lines, *pause, self.acquired(1, "n")) == ["share-redelivered"]
+        assert kinds(*lines, self.acquired(1, "n"), *self.acked("accept", "n")) == ["share-ended-twice"]
+
+    def test_what_was_fetched_before_a_restart_may_be_handed_out_after_it(self):
+        lines = [self.settings, self.acquired(1), *self.acked("accept"), ("driver", "restarted", {})]
+        assert kinds(*lines, self.acquired(1, "n"), *self.acked("accept", "n", is_answered=False)) == []
 
     def test_a_record_that_never_comes_to_an_end(self):
         assert kinds(self.settings, self.acquired(1), *self.acked("release"), self.drained) == ["share-unfinished"]

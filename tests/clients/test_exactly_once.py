@@ -1,6 +1,7 @@
 """T4, T11, T12: exactly-once copies by processes of real clients, while they and the broker are killed, are exact.
 
-Histories of all of them, with a plain writer and a plain group beside the copies, are held to `compat.checker`. The
+Histories of all of them, with a plain writer and a plain group beside the copies, are held to `compat.checker`; so are
+those of share groups, whose ledger has to come out even. The
 broker syncs always, which is the default. BARNABAS_KILLS sets how many kills there are of the broker and as many of
 clients (3 in CI); BARNABAS_SEED replays victims and moments.
 """
@@ -14,6 +15,7 @@ import shutil
 import pytest
 
 from compat.exactly_once.run import BROKER, Run
+from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
 
 KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
@@ -21,12 +23,23 @@ HAS_JDK = shutil.which("javac") and shutil.which("mvn")
 JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
 
 
-@pytest.mark.timeout(240 + 20 * KILLS)
-@pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
+CLIENTS = pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
+pytestmark = pytest.mark.timeout(240 + 20 * KILLS)
+
+
+@CLIENTS
 def test_a_copy_is_exact_whoever_is_killed(start_broker, tmp_path, client):
+    hold(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED))
+
+
+@CLIENTS
+def test_every_record_of_a_share_group_ends_once_whoever_is_killed(start_broker, tmp_path, client):
+    hold(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED))
+
+
+def hold(run):
     print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
-    server = start_broker(config=dict(BROKER))
-    outcome = Run(server, client, tmp_path, SEED)(KILLS, KILLS)
+    outcome = run(KILLS, KILLS)
     print(outcome)
     assert [str(finding) for finding in outcome.findings] == []
     assert outcome.records > 0

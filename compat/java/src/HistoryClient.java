@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -15,11 +16,13 @@ import java.util.concurrent.Semaphore;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
+import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -34,7 +37,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * One client process that writes a history for compat/checker: {@code java HistoryClient write|copy|read NAME=VALUE...}.
+ * One client process that writes a history for compat/checker: {@code java HistoryClient write|copy|read|share NAME=VALUE...}.
  *
  * The settings are those of compat/exactly_once; SIGTERM ends it in order, and it may be killed at any moment.
  */
@@ -73,6 +76,7 @@ public final class HistoryClient {
             case "write" -> client.write();
             case "copy" -> client.copy();
             case "read" -> client.read();
+            case "share" -> client.share();
             default -> throw new IllegalArgumentException(arguments[0]);
         }
         client.event("closed", "");
@@ -324,6 +328,59 @@ public final class HistoryClient {
                 + ", \"offset\": " + offset);
             consumer.seek(one.getKey(), offset);
         }
+    }
+
+    private void share() {
+        Properties properties = properties();
+        properties.put("group.id", told.get("share_group"));
+        properties.put("share.acknowledgement.mode", "explicit");
+        properties.put("max.poll.records", "40");
+        try (
+            KafkaShareConsumer<String, String> consumer =
+                new KafkaShareConsumer<>(properties, new StringDeserializer(), new StringDeserializer())
+        ) {
+            consumer.subscribe(List.of(told.get("source")));
+            while (!isOver) {
+                try {
+                    shareBatch(consumer, consumer.poll(POLL));
+                } catch (KafkaException error) {
+                    note("share", error);
+                }
+            }
+        }
+    }
+
+    /** One delivery, and its acknowledgements. */
+    private void shareBatch(KafkaShareConsumer<String, String> consumer, ConsumerRecords<String, String> records) {
+        if (records.isEmpty()) {
+            return;
+        }
+        String group = field("group", told.get("share_group"));
+        event("acquired", group + rows("records", records, one ->
+            place(one) + ", " + quoted(one.value()) + ", " + one.deliveryCount().get()));
+        Map<ConsumerRecord<String, String>, AcknowledgeType> kinds = new LinkedHashMap<>();
+        for (ConsumerRecord<String, String> record : records) {
+            int drawn = chance.nextInt(10);
+            kinds.put(record, drawn == 0 ? AcknowledgeType.RELEASE : drawn == 1 ? AcknowledgeType.REJECT : AcknowledgeType.ACCEPT);
+        }
+        event("acknowledging", group + rows("records", kinds.entrySet(), HistoryClient::acknowledgement));
+        kinds.forEach(consumer::acknowledge);
+        Set<TopicPartition> taken = new HashSet<>();
+        consumer.commitSync(CALL).forEach((where, error) -> {
+            if (error.isEmpty()) {
+                taken.add(where.topicPartition());
+            }
+        });
+        kinds.keySet().removeIf(one -> !taken.contains(new TopicPartition(one.topic(), one.partition())));
+        event("acknowledged", group + rows("records", kinds.entrySet(), HistoryClient::acknowledgement));
+    }
+
+    private static String place(ConsumerRecord<String, String> record) {
+        return quoted(record.topic()) + ", " + record.partition() + ", " + record.offset();
+    }
+
+    private static String acknowledgement(Map.Entry<ConsumerRecord<String, String>, AcknowledgeType> one) {
+        return place(one.getKey()) + ", " + quoted(one.getValue().toString());
     }
 
     private void read() {
