@@ -59,9 +59,9 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
 def _create_missing(ctx: RequestContext, group_id: str) -> str:
     """Create the internal topics that a group lacks; says which could not be, and why."""
     controller = ctx.broker.controller
-    missing = ctx.broker.coordinators.of_group(group_id).streams_groups.missing_topics(group_id)
-    request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
     try:
+        missing = ctx.broker.coordinators.of_group(group_id).streams_groups.missing_topics(group_id)
+        request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
         response = controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
     except KafkaError as error:
         logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, error)

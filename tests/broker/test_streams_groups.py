@@ -165,6 +165,25 @@ def test_topics_that_are_missing_or_do_not_fit(client, group):
     beat(client, group, "m", -1)
 
 
+def test_internal_topics_that_cannot_be_created(client, group):
+    client.create_topic(f"{group}-lines", 1)
+    topology = count_words(group)
+    (info,) = topology.subtopologies[1].state_changelog_topics
+    info.topic_configs = [s.StreamsGroupHeartbeatRequestKeyValue(key="cleanup.policy", value="nonsense")]
+
+    def detail(answer):
+        return [each.status_detail for each in answer.status if each.status_code == MISSING_INTERNAL_TOPICS]
+
+    answer = beat(client, group, "m", 0, topology=topology)
+    answer = beat_until(
+        client, group, "m", answer.member_epoch, lambda found: any("Creation failed" in each for each in detail(found))
+    )
+    (text,) = detail(answer)
+    assert "Internal topics are missing: " in text
+    assert f"; Creation failed: {group}-counts (" in text
+    beat(client, group, "m", -1)
+
+
 def test_two_members_share_the_tasks_and_one_stops_them_all(client, group):
     client.create_topic(f"{group}-lines", 2)
     one = beat_until(client, group, "one", 0, lambda found: given(found) == {"0": [0, 1], "1": [0, 1]})
@@ -202,6 +221,16 @@ def test_refusals(client, group, version):
     )
     wrong = beat(client, f"{group}-wrong", "n", 0, version=version, topology=_unreadable(group))
     assert wrong.error_code == E.STREAMS_INVALID_TOPOLOGY
+    ours = s.StreamsGroupHeartbeatRequestTopology(
+        subtopologies=[
+            s.StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=["__consumer_offsets"])
+        ]
+    )
+    refused = beat(client, f"{group}-wrong", "n", 0, version=version, topology=ours)
+    assert (refused.error_code, refused.error_message) == (
+        E.STREAMS_INVALID_TOPOLOGY,
+        "Use of Kafka internal topics __consumer_offsets in a Kafka Streams topology is prohibited.",
+    )
     beat(client, group, "m", -1, version=version)
 
 

@@ -187,7 +187,7 @@ class StreamsGroups:
         """When the member shall come back: soon while there is something to come for."""
         usual_ms = self._settings(group.group_id).streams_heartbeat_interval_ms
         moved_at = self._moved_at.get(group.group_id)
-        waits = outcome.is_delayed or outcome.member.state is not MemberState.STABLE or bool(outcome.configured.missing)
+        waits = outcome.is_delayed or outcome.member.state is not MemberState.STABLE
         if not waits and (moved_at is None or at.now - moved_at > usual_ms / 1000):
             return usual_ms
         return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))

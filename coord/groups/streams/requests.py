@@ -1,6 +1,7 @@
 """What a StreamsGroupHeartbeat must look like before anybody looks at the group (KIP-1071).
 
-Source: Kafka 4.4 `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours.
+Source: Kafka 4.4 `KafkaApis.handleStreamsGroupHeartbeat`,
+`GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
 from coord.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from coord.groups.streams.tasks import Tasks, read_tasks
 from wire.errors import ErrorCode, KafkaError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
     """KafkaError INVALID_REQUEST or STREAMS_INVALID_TOPOLOGY."""
+    if request.topology is not None:
+        _check_names(request.topology)
     if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
         raise _invalid("Regular expressions for source topics are not supported yet.")
     for name, text in (
@@ -60,15 +64,42 @@ def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
     _check_topology(request.topology)
 
 
+def _check_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    """An application reads and writes no topics of the brokers' own, and none that cannot be."""
+    names = sorted(
+        {
+            name
+            for each in topology.subtopologies
+            for name in [
+                *each.source_topics,
+                *each.repartition_sink_topics,
+                *(info.name for info in each.repartition_source_topics),
+                *(info.name for info in each.state_changelog_topics),
+            ]
+        }
+    )
+    prohibited = ",".join(name for name in names if name in INTERNAL_TOPICS)
+    if prohibited:
+        raise _unusable(f"Use of Kafka internal topics {prohibited} in a Kafka Streams topology is prohibited.")
+    wrong = ",".join(name for name in names if what_is_wrong_with(name) is not None)
+    if wrong:
+        raise _unusable(f"Topic names {wrong} are not valid topic names.")
+
+
 def _check_topology(topology: StreamsGroupHeartbeatRequestTopology) -> None:
+    """Numbers and names that no topics could make sense of."""
+    if len({each.subtopology_id for each in topology.subtopologies}) < len(topology.subtopologies):
+        raise _unusable("Subtopologies must have different ids.")
     for each in topology.subtopologies:
         for info in each.state_changelog_topics:
             if info.partitions:
-                raise KafkaError(
-                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                raise _unusable(
                     f"Changelog topic {info.name} must have an undefined partition count, "
-                    f"but it is set to {info.partitions}.",
+                    f"but it is set to {info.partitions}."
                 )
+        for info in each.repartition_source_topics:
+            if info.partitions < 0:
+                raise _unusable(f"Repartition topic {info.name} cannot have {info.partitions} partitions.")
 
 
 def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
@@ -89,6 +120,10 @@ def check_owned(owned: Tasks, subtopologies: Mapping[str, ConfiguredSubtopology]
                 f"Task {task.partition} for subtopology {task.subtopology} is invalid. "
                 f"Number of tasks for this subtopology: {subtopology.task_count}"
             )
+
+
+def _unusable(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
 def _invalid(message: str) -> KafkaError:

@@ -21,6 +21,7 @@ from tests.coord.groups.streams.streams_driver import (
     subtopology,
     tasks,
     told,
+    topic,
 )
 from wire.errors import ErrorCode
 from wire.messages import offsets as o
@@ -316,9 +317,29 @@ def test_tasks_that_do_not_exist(driver, owned):
     assert driver.beat(epoch=2, owned=Tasks(tasks(owned))).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_changelog_with_a_number_of_partitions(driver):
-    wrong = subtopology("0", ["lines"], changelogs=[s.StreamsGroupHeartbeatRequestTopicInfo(name="c", partitions=3)])
-    assert driver.beat(topology=told(wrong)).error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            [subtopology("0", ["lines"], changelogs=[topic("c", 3)])],
+            "Changelog topic c must have an undefined partition count, but it is set to 3.",
+        ),
+        (
+            [subtopology("0", ["lines"], sinks=["__transaction_state"])],
+            "Use of Kafka internal topics __transaction_state in a Kafka Streams topology is prohibited.",
+        ),
+        ([subtopology("0", ["lines", "a b", ""])], "Topic names ,a b are not valid topic names."),
+        ([subtopology("0", ["lines"]), subtopology("0", ["words"])], "Subtopologies must have different ids."),
+        (
+            [subtopology("0", ["lines"], sinks=["r"]), subtopology("1", repartition=[topic("r", -2)])],
+            "Repartition topic r cannot have -2 partitions.",
+        ),
+    ],
+)
+def test_topologies_that_make_no_sense(driver, wrong, message):
+    answer = driver.beat(topology=told(*wrong))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    assert driver.group() is None
 
 
 # ---- endpoints
@@ -388,14 +409,14 @@ def test_an_empty_classic_group_becomes_a_streams_group(driver):
     assert driver.state() is StreamsGroupState.STABLE
 
 
-def commit(driver, member_id, epoch, partition=0, context=LATEST, topic="lines"):
+def commit(driver, member_id, epoch, partition=0, context=LATEST):
     request = o.OffsetCommitRequest(
         group_id="g",
         member_id=member_id,
         generation_id_or_member_epoch=epoch,
         topics=[
             o.OffsetCommitRequestTopic(
-                name=topic,
+                name="lines",
                 partitions=[o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)],
             )
         ],
