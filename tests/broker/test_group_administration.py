@@ -1,0 +1,191 @@
+"""ListGroups, DescribeGroups, DeleteGroups, OffsetDelete and expiry with groups of every type side by side.
+
+KIP-518, KIP-848, KIP-932, KIP-1043, KIP-1071, KIP-211.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.memory_broker import Client, MemoryBroker
+from tests.broker.test_groups_runtime import commit, find, stable
+from wire.errors import ErrorCode as E
+from wire.messages import groups as g
+from wire.messages import offsets as o
+from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from wire.messages.streams_groups import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
+    StreamsGroupHeartbeatResponse,
+)
+
+FEW = {
+    "offsets.topic.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "offsets.retention.minutes": "1",
+}
+CLASSIC, CONSUMER, SHARE, STREAMS, SIMPLE = "classic-g", "consumer-g", "share-g", "streams-g", "simple-g"
+EVERYONE = {CLASSIC, CONSUMER, SHARE, STREAMS, SIMPLE}
+MEMBER = "m-1"
+
+
+@pytest.fixture
+def memory(tmp_path):
+    memory = MemoryBroker(tmp_path / "data", FEW)
+    memory.create_topic("t")
+    memory.create_topic("unread")
+    yield memory
+    memory.close()
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    """A group of every type, each with a member that reads `t`, and one of nobody in particular."""
+    client = memory.client()
+    for name in EVERYONE:
+        find(client, name)
+    stable(client, CLASSIC, version_metadata=b"\0\1" + ConsumerProtocolSubscription(topics=["t"]).encode(1))
+    beat(client, CONSUMER, 0)
+    beat(client, SHARE, 0)
+    beat(client, STREAMS, 0)
+    assert commit(client, "t", group_id=SIMPLE) == {0}
+    return client
+
+
+def beat(client: Client, group: str, epoch: int) -> None:
+    """A heartbeat of the member of a group: epoch 0 joins, -1 leaves."""
+    common = {"group_id": group, "member_id": MEMBER, "member_epoch": epoch}
+    joins = epoch == 0
+    if group == CONSUMER:
+        fields = (
+            {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "topic_partitions": []} if joins else {}
+        )
+        answer = client.ask(ConsumerGroupHeartbeatRequest(**common, **fields), 1, ConsumerGroupHeartbeatResponse)
+    elif group == SHARE:
+        fields = {"subscribed_topic_names": ["t"]} if joins else {"subscribed_topic_names": None}
+        answer = client.ask(ShareGroupHeartbeatRequest(**common, **fields), 1, ShareGroupHeartbeatResponse)
+    else:
+        words = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=["t"])
+        topology = StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[words])
+        fields = {"topology": topology, "rebalance_timeout_ms": 60_000, "process_id": "p"} if joins else {}
+        fields |= {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []} if joins else {}
+        answer = client.ask(StreamsGroupHeartbeatRequest(**common, **fields), 1, StreamsGroupHeartbeatResponse)
+    assert answer.error_code == 0, answer
+
+
+def leave(client: Client, group: str) -> None:
+    if group == CLASSIC:
+        (described,) = client.ask(g.DescribeGroupsRequest(groups=[CLASSIC]), 6, g.DescribeGroupsResponse).groups
+        members = [g.MemberIdentity(member_id=one.member_id) for one in described.members]
+        answer = client.ask(g.LeaveGroupRequest(group_id=CLASSIC, members=members), 5, g.LeaveGroupResponse)
+        assert answer.error_code == 0
+    else:
+        beat(client, group, -1)
+
+
+def listed(client: Client, version: int = 5, **filters: list[str]) -> dict[str, tuple[str, str, str]]:
+    answer = client.ask(g.ListGroupsRequest(**filters), version, g.ListGroupsResponse)
+    assert answer.error_code == 0
+    return {one.group_id: (one.group_type, one.group_state, one.protocol_type) for one in answer.groups}
+
+
+def delete(client: Client, *groups: str) -> dict[str, int]:
+    answer = client.ask(g.DeleteGroupsRequest(groups_names=list(groups)), 2, g.DeleteGroupsResponse)
+    return {one.group_id: one.error_code for one in answer.results}
+
+
+def delete_offset(client: Client, group: str, topic: str) -> tuple[int, int | None]:
+    parts = [o.OffsetDeleteRequestPartition(partition_index=0)]
+    request = o.OffsetDeleteRequest(group_id=group, topics=[o.OffsetDeleteRequestTopic(name=topic, partitions=parts)])
+    answer = client.ask(request, 0, o.OffsetDeleteResponse)
+    return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
+
+
+def test_every_group_is_listed_as_what_it_is(client: Client) -> None:
+    assert listed(client) == {
+        CLASSIC: ("classic", "Stable", "consumer"),
+        CONSUMER: ("consumer", "Stable", "consumer"),
+        SHARE: ("share", "Stable", "share"),
+        STREAMS: ("streams", listed(client)[STREAMS][1], "streams"),
+        SIMPLE: ("classic", "Empty", ""),
+    }
+    assert listed(client, version=3).keys() == EVERYONE
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"types_filter": ["classic"]}, {CLASSIC, SIMPLE}),
+        ({"types_filter": ["CONSUMER", "Share"]}, {CONSUMER, SHARE}),
+        ({"types_filter": ["streams"]}, {STREAMS}),
+        ({"types_filter": ["of no kind"]}, set()),
+        ({"states_filter": ["empty"]}, {SIMPLE}),
+        ({"states_filter": ["STABLE"], "types_filter": ["classic", "consumer", "share"]}, {CLASSIC, CONSUMER, SHARE}),
+        ({"states_filter": ["empty"], "types_filter": ["consumer"]}, set()),
+        ({"states_filter": ["of no kind"]}, set()),
+    ],
+)
+def test_groups_are_listed_by_state_and_type(client: Client, filters: dict[str, list[str]], expected: set[str]) -> None:
+    assert listed(client, **filters).keys() == expected
+
+
+@pytest.mark.parametrize("group", [CONSUMER, SHARE, STREAMS])
+def test_a_group_of_another_type_is_no_classic_group(client: Client, group: str) -> None:
+    """KIP-1043: until version 5 such a group is Dead and no error."""
+    (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 6, g.DescribeGroupsResponse).groups
+    assert (found.error_code, found.error_message) == (
+        E.GROUP_ID_NOT_FOUND,
+        f"Group {group} is not a classic group.",
+    )
+    (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 5, g.DescribeGroupsResponse).groups
+    assert (found.error_code, found.group_state) == (0, "Dead")
+
+
+def test_groups_with_members_are_not_deleted_and_those_without_are(client: Client) -> None:
+    groups = sorted(EVERYONE)
+    outcome = {name: int(E.NON_EMPTY_GROUP) for name in EVERYONE - {SIMPLE}} | {SIMPLE: 0}
+    assert delete(client, *groups) == outcome
+    for name in (CLASSIC, CONSUMER, SHARE, STREAMS):
+        leave(client, name)
+    assert {state for _, state, _ in listed(client).values()} == {"Empty"}
+    assert delete(client, *groups) == {
+        **dict.fromkeys(EVERYONE - {SIMPLE}, 0),
+        SIMPLE: E.GROUP_ID_NOT_FOUND,
+    }
+    assert listed(client) == {}
+
+
+@pytest.mark.parametrize(
+    ("group", "read", "unread"),
+    [
+        (CLASSIC, (0, E.GROUP_SUBSCRIBED_TO_TOPIC), (0, 0)),
+        (CONSUMER, (0, E.GROUP_SUBSCRIBED_TO_TOPIC), (0, 0)),
+        (STREAMS, (0, E.GROUP_SUBSCRIBED_TO_TOPIC), (0, 0)),
+        (SIMPLE, (0, 0), (0, 0)),
+        (SHARE, (E.GROUP_ID_NOT_FOUND, None), (E.GROUP_ID_NOT_FOUND, None)),
+        ("nobody", (E.GROUP_ID_NOT_FOUND, None), (E.GROUP_ID_NOT_FOUND, None)),
+    ],
+)
+def test_offsets_are_deleted_where_no_member_reads(client: Client, group: str, read, unread) -> None:
+    """KIP-496."""
+    assert delete_offset(client, group, "t") == read
+    assert delete_offset(client, group, "unread") == unread
+
+
+def test_empty_groups_go_in_time_but_for_share_groups(memory: MemoryBroker, client: Client) -> None:
+    """KIP-211, KIP-932: where a share group stands is kept elsewhere, and until somebody deletes the group."""
+    memory.broker.coordinators.expire_offsets()
+    assert listed(client).keys() == EVERYONE
+    for name in (CLASSIC, CONSUMER, SHARE, STREAMS):
+        leave(client, name)
+        if name != SHARE:
+            assert commit(client, "t", group_id=name) == {0}
+    memory.clock.advance(59)
+    memory.broker.coordinators.expire_offsets()
+    assert listed(client).keys() == EVERYONE
+    memory.clock.advance(1)
+    memory.broker.coordinators.expire_offsets()
+    assert listed(client).keys() == {SHARE}
