@@ -102,10 +102,14 @@ class Migration:
     ) -> ClassicGroup:
         """Put a classic group of these members in the place of the group, from now on.
 
-        It is Stable with the target assignments, or `has_to_rebalance`: then its record names no leader, so that it
-        does after a restart too. KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
+        It is Stable with the target assignments. If it `has_to_rebalance`, everybody has what it had, and the record
+        names no leader, so that it does after a restart too.
+        KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
         """
         group_id = group.group_id
+        if has_to_rebalance:
+            # What a member has it has until it joins, whatever its target: the group may be upgraded again before that.
+            target = {member_id: member.holds for member_id, member in staying.items()}
         try:
             classic = downgraded(group, staying, target, self._topics, at)
         except ProtocolError as error:
@@ -152,8 +156,9 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     """The consumer group with these members, epochs and assignments.
 
     What a cooperative member told that it has and was not given again it still has to give up (KIP-429): nobody else
-    gets it before the member says so. Kafka 4.4 takes it for free. KafkaError GROUP_ID_NOT_FOUND when what the members
-    said cannot be read or would get lost.
+    gets it before the member says so. Kafka 4.4 takes it for free. When the leader was not done and left partitions out,
+    the group has the hash of no topics, and with that a new assignment is due. KafkaError GROUP_ID_NOT_FOUND when what
+    the members said cannot be read or would get lost.
     """
     consumer = ConsumerGroup(group.group_id)
     consumer.epoch = consumer.assignment_epoch = group.generation
@@ -172,7 +177,8 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
         )
     for member_id, subscription in subscriptions.items():
         _hold_back(consumer, consumer.members[member_id], by_topic_id(subscription.owned_partitions, topics))
-    consumer.metadata_hash = group_hash(consumer.subscribed_topics(), topics)
+    if _is_whole(consumer, topics):
+        consumer.metadata_hash = group_hash(consumer.subscribed_topics(), topics)
     return consumer
 
 
@@ -199,6 +205,15 @@ def _taken_over(
         epoch=group.generation,
         previous_epoch=group.generation,
         assigned={topic: dict.fromkeys(indexes, group.generation) for topic, indexes in assigned.items()},
+    )
+
+
+def _is_whole(consumer: ConsumerGroup, topics: Topics) -> bool:
+    """Whether each partition of the topics subscribed to shall be somebody's."""
+    found = [topic for topic in map(topics.by_name, consumer.subscribed_topics()) if topic is not None]
+    return all(
+        sum(len(given.get(topic.topic_id, ())) for given in consumer.target.values()) >= topic.partitions
+        for topic in found
     )
 
 

@@ -494,6 +494,20 @@ def test_what_a_cooperative_member_still_has_to_give_up_is_not_given_away_by_an_
     assert len(new.partitions) == 3
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_static_member_that_upgrades_the_group_disturbs_it_only_when_the_leader_was_not_done(driver, is_whole):
+    [client] = classic_group(driver, 1, instance_id="i1")
+    if not is_whole:
+        driver.join(client.member_id, metadata=subscription(["t"], {"t": [0]}), instance_id="i1")
+        given = {client.member_id: assignment({"t": range(4)})}
+        driver.sync(client.member_id, driver.group().generation, given, instance_id="i1")
+    generation = driver.group().generation
+    new = Client(driver, "new", instance_id="i1")
+    settle(new)
+    assert len(new.partitions) == 6
+    assert driver.group().epoch == (generation if is_whole else generation + 1)
+
+
 def test_a_subscription_by_regular_expression_ends_with_a_classic_join():
     driver = new_driver(cluster=Cluster(t=2, u=2))
     new, static = Client(driver, "new"), Client(driver, "static", topics=(), regex="[tu]", instance_id="i1")
