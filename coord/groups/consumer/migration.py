@@ -156,7 +156,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     """The consumer group with these members, epochs and assignments.
 
     What a cooperative member told that it has and was not given again it still has to give up (KIP-429): nobody else
-    gets it before the member says so. Kafka 4.4 takes it for free. When the leader was not done and left partitions out,
+    gets it before the member says so. Kafka 4.4 takes it for free. When the leader was not done and left some out, then
     the group has the hash of no topics, and with that a new assignment is due. KafkaError GROUP_ID_NOT_FOUND when what
     the members said cannot be read or would get lost.
     """

@@ -136,6 +136,10 @@ class ClassicWanderer:
         return {member_id: assignment(partitions) for member_id, partitions in given.items()}
 
 
+def _generation(group, member_id):
+    return group.generation if isinstance(group, ClassicGroup) else group.members[member_id].epoch
+
+
 def _topics(metadata):
     return ConsumerProtocolSubscription.decode(bytes(metadata)[2:], 3).topics
 
@@ -182,6 +186,8 @@ class Run:
         for client in self.clients:
             if group is None or client.member_id not in group.members or not client.epoch:
                 continue
+            if isinstance(client, ClassicWanderer) and client.epoch != _generation(group, client.member_id):
+                continue  # a static member that has slept through a rebalance: its next request is refused
             for partition in client.partitions:
                 assert partition not in held, f"{partition} is held by {held[partition]} and {client.member_id}"
                 held[partition] = client.member_id
