@@ -142,8 +142,11 @@ def test_internal_topics_get_their_configs(client, group):
             )
         ]
     )
-    (result,) = client(request, 4).results
-    assert [config.value for config in result.configs] == ["compact"]
+    deadline = time.monotonic() + DEADLINE_S
+    while not (configs := client(request, 4).results[0].configs):  # Kafka takes a moment to know the topic
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert [config.value for config in configs] == ["compact"]
     beat(client, group, "m", -1)
 
 
