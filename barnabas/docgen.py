@@ -28,6 +28,8 @@ from broker.config_keys import (
     share_and_streams,
     transactions,
 )
+from broker.config_keys.resources import GROUP_KEYS
+from broker.group_configs import LIMITS
 from coord.cluster.node_records import SUPPORTED_FEATURES
 from coord.groups import states as group_states
 from coord.groups.consumer import states as consumer_states
@@ -78,6 +80,7 @@ def configuration() -> str:
         if used:
             parts += [f"## {_title(area)}", _purpose(area), _key_table(used)]
     parts += ["## Topics", _key_table(key for key in TOPIC_KEYS.values() if key.used)]
+    parts += ["## Configs of groups", _GROUPS_HEAD, _group_table()]
     parts += ["## Known to Kafka, not acted on by Barnabas", _UNUSED_HEAD]
     parts += [f"**{_title(area)}:** {_names(_keys_of(area))}" for area in AREAS]
     parts.append(f"**Topics:** {_names(TOPIC_KEYS.values())}")
@@ -97,6 +100,11 @@ Barnabas takes Kafka's config keys by Kafka's names. A setting is looked for in 
 
 An unknown key is an error on the command line and a warning elsewhere. A key that Kafka knows and Barnabas does not
 act on is named in a warning when it is set; those keys are listed at the end."""
+
+_GROUPS_HEAD = """\
+A group has configs of its own, before its first member and after its last: `barnabas config set group NAME KEY=VALUE`.
+What it does not set it has from the broker; what it sets must be within the broker's bounds, and counts as far as
+they go when they have moved since."""
 
 _UNUSED_HEAD = "Setting one of these is not an error, has no effect, and is named in a warning."
 
@@ -132,6 +140,16 @@ def _key_table(keys: Iterable[Key]) -> str:
         for key in sorted(keys, key=lambda key: key.name)
     ]
     return _table(("key", "type", "default", "valid", "update", "what it does"), rows)
+
+
+def _group_table() -> str:
+    rows = []
+    for name, key in sorted(GROUP_KEYS.items()):
+        limits = LIMITS.get(name)
+        default = _default_of(key) if limits is None else f"`{limits.default.name}`"
+        bounds = [bound for bound in limits[1:] if bound is not None] if limits is not None else []
+        rows.append((f"`{name}`", key.type.lower(), default, " ".join(f"`{bound.name}`" for bound in bounds), key.doc))
+    return _table(("key", "type", "default", "bounds", "what it does"), rows)
 
 
 def _default_of(key: Key) -> str:

@@ -81,7 +81,7 @@ class ConfigChanges:
         if change.operation == Operation.SET:
             return change.value
         key = self._schema.keys.get(resource[0], {}).get(change.name)
-        if key is None or key.type != LIST:
+        if resource[0] not in {TOPIC, BROKER} or key is None or key.type != LIST:  # Kafka knows no other lists here
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"Can't {Operation(change.operation).name} to key {change.name} because its type is not LIST.",

@@ -204,13 +204,14 @@ def test_a_change_of_the_brokers_own_key_reaches_every_group(memory: MemoryBroke
     assert memory.broker.group_configs("other").consumer_assignment_interval_ms == 2000
 
 
-def test_tags_are_appended_and_subtracted(memory: MemoryBroker, client: Client) -> None:
+def test_tags_are_set_whole(memory: MemoryBroker, client: Client) -> None:
+    """As in Kafka, which does not take a group's list for one when it comes to appending."""
     name = "streams.rack.aware.assignment.tags"
-    assert change(client, "g", (name, APPEND, "zone")) == (0, None)
-    assert change(client, "g", (name, APPEND, "cluster")) == (0, None)
+    assert change(client, "g", (name, SET, "zone, cluster")) == (0, None)
     assert memory.broker.group_configs("g").streams_rack_aware_assignment_tags == ("zone", "cluster")
-    assert change(client, "g", (name, SUBTRACT, "zone")) == (0, None)
-    assert memory.broker.group_configs("g").streams_rack_aware_assignment_tags == ("cluster",)
+    for operation, word in ((APPEND, "APPEND"), (SUBTRACT, "SUBTRACT")):
+        sentence = f"Can't {word} to key {name} because its type is not LIST."
+        assert change(client, "g", (name, operation, "zone")) == (40, sentence)
 
 
 @pytest.mark.parametrize(
