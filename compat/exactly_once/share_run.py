@@ -22,9 +22,9 @@ from bench.servers import Server
 from compat.exactly_once.processes import Progress
 from compat.exactly_once.run import BROKER, PARTITIONS, Run
 
-LOCK_S = 3.0
+LOCK_S = 2.0
 DELIVERY_LIMIT = 5
-QUIET_S = 3 * LOCK_S
+QUIET_S = 2.5 * LOCK_S
 SHARE_BROKER = BROKER | {
     "share.coordinator.state.topic.num.partitions": "3",
     "group.share.min.record.lock.duration.ms": "1000",
