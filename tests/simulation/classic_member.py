@@ -35,6 +35,8 @@ class InstanceFenced(Exception):  # noqa: N818 - the name of Kafka's error
 class ClassicMember:
     """One member."""
 
+    commit_version = 8
+
     def __init__(
         self, process: Process, ledger: GroupLedger, topic: str, partitions: int, instance_id: str | None
     ) -> None:
@@ -77,6 +79,8 @@ class ClassicMember:
                 yield from self._sync(answer)
 
     def _join(self) -> Steps[g.JoinGroupResponse | None]:
+        self._ledger.lets_go(self.identity, self.assigned)
+        self.assigned = []
         metadata = ConsumerProtocolSubscription(topics=[self._topic]).encode(_SUBSCRIPTION)
         request = g.JoinGroupRequest(
             group_id=self._ledger.group,

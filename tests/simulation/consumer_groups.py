@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.consumer.states import ConsumerGroupState
+from coord.groups.classic import ClassicGroup
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.group_ledger import ConsumerLedger
 from tests.simulation.groups import GROUP, IN, Groups
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 class ConsumerGroups(Groups):
     """A run of this kind."""
-
-    commit_version = 9
 
     def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
         super().__init__(name, faults=faults, is_told=is_told)
@@ -46,10 +44,10 @@ class ConsumerGroups(Groups):
         process.spawn(self.work(process, member))
         process.spawn(member.beat())
 
-    def _group(self) -> ConsumerGroup:
+    def _group(self) -> ClassicGroup | ConsumerGroup:
         broker = self.world.node.broker
         assert broker is not None
-        group: ConsumerGroup | None = broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        group = broker.coordinators.of_group(GROUP).groups.get(GROUP)
         assert group is not None, "there is no group"
         return group
 
@@ -64,9 +62,10 @@ class ConsumerGroups(Groups):
     def check_group(self) -> None:
         """Its members are those that live, and have all partitions."""
         group = self._group()
-        assert group.state is ConsumerGroupState.STABLE, f"the group is stuck: {vars(group)}"
-        members = [process.member for process in self._members() if not process.member.is_kept_out]
-        assert all(one.is_stable and one.epoch == group.epoch for one in members), "a member is not there yet"
+        epoch = group.generation if isinstance(group, ClassicGroup) else group.epoch
+        assert str(group.state) == "Stable", f"the group is stuck: {vars(group)}"
+        members = [process.member for process in self._members() if not getattr(process.member, "is_kept_out", False)]
+        assert all(one.is_stable and one.epoch == epoch for one in members), "a member is not there yet"
         living = {one.member_id for one in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
         owned = sorted(index for process in self._members() for index in process.member.assigned)

@@ -29,6 +29,8 @@ _STALE = frozenset({E.STALE_MEMBER_EPOCH, E.ILLEGAL_GENERATION})
 class ConsumerMember:
     """One member."""
 
+    commit_version = 9
+
     def __init__(
         self, process: Process, ledger: ConsumerLedger, topic: str, topic_id: bytes, instance_id: str | None
     ) -> None:

@@ -33,6 +33,9 @@ class GroupLedger:
             owner = self._owners.setdefault((epoch, partition), identity)
             assert owner == identity, f"partition {partition} is owned by {owner} and {identity} in generation {epoch}"
 
+    def lets_go(self, identity: str, partitions: list[int]) -> None:
+        """A member has abandoned partitions: who owns them is a matter of generations here."""
+
     def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
         """The newest generation until now, for each partition: commits of older ones must be refused from here on."""
         return dict.fromkeys(partitions, self.newest_epoch)

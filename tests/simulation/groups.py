@@ -9,7 +9,7 @@ When all has healed, every record is worked on, and the group keeps still (G1, G
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coord.groups.states import GroupState
 from tests.simulation.classic_member import ClassicMember, InstanceFenced
@@ -24,9 +24,11 @@ from wire.errors import ErrorCode as E
 from wire.messages import offsets as o
 
 if TYPE_CHECKING:
+    from tests.simulation.consumer_member import ConsumerMember
     from tests.simulation.faults import Faults
     from tests.simulation.process import Process, Steps
 
+Member: TypeAlias = "ClassicMember | ConsumerMember"
 IN, OUT, GROUP = "in", "out", "workers"
 MEMBERSHIP_ERRORS = frozenset(
     {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, E.STALE_MEMBER_EPOCH}
@@ -38,7 +40,7 @@ STILL_S = 10.0
 class Groups:
     """A run of this kind."""
 
-    commit_version = 8
+    has_static_members = True
 
     def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
         world = self.world = World(name, self._settings(), faults, is_told=is_told)
@@ -70,7 +72,7 @@ class Groups:
             self.topic_ids[topic] = create_topic(world, topic, self.partitions)
         for n in range(random.choice((1, 2, 3, 4))):
             name = f"member{n}"
-            instance_id = name if random.random() < 0.4 else None
+            instance_id = name if self.has_static_members and random.random() < 0.4 else None
             if instance_id is None and n:
                 world.mortal.add(name)
             world.run_process(name, lambda process, instance_id=instance_id: self.start_member(process, instance_id))
@@ -145,7 +147,7 @@ class Groups:
         process.spawn(self.work(process, member))
         process.spawn(member.beat())
 
-    def work(self, process: Process, member: ClassicMember) -> Steps[None]:
+    def work(self, process: Process, member: Member) -> Steps[None]:
         """Join, work, join again; at times leave."""
         random = process.world.random
         try:
@@ -175,7 +177,7 @@ class Groups:
             else:
                 return producer
 
-    def _positions(self, process: Process, member: ClassicMember) -> Steps[dict[int, int] | None]:
+    def _positions(self, process: Process, member: Member) -> Steps[dict[int, int] | None]:
         """Where the group is in the member's partitions."""
         at_least = {partition: self.ledger.acknowledged(partition) for partition in member.assigned}
         offsets = yield from committed_offsets(process, GROUP, IN, member.assigned)
@@ -183,7 +185,7 @@ class Groups:
             self.ledger.found(partition, offset, at_least[partition])
         return offsets
 
-    def _consume(self, process: Process, member: ClassicMember) -> Steps[None]:
+    def _consume(self, process: Process, member: Member) -> Steps[None]:
         """Work on records, then commit, while the member has its partitions."""
         random = process.world.random
         epoch = member.epoch
@@ -212,7 +214,7 @@ class Groups:
             if not self.world.is_healed and random.random() < 0.02:
                 return
 
-    def _commit(self, process: Process, member: ClassicMember, offsets: dict[int, int]) -> Steps[bool]:
+    def _commit(self, process: Process, member: Member, offsets: dict[int, int]) -> Steps[bool]:
         when_sent, epoch, identity = self.ledger.when_sent(offsets), member.epoch, member.identity
         partitions = [
             o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
@@ -223,7 +225,7 @@ class Groups:
             topics=[o.OffsetCommitRequestTopic(name=IN, partitions=partitions)],
             **member.for_commit(),
         )
-        answer = yield from process.ask(request, self.commit_version, lane="group", may_outlive=False)
+        answer = yield from process.ask(request, member.commit_version, lane="group", may_outlive=False)
         if answer is None:
             return False
         errors = {E(one.error_code) for one in answer.topics[0].partitions}
@@ -237,7 +239,7 @@ class Groups:
                 member.failed(error)
         return not errors
 
-    def _copy(self, process: Process, member: ClassicMember, producer: Producer) -> Steps[bool]:
+    def _copy(self, process: Process, member: Member, producer: Producer) -> Steps[bool]:
         """Copy in transactions while the member has its partitions; False when the producer is at its end."""
         random = process.world.random
         epoch, who = member.epoch, member.for_commit()
@@ -267,7 +269,7 @@ class Groups:
     def _copy_once(
         self,
         process: Process,
-        member: ClassicMember,
+        member: Member,
         who: dict[str, Any],
         producer: Producer,
         offsets: dict[int, int],

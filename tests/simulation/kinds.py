@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
+from tests.simulation.migration import Migration
 from tests.simulation.share import Share
 from tests.simulation.transactions import Transactions
 from tests.simulation.world import World
@@ -24,6 +25,7 @@ class Run(Protocol):
 KINDS: dict[str, Callable[..., Run]] = {
     "consumer": ConsumerGroups,
     "groups": Groups,
+    "migration": Migration,
     "share": Share,
     "transactions": Transactions,
 }

@@ -52,6 +52,12 @@ def test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wr
 
 
 @pytest.mark.timeout(0)
+def test_groups_change_between_the_protocols_while_they_work_whatever_goes_wrong() -> None:
+    """G3, G4."""
+    run_all("migration")
+
+
+@pytest.mark.timeout(0)
 def test_share_groups_settle_every_record_and_lock_it_once_whatever_goes_wrong() -> None:
     """G5."""
     run_all("share")
