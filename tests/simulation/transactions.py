@@ -81,7 +81,7 @@ class Transactions:
         world.run_process("reader", lambda process: process.spawn(self.read(process)))
         world.plan_faults()
         world.run(ACTIVE_S, self._is_written)
-        world.settle(lambda: self.check_end(copiers), 1.0)
+        world.settle(lambda: self.check_end(copiers))
 
     def _is_written(self) -> bool:
         """Whether every writer is at its end, or is no more."""
