@@ -122,8 +122,9 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
 
 
 def test_one_two_one_instances(start_broker, application, chance, protocol):
-    """Each task has one owner; the tasks of an instance that leaves go on where it was."""
-    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol, partitions=4)
+    """Two threads each. Each task has one owner; the tasks of an instance that leaves go on where it was."""
+    settings = [EXACTLY_ONCE, "num.stream.threads=2", *protocol]
+    words = application(start_broker(config=FAST_SESSIONS), *settings, partitions=4)
     first = words.start().running()
     words.write(100, chance)
     wait_for(lambda: len(first.tasks()[0]) == 8, "the first has no tasks")
