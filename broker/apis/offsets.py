@@ -78,6 +78,8 @@ def settle_topics(
     Gives the response to the others, and who takes the coordinator's answer: it puts both together for `answer`.
     """
     response = OffsetCommitResponse()
+    if _all_exist(ctx.broker.image, request, by_id=by_id):
+        return response, answer
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
@@ -90,6 +92,19 @@ def settle_topics(
         answer(response)
 
     return response, complete
+
+
+def _all_exist(image: ClusterImage, request: OffsetCommitRequest, *, by_id: bool) -> bool:
+    """Whether every partition of the request exists, as nearly always; its topics get name and id then."""
+    for topic in request.topics:
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if found is None:
+            return False
+        for partition in topic.partitions:
+            if partition.partition_index not in found.partitions:
+                return False
+        topic.name, topic.topic_id = found.name, found.topic_id
+    return True
 
 
 def _check_topic(
