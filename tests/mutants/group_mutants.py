@@ -41,8 +41,8 @@ GROUPS = (
     Mutant(
         "sessions-not-started-after-a-restart",
         "coord/groups/coordinator.py",
-        "                self._rebalance.renew_session(group, member, at)\n            if len",
-        "                pass\n            if len",
+        "                self._rebalance.renew_session(group, member, at)\n            if group.has",
+        "                pass\n            if group.has",
         _CLASSIC,
         _SEEDS,
     ),
@@ -124,6 +124,30 @@ GROUPS = (
         "        ),\n",
         "",
         _CONSUMER,
+    ),
+    Mutant(
+        "members-removed-at-once-and-not-one-by-one",
+        "coord/groups/coordinator.py",
+        "                if result.records:\n                    break\n",
+        "",
+        "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
+        "test_members_that_go_silent_together_leave_a_group_that_starts_anew_at_once",
+    ),
+    Mutant(
+        "downgraded-members-have-their-target-at-once",
+        "coord/groups/consumer/migration.py",
+        "            target = {member_id: member.holds for member_id, member in staying.items()}\n",
+        "            target = dict(target)\n",
+        "tests/coord/groups/consumer/test_mixed_simulation.py::"
+        "test_what_a_classic_member_still_reads_is_not_given_away_by_a_downgrade_and_an_upgrade_in_a_row",
+    ),
+    Mutant(
+        "session-lost-with-an-append",
+        "coord/groups/consumer/groups.py",
+        "                self.renew_session(group_id, member, later)\n",
+        "                pass\n",
+        "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
+        "test_a_removal_that_cannot_be_written_is_tried_again",
     ),
     Mutant(
         "static-member-replaced-while-it-lives",

@@ -16,9 +16,16 @@ from coord.groups.consumer.group import ConsumerGroup
 from coord.groups.consumer.states import ConsumerGroupState
 from coord.groups.settings import GroupSettings
 from coord.groups.states import GroupState
-from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver
+from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
 from tests.coord.groups.consumer.test_consumer_simulation import Wanderer
-from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
+from tests.coord.groups.consumer.test_migration import (
+    EAGER,
+    assignment,
+    classic_group,
+    new_driver,
+    read,
+    subscription,
+)
 from wire.errors import ErrorCode
 from wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
@@ -243,3 +250,15 @@ def test_and_classic_members_alone_end_in_a_classic_group(seed):
     run.heal(run.classics)
     run.check_settled(run.classics)
     assert isinstance(run.driver.group(), ClassicGroup)
+
+
+def test_what_a_classic_member_still_reads_is_not_given_away_by_a_downgrade_and_an_upgrade_in_a_row():
+    driver = new_driver()
+    (client,) = classic_group(driver, 1)
+    driver.beat("new")
+    driver.beat("new", -1)
+    assert isinstance(driver.group(), ClassicGroup)
+    answer = driver.beat("again")
+    assert isinstance(driver.group(), ConsumerGroup)
+    assert given(answer) == {}
+    assert len(client.partitions) == 6
