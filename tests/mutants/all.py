@@ -7,9 +7,20 @@ from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.mutant import Mutant
+from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
 from tests.mutants.streams_mutants import STREAMS
 from tests.mutants.transaction_mutants import TRANSACTIONS
 
-MUTANTS: tuple[Mutant, ...] = (*STORAGE, *DURABILITY, *COMPACTION, *BROKER, *TRANSACTIONS, *GROUPS, *SHARE, *STREAMS)
+MUTANTS: tuple[Mutant, ...] = (
+    *STORAGE,
+    *DURABILITY,
+    *COMPACTION,
+    *BROKER,
+    *TRANSACTIONS,
+    *GROUPS,
+    *SHARE,
+    *SHARE_GROUPS,
+    *STREAMS,
+)

@@ -84,7 +84,6 @@ class ShareGroups:
         self._timers = timers
         self._configs = configs
         self._max_size = max_size
-        self._left_in: tuple[Result | None, set[str]] = (None, set())
 
     def group(self, group_id: str) -> ShareGroup:
         """The share group of this id; GROUP_ID_NOT_FOUND when there is none."""
@@ -332,17 +331,11 @@ class ShareGroups:
             made.append(records.target_epoch_record(group.group_id, epoch, 0))
         self._timers.cancel(ShareTimerKey("share-session", group.group_id, member_id))
 
-    def due(self, key: ShareTimerKey, at: Moment, result: Result) -> None:
+    def due(self, key: ShareTimerKey, at: Moment, result: Result) -> None:  # noqa: ARG002 - as every group type
         """A member's session is over."""
         group = self.groups.get(key.group_id)
         if not isinstance(group, ShareGroup) or key.member_id not in group.members:
             return
-        if self._left_in[0] is not result:
-            self._left_in = (result, set())
-        if key.group_id in self._left_in[1]:  # each departure is judged by what the one before it has left behind
-            self._timers.set(key, at.now + 1e-6)
-            return
-        self._left_in[1].add(key.group_id)
         logger.info(
             "[GroupId %s] Member %s fenced from the group because the member session expired",
             key.group_id,

@@ -1,0 +1,111 @@
+"""Bugs in the coordinators of share groups and of their state: fences, snapshots, what is assigned and when. KIP-932."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_COORDINATOR = "coord/share_state/coordinator.py"
+_GROUPS = "coord/groups/share/share_groups.py"
+_STATE = "tests/coord/share_state/test_share_coordinator.py"
+_GROUP = "tests/coord/groups/share/test_share_groups.py"
+
+SHARE_GROUPS = (
+    Mutant(
+        "old-leader-writes-share-state",
+        _COORDINATOR,
+        "    if state.leader_epoch_fence > leader_epoch:\n",
+        "    if state.leader_epoch_fence > leader_epoch + 1:\n",
+        f"{_STATE}::test_who_reads_with_a_newer_leader_epoch_fences_the_older_ones_off",
+    ),
+    Mutant(
+        "old-state-written-over-the-new",
+        _COORDINATOR,
+        "            if state.state_epoch > asked.state_epoch:\n                raise",
+        "            if state.state_epoch > asked.state_epoch + 1:\n                raise",
+        f"{_STATE}::test_a_newer_state_fences_writes_about_the_older_one_off",
+    ),
+    Mutant(
+        "share-start-goes-back",
+        _COORDINATOR,
+        "            start_offset = max(asked.start_offset, state.start_offset)\n",
+        "            start_offset = asked.start_offset\n",
+        f"{_STATE}::test_the_start_never_goes_back",
+    ),
+    Mutant(
+        "share-state-cut-past-the-last-snapshot",
+        _COORDINATOR,
+        "        needed = min((offset for offset in offsets if offset is not None), default=self._end_offset)\n",
+        "        needed = max((offset for offset in offsets if offset is not None), default=self._end_offset)\n",
+        f"{_STATE}::test_the_log_says_what_the_coordinator_knows",
+    ),
+    Mutant(
+        "snapshot-without-the-last-write",
+        _COORDINATOR,
+        "            merged = combine(state.batches, batches, start_offset)\n",
+        "            merged = combine(state.batches, (), start_offset)\n",
+        f"{_STATE}::test_after_so_many_updates_there_is_a_snapshot",
+    ),
+    Mutant(
+        "lower-delivery-count-holds",
+        "coord/share_state/batches.py",
+        "new if _rank(new) > _rank(old) else old",
+        "new if _rank(new) < _rank(old) else old",
+        "tests/coord/share_state/test_batches.py::test_combining_is_a_map_of_offsets",
+    ),
+    Mutant(
+        "assigned-before-state-is-kept",
+        _GROUPS,
+        "        if missing:\n            self._initialize",
+        "        if missing and group.members:\n            self._initialize",
+        f"{_GROUP}::test_a_first_member_gets_everything",
+    ),
+    Mutant(
+        "added-partitions-begin-at-the-reset",
+        _GROUPS,
+        "FROM_START if topic_id in known else FROM_RESET",
+        "FROM_RESET",
+        f"{_GROUP}::test_state_is_initialized_with_the_groups_epoch",
+    ),
+    Mutant(
+        "initialized-though-it-failed",
+        _GROUPS,
+        "        done = {topic_id: indexes - failed[topic_id] for topic_id, indexes in asked.items()}\n",
+        "        done = dict(asked)\n",
+        f"{_GROUP}::test_state_that_cannot_be_initialized_fails_the_heartbeat",
+    ),
+    Mutant(
+        "members-fenced-together-share-an-epoch",
+        "coord/groups/coordinator.py",
+        "                if result.records:\n                    break\n",
+        "",
+        f"{_GROUP}::test_sessions_that_end_together_all_end",
+    ),
+    Mutant(
+        "share-member-of-any-epoch",
+        "coord/groups/share/member.py",
+        "        if epoch not in (0, self.epoch, self.previous_epoch):\n",
+        "        if epoch < 0:\n",
+        f"{_GROUP}::test_an_epoch_before_the_last_is_fenced",
+    ),
+    Mutant(
+        "share-group-deleted-with-members",
+        "coord/groups/share/positions.py",
+        "        group.validate_delete()  # somebody may have joined in between\n",
+        "",
+        f"{_GROUP}::test_who_joins_while_the_group_is_deleted_keeps_it",
+    ),
+    Mutant(
+        "topic-id-of-a-deleted-topic-kept",
+        _GROUPS,
+        "            if gone:\n                left",
+        "            if False:\n                left",
+        f"{_GROUP}::test_topics_that_come_and_go",
+    ),
+    Mutant(
+        "sleeping-member-spoils-the-next-group",
+        "broker/share_coordinators.py",
+        "            for listener in self.on_reset:\n",
+        "            for listener in ():\n",
+        "tests/broker/test_share_fetch.py::test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own",
+    ),
+)
