@@ -1,4 +1,4 @@
-"""Bugs in the coordinators of share groups and of their state: fences, snapshots, what is assigned and when. KIP-932."""
+"""Bugs in the coordinators of share groups and of their state: fences, snapshots, what is assigned when. KIP-932."""
 
 from __future__ import annotations
 
