@@ -78,6 +78,8 @@ class Acquisition:
         else:  # the window does not grow any more, what is inside can be given out again
             last = min(last, window.end_offset - 1)
             self._left = min(self._left, window.end_offset - wish.fetch_offset)
+        if self._left <= 0:
+            return []
         self._archive_missing(wish.fetch_offset, base - 1)
         goes_on = self._again(max(base, window.start_offset), last)
         if goes_on and self._left > 0 and last >= window.end_offset:
@@ -100,6 +102,8 @@ class Acquisition:
         """Give out free records of the window; whether there may be more in this answer."""
         for run in self._window.touching(first, last):
             if self._left <= 0:
+                last = min(last, self._end_of_answer())
+            if run.first > last:
                 return False
             if not run.is_free:
                 continue
@@ -109,7 +113,7 @@ class Acquisition:
                 if self._acquired:
                     return False
                 end = min(end, begin + self._company(run) - 1)
-            if end - begin >= self._left:
+            if end - begin >= self._left > 0:
                 end = min(end, self._last_within(begin, self._left))
             for part in self._window.within(begin, end):
                 part.delivery_count += 1
@@ -117,6 +121,11 @@ class Acquisition:
             if is_suspect:
                 return False
         return True
+
+    def _end_of_answer(self) -> int:
+        """How far records are given out that the wish does not cover: to the end of the last batch, unless strict."""
+        offset = self._acquired[-1].last
+        return offset if self._wish.is_strict else self._end_of_batch(offset)
 
     def _company(self, run: Run) -> int:
         """How many of a run of suspects are given out together."""
@@ -139,27 +148,42 @@ class Acquisition:
         at = bisect_left(batches, self._window.end_offset, key=_last_offset)
         first = max(self._window.end_offset, batches[at].base_offset)
         if last - first >= self._left:
-            last = min(last, self._last_within(first, self._left))
-        if not self._wish.is_strict and last - first >= self._wish.batch_size:
-            for batch in batches[at + 1 :]:
-                if batch.base_offset > last:
-                    break
-                if batch.base_offset - first >= self._wish.batch_size:
-                    self._add(first, batch.base_offset - 1)
-                    first = batch.base_offset
+            last = min(last, self._end_of_batch(first + self._left - 1))
+        if self._wish.is_strict:
+            self._add(first, min(last, first + self._left - 1), last)
+            return
+        for batch in batches[at + 1 :]:
+            if batch.base_offset > last:
+                break
+            if batch.base_offset - first >= self._wish.batch_size:
+                self._add(first, batch.base_offset - 1)
+                first = batch.base_offset
         self._add(first, last)
 
-    def _add(self, first: int, last: int) -> None:
-        run = Run(first, last, RecordState.ACQUIRED, 1, member_id=self._wish.member_id, deadline=self._deadline)
+    def _add(self, first: int, last: int, window_last: int = -1) -> None:
+        """Take new records into the window, and give out those up to `last`."""
+        batch = (first, max(last, window_last))
+        run = Run(
+            first,
+            last,
+            RecordState.ACQUIRED,
+            1,
+            member_id=self._wish.member_id,
+            deadline=self._deadline,
+            batch=batch,
+        )
         self._window.append(run)
         self._acquired.append(Acquired(first, last, 1))
         self._left -= len(run)
+        if last < window_last:  # the rest of a record batch, for the next who asks
+            self._window.append(Run(last + 1, window_last, RecordState.AVAILABLE, 0, batch=batch))
 
     def _last_within(self, first: int, count: int) -> int:
         """The last offset for `count` records from `first` on: of their batch, unless the limit is strict."""
         offset = first + count - 1
-        if self._wish.is_strict:
-            return offset
+        return offset if self._wish.is_strict else self._end_of_batch(offset)
+
+    def _end_of_batch(self, offset: int) -> int:
         batches = self._wish.batches
         return max(offset, batches[bisect_right(batches, offset, key=_base_offset) - 1].last_offset)
 

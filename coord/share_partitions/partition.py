@@ -131,6 +131,7 @@ class SharePartition:
         settings = self._settings()
         deadline = now + settings.share_record_lock_duration_ms / 1000
         acquired = Acquisition(self._window, settings, wish, deadline).run()
+        self._seeks_free = self._seeks_free or wish.is_strict
         if acquired:
             self._lock(deadline, acquired[0].first, acquired[-1].last)
         self._window.advance()

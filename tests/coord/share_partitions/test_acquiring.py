@@ -63,7 +63,8 @@ def test_whole_batches_come_even_beyond_the_wish():
 def test_a_strict_limit_cuts_batches():
     shared = Shared((0, 4), (5, 9))
     assert shared.acquire("one", 3, strict=True) == [(0, 2, 1)]
-    assert shared.acquire("two", 4, strict=True) == [(3, 6, 1)]
+    assert shared.states() == [(0, 2, "Acquired", 1), (3, 4, "Available", 0)]
+    assert shared.acquire("two", 4, strict=True) == [(3, 4, 1), (5, 6, 1)]
     assert shared.acquire("one", 9, strict=True) == [(7, 9, 1)]
 
 
@@ -116,6 +117,14 @@ def test_records_given_back_come_by_whole_batches():
     shared.acquire()
     shared.acknowledge((0, 14, RELEASE))
     assert shared.acquire("two", 6) == [(0, 9, 2)]
+
+
+def test_a_wish_that_ends_inside_a_batch_gets_all_of_it_that_is_free():
+    shared = Shared((0, 4), (5, 9), (10, 14))
+    shared.acquire()
+    shared.acknowledge((1, 1, RELEASE), (3, 3, RELEASE), (6, 6, RELEASE))
+    assert shared.acquire("two", 1) == [(1, 1, 2), (3, 3, 2)]
+    assert shared.acquire("two", 1, strict=True) == [(6, 6, 2)]
 
 
 def test_a_step_that_is_not_written_holds_records_back():
