@@ -166,7 +166,7 @@ class GroupCoordinator:
             group.apply(records.read_group(value), at)
 
     def loaded(self, at: Moment) -> Result:
-        """The whole log has been replayed: sessions start now, and groups that are too large or have no leader rebalance."""
+        """The log has been replayed: sessions start now, and groups that are too large or have no leader rebalance."""
         self._is_loading = False
         result = Result()
         for group in self._classic_groups():
