@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coord.machine import Moment, Result, Timers
 from coord.share_state import records
-from coord.share_state.batches import NO_OFFSET, combine, state_batches
+from coord.share_state.batches import NO_OFFSET, state_batches
+from coord.share_state.changes import Change, complete_count, nothing_but, snapshot, snapshot_again, update
 from coord.share_state.state import NO_COUNT, ShareState
 from wire.errors import ErrorCode, KafkaError
-from wire.messages.coordinator_records import (
-    ShareSnapshotValue,
-    ShareSnapshotValueStateBatch,
-    ShareUpdateValue,
-    ShareUpdateValueStateBatch,
-)
+from wire.messages.coordinator_records import ShareSnapshotValue
 from wire.messages.share_state import (
     DeleteShareGroupStateResponsePartitionResult,
     InitializeShareGroupStateResponsePartitionResult,
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from coord.machine import CoordinatorRecord, Ticket
-    from coord.share_state.batches import StateBatch
     from coord.share_state.config import ShareStateConfig
     from coord.share_state.key import SharePartitionKey
     from wire.messages.share_state import (
@@ -170,7 +165,7 @@ class ShareCoordinator:
             if state is not None and state.state_epoch > asked.state_epoch:
                 raise _fenced_state(about, state, asked.state_epoch)
             self._check_topic(about)
-            snapshot = ShareSnapshotValue(
+            value = ShareSnapshotValue(
                 snapshot_epoch=0 if state is None else state.snapshot_epoch + 1,
                 state_epoch=asked.state_epoch,
                 leader_epoch=0,
@@ -179,7 +174,7 @@ class ShareCoordinator:
                 create_timestamp=at.now_ms,
                 write_timestamp=at.now_ms,
             )
-            return records.snapshot_record(about, snapshot)
+            return records.snapshot_record(about, value)
 
         return self._answer(about, InitializeShareGroupStateResponsePartitionResult, begin, ticket)
 
@@ -188,7 +183,7 @@ class ShareCoordinator:
     ) -> ShareStateResult:
         """Keep what has become of records, and the new start offset."""
 
-        def update() -> CoordinatorRecord:
+        def keep() -> CoordinatorRecord:
             if asked.leader_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH)
             if asked.state_epoch < 0:
@@ -201,11 +196,11 @@ class ShareCoordinator:
             if state.state_epoch > asked.state_epoch:
                 raise _fenced_state(about, state, asked.state_epoch)
             self._check_topic(about)
-            count = _complete_count(state, asked.start_offset, asked.delivery_complete_count)
             start_offset = max(asked.start_offset, state.start_offset)
-            return self._record(about, state, batches, start_offset, count, state.leader_epoch, at)
+            count = complete_count(state, asked.start_offset, asked.delivery_complete_count)
+            return self._record(about, state, Change(batches, start_offset, count, state.leader_epoch), at)
 
-        return self._answer(about, WriteShareGroupStateResponsePartitionResult, update, ticket)
+        return self._answer(about, WriteShareGroupStateResponsePartitionResult, keep, ticket)
 
     def read(
         self, about: SharePartitionKey, asked: ReadShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
@@ -225,8 +220,7 @@ class ShareCoordinator:
             if asked.leader_epoch == state.leader_epoch_fence:
                 return None
             logger.info("The state of %s is read by a leader of epoch %d", about, asked.leader_epoch)
-            count = state.delivery_complete_count
-            return self._record(about, state, [], state.start_offset, count, asked.leader_epoch, at)
+            return self._record(about, state, nothing_but(state, asked.leader_epoch), at)
 
         return self._answer(about, ReadShareGroupStateResponsePartitionResult, fence, ticket, answer)
 
@@ -290,14 +284,14 @@ class ShareCoordinator:
             return
         for about, state in self.states.items():
             if at.now_ms - state.write_timestamp_ms >= self._config.cold_snapshot_interval_ms:
-                result.records.append(_snapshot_again(about, state, at))
+                result.records.append(snapshot_again(about, state, at))
 
     def _snapshot_left_behind(self, at: Moment, result: ShareStateResult) -> None:
         """Write anew what was last written many records ago, so that the log stays short between two intervals too."""
         horizon = self._end_offset - self._config.records_per_prune
         for about, state in self.states.items():
             if state.snapshot_offset is not None and state.snapshot_offset < horizon:
-                result.records.append(_snapshot_again(about, state, at))
+                result.records.append(snapshot_again(about, state, at))
 
     def _prune(self, result: ShareStateResult) -> None:
         offsets = [state.snapshot_offset for state in self.states.values()]
@@ -340,35 +334,10 @@ class ShareCoordinator:
         if about.partition >= self._partition_count(about.topic_id):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _record(
-        self,
-        about: SharePartitionKey,
-        state: ShareState,
-        batches: list[StateBatch],
-        start_offset: int,
-        complete_count: int,
-        leader_epoch: int,
-        at: Moment,
-    ) -> CoordinatorRecord:
+    def _record(self, about: SharePartitionKey, state: ShareState, change: Change, at: Moment) -> CoordinatorRecord:
         """An update, or a snapshot when there have been so many updates."""
-        if state.updates >= self._config.updates_per_snapshot:
-            merged = combine(state.batches, batches, start_offset)
-            snapshot = _snapshot(state, merged, start_offset, complete_count, leader_epoch)
-            snapshot.create_timestamp = snapshot.write_timestamp = at.now_ms
-            return records.snapshot_record(about, snapshot)
-        update = ShareUpdateValue(
-            snapshot_epoch=state.snapshot_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            delivery_complete_count=complete_count,
-            state_batches=[
-                ShareUpdateValueStateBatch(
-                    first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
-                )
-                for first, last, state, count in combine((), batches, start_offset)
-            ],
-        )
-        return records.update_record(about, update)
+        is_due = state.updates >= self._config.updates_per_snapshot
+        return snapshot(about, state, change, at) if is_due else update(about, state, change)
 
     def _forget(self, keys: Collection[SharePartitionKey], result: ShareStateResult) -> None:
         result.records += [records.tombstone(about) for about in sorted(keys)]
@@ -377,34 +346,6 @@ class ShareCoordinator:
 def refused(result_type: Callable[..., P], partition: int, error: ErrorCode, message: str | None = None) -> P:
     """A partition's result that carries an error."""
     return result_type(partition=partition, error_code=int(error), error_message=message)
-
-
-def _snapshot(
-    state: ShareState, batches: list[StateBatch], start_offset: int, complete_count: int, leader_epoch: int
-) -> ShareSnapshotValue:
-    return ShareSnapshotValue(
-        snapshot_epoch=state.snapshot_epoch + 1,
-        state_epoch=state.state_epoch,
-        leader_epoch=leader_epoch,
-        start_offset=start_offset,
-        delivery_complete_count=complete_count,
-        state_batches=[ShareSnapshotValueStateBatch(**batch._asdict()) for batch in batches],
-    )
-
-
-def _snapshot_again(about: SharePartitionKey, state: ShareState, at: Moment) -> CoordinatorRecord:
-    """A snapshot that says what is known already."""
-    snapshot = _snapshot(state, state.batches, state.start_offset, state.delivery_complete_count, state.leader_epoch)
-    snapshot.create_timestamp = state.create_timestamp_ms
-    snapshot.write_timestamp = at.now_ms
-    return records.snapshot_record(about, snapshot)
-
-
-def _complete_count(state: ShareState, start_offset: int, count: int) -> int:
-    """How many records from the start offset on are finished: the start offset never goes back, nor the count there."""
-    if start_offset < state.start_offset:
-        return state.delivery_complete_count
-    return max(count, state.delivery_complete_count) if start_offset == state.start_offset else count
 
 
 def _check_leader(about: SharePartitionKey, state: ShareState, leader_epoch: int) -> None:

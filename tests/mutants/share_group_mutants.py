@@ -40,9 +40,9 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "snapshot-without-the-last-write",
-        _COORDINATOR,
-        "            merged = combine(state.batches, batches, start_offset)\n",
-        "            merged = combine(state.batches, (), start_offset)\n",
+        "coord/share_state/changes.py",
+        "    merged = combine(state.batches, change.batches, change.start_offset)\n",
+        "    merged = combine(state.batches, (), change.start_offset)\n",
         f"{_STATE}::test_after_so_many_updates_there_is_a_snapshot",
     ),
     Mutant(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from coord.machine import CoordinatorRecord
     from wire.messages.offsets import OffsetCommitRequest
 
+FIRST_EPOCH = 1
+"""Of a group that nobody has joined yet: the first member makes it 2, as in Kafka 4.4."""
+
 
 class ShareGroup:
     """A share group."""
@@ -32,10 +35,10 @@ class ShareGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.members: dict[str, ShareMember] = {}
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH
         self.target_timestamp_ms = 0
         self.target: dict[str, Partitions] = {}
         self.state_partitions = StatePartitions()

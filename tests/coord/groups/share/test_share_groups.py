@@ -28,22 +28,22 @@ def driver():
 
 def test_a_first_member_gets_everything(driver):
     answer = driver.join(rack_id="r")
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 1)
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
     assert given(driver, answer) == ALL
     group = driver.group()
-    assert (str(group.state), group.epoch, group.target_epoch) == ("Stable", 1, 1)
+    assert (str(group.state), group.epoch, group.target_epoch) == ("Stable", 2, 2)
     assert group.members["m1"].rack_id == "r"
 
 
 def test_state_is_initialized_with_the_groups_epoch(driver):
     """Where the reset says for new topics, from the start for partitions that are added later."""
     driver.join()
-    assert driver.states == {("g", topic_id("t"), index): (1, -1) for index in range(4)}
+    assert driver.states == {("g", topic_id("t"), index): (2, -1) for index in range(4)}
     driver.cluster.create("t", 5)
     driver.changed("t")
-    answer = driver.beat("m1", 1)
+    answer = driver.beat("m1", 2)
     assert given(driver, answer) == ALL | {("t", 4)}
-    assert driver.states["g", topic_id("t"), 4] == (2, 0)
+    assert driver.states["g", topic_id("t"), 4] == (3, 0)
 
 
 def test_what_waits_for_state_is_answered_once_it_is_there(driver):
@@ -89,7 +89,7 @@ def test_a_heartbeat_that_cannot_be_written_is_answered(driver):
 def test_members_share_and_each_learns_with_its_heartbeat(driver):
     driver.join("m1")
     second = driver.join("m2")
-    first = driver.beat("m1", 1)
+    first = driver.beat("m1", 2)
     assert given(driver, first) | given(driver, second) == ALL
     assert (len(given(driver, first)), len(given(driver, second))) == (2, 2)
     assert driver.beat("m2", second.member_epoch).assignment is None, "nothing has changed"
@@ -105,10 +105,10 @@ def test_more_members_than_partitions_share_a_partition():
 def test_a_member_subscribes_anew():
     driver = ShareDriver(Cluster(t=2, u=1))
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0), ("t", 1), ("u", 0)}
-    answer = driver.beat("m1", 1, ["u"])
-    assert (answer.member_epoch, given(driver, answer)) == (2, {("u", 0)})
-    same = driver.beat("m1", 2, ["u"])
-    assert (same.member_epoch, given(driver, same)) == (2, {("u", 0)}), "who tells all is told all"
+    answer = driver.beat("m1", 2, ["u"])
+    assert (answer.member_epoch, given(driver, answer)) == (3, {("u", 0)})
+    same = driver.beat("m1", 3, ["u"])
+    assert (same.member_epoch, given(driver, same)) == (3, {("u", 0)}), "who tells all is told all"
 
 
 def test_topics_that_come_and_go():
@@ -116,7 +116,7 @@ def test_topics_that_come_and_go():
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0)}
     driver.cluster.create("u", 2)
     driver.changed("u")
-    answer = driver.beat("m1", 1)
+    answer = driver.beat("m1", 2)
     assert given(driver, answer) == {("t", 0), ("u", 0), ("u", 1)}
     del driver.cluster.topics["u"]
     driver.changed("u")
@@ -131,7 +131,7 @@ def test_a_topic_of_the_same_name_is_another_topic():
     driver.changed("t")
     driver.cluster.create("t", 1, incarnation=1)
     driver.changed("t")
-    driver.beat("m1", 1)
+    driver.beat("m1", 2)
     assert set(driver.states) == {("g", topic_id("t"), 0), ("g", topic_id("t1"), 0)}
     assert driver.group().state_partitions.topic_ids == {topic_id("t1")}
 
@@ -140,35 +140,36 @@ def test_changes_of_topics_are_found_by_a_new_coordinator(driver):
     driver.join()
     driver.cluster.create("t", 5)
     driver.restart()
-    assert given(driver, driver.beat("m1", 1)) == ALL | {("t", 4)}
+    assert given(driver, driver.beat("m1", 2)) == ALL | {("t", 4)}
 
 
 @pytest.mark.parametrize(
-    ("epoch", "code"), [(3, E.FENCED_MEMBER_EPOCH), (0, 0), (1, 0), (2, 0), (-2, E.INVALID_REQUEST)]
+    ("epoch", "code"),
+    [(4, E.FENCED_MEMBER_EPOCH), (0, 0), (1, E.FENCED_MEMBER_EPOCH), (2, 0), (3, 0), (-2, E.INVALID_REQUEST)],
 )
-def test_epochs_of_a_member_that_has_epoch_2(epoch, code):
+def test_epochs_of_a_member_that_has_epoch_3(epoch, code):
     driver = ShareDriver(Cluster(t=1, u=1))
     driver.join()
-    driver.beat("m1", 1, ["t", "u"])
+    driver.beat("m1", 2, ["t", "u"])
     assert driver.beat("m1", epoch, ["t", "u"] if epoch == 0 else None).error_code == code
 
 
 def test_an_epoch_before_the_last_is_fenced():
     driver = ShareDriver(Cluster(t=1, u=1, v=1))
     driver.join()
-    driver.beat("m1", 1, ["t", "u"])
-    driver.beat("m1", 2, ["t", "u", "v"])
-    assert driver.beat("m1", 2).error_code == 0
-    answer = driver.beat("m1", 1)
+    driver.beat("m1", 2, ["t", "u"])
+    driver.beat("m1", 3, ["t", "u", "v"])
+    assert driver.beat("m1", 3).error_code == 0
+    answer = driver.beat("m1", 2)
     assert answer.error_code == E.FENCED_MEMBER_EPOCH
     assert "abandon all its partitions and rejoin" in answer.error_message
 
 
 def test_unknown_groups_and_members(driver):
-    assert driver.beat("m1", 1).error_code == E.GROUP_ID_NOT_FOUND
+    assert driver.beat("m1", 2).error_code == E.GROUP_ID_NOT_FOUND
     assert driver.beat("m1", -1).error_code == E.GROUP_ID_NOT_FOUND
     driver.join()
-    assert driver.beat("m2", 1).error_code == E.UNKNOWN_MEMBER_ID
+    assert driver.beat("m2", 2).error_code == E.UNKNOWN_MEMBER_ID
     assert driver.beat("m2", -1).error_code == E.UNKNOWN_MEMBER_ID
 
 
@@ -192,12 +193,12 @@ def test_the_last_to_leave_leaves_an_empty_group(driver):
     driver.join()
     driver.beat("m1", -1)
     group = driver.group()
-    assert (str(group.state), group.target_epoch, group.epoch, group.target) == ("Empty", 2, 2, {})
+    assert (str(group.state), group.target_epoch, group.epoch, group.target) == ("Empty", 3, 3, {})
     assert group.state_partitions.topic_ids == {topic_id("t")}, "positions stay"
     driver.restart()
     assert facts(driver.group()) == facts(group)
     assert given(driver, driver.join("m2")) == ALL
-    assert driver.states["g", topic_id("t"), 0] == (1, -1), "state is initialized once"
+    assert driver.states["g", topic_id("t"), 0] == (2, -1), "state is initialized once"
 
 
 def test_sessions_end_and_are_renewed():
@@ -232,10 +233,10 @@ def test_assignments_wait_for_their_interval():
     driver.join("m1")
     driver.advance(0.25)
     early = driver.join("m2")
-    assert (given(driver, early), early.member_epoch, early.heartbeat_interval_ms) == (set(), 1, 750)
+    assert (given(driver, early), early.member_epoch, early.heartbeat_interval_ms) == (set(), 2, 750)
     driver.advance(0.75)
-    on_time = driver.beat("m2", 1)
-    assert (len(given(driver, on_time)), on_time.member_epoch, on_time.heartbeat_interval_ms) == (2, 2, 5_000)
+    on_time = driver.beat("m2", 2)
+    assert (len(given(driver, on_time)), on_time.member_epoch, on_time.heartbeat_interval_ms) == (2, 3, 5_000)
 
 
 def test_a_share_group_is_no_consumer_group(driver):
@@ -267,7 +268,7 @@ def test_positions_are_altered_while_nobody_reads(driver):
     driver.beat("m1", -1)
     (topic,) = driver.alter({0: 7, 9: 1}).responses
     assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(0, 0), (9, E.UNKNOWN_TOPIC_OR_PARTITION)]
-    assert driver.states["g", topic_id("t"), 0] == (2, 7), "with the group's epoch, which fences the old state"
+    assert driver.states["g", topic_id("t"), 0] == (3, 7), "with the group's epoch, which fences the old state"
     assert driver.group().state_partitions.initialized == {topic_id("t"): frozenset(range(4))}
     (unknown,) = driver.alter({0: 1}, topic="nowhere").responses
     assert unknown.partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
@@ -279,7 +280,7 @@ def test_positions_may_be_given_before_the_group_comes(driver):
     driver.restart()
     assert driver.group().state_partitions.initialized == {topic_id("t"): frozenset({1})}
     assert given(driver, driver.join()) == ALL
-    assert {about[2]: state for about, state in driver.states.items()} == {0: (1, 0), 1: (0, 3), 2: (1, 0), 3: (1, 0)}
+    assert {about[2]: state for about, state in driver.states.items()} == {0: (2, 0), 1: (1, 3), 2: (2, 0), 3: (2, 0)}
 
 
 def test_positions_that_cannot_be_altered_are_told(driver):
