@@ -60,17 +60,19 @@ class ShareMember:
 
     def beat(self) -> Steps[None]:
         """Heartbeats, for ever."""
+        is_sure = False  # of what the broker knows: after a lost answer it is told all, and tells all
         while True:
-            is_joining = self.epoch == JOIN_EPOCH
+            says_all = not is_sure or self.epoch == JOIN_EPOCH
             request = g.ShareGroupHeartbeatRequest(
                 group_id=self._group,
                 member_id=self.member_id,
                 member_epoch=self.epoch,
-                subscribed_topic_names=[self._topic] if is_joining else None,
+                subscribed_topic_names=[self._topic] if says_all else None,
             )
             answer = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
             error = None if answer is None else E(answer.error_code)
-            if error == E.NONE:
+            is_sure = error == E.NONE
+            if is_sure:
                 self.epoch = answer.member_epoch
                 if answer.assignment is not None:
                     topics = answer.assignment.topic_partitions

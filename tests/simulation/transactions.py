@@ -18,9 +18,10 @@ from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
 from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
-from tests.simulation.setup import create_topic, direct_fetch
+from tests.simulation.setup import ask_directly, create_topic, direct_fetch
 from tests.simulation.world import ACTIVE_S, World
 from tests.simulation.writer import Writer, thinking
+from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ IN, OUT = "in", "out"
 PARTITIONS = 2
 GROUP = "copiers"
 LAST_EPOCHS = 32_760
+BOTH = (1, 2, 2)
+FEATURE, NEWEST = "transaction.version", 2
+UPGRADE, DOWNGRADE = 1, 2
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -47,7 +51,7 @@ class Transactions:
         """With a generation, all clients are of that one, and nothing keeps a late EndTxn from arriving."""
         world = self.world = World(name, SETTINGS, faults, is_told=is_told)
         world.late_ends_of_generation_1 = generation is not None
-        self._generations = (generation,) if generation is not None else (1, 2, 2)
+        self._generations = (generation,) if generation is not None else BOTH
         self.ledger = Ledger()
         self.checks = LogChecks(world)
         self.writers: list[Writer] = []
@@ -65,6 +69,8 @@ class Transactions:
         clients = [f"writer{n}" for n in range(random.choice((1, 2, 3)))]
         self.writers = [Writer(name, self.ledger, IN, PARTITIONS) for name in clients]
         copiers = [f"copier{n}" for n in range(PARTITIONS)] if random.random() < 0.7 else []
+        if self._generations == BOTH and random.random() < 0.2:
+            self._lower_the_level()
         generations = {name: random.choice(self._generations) for name in (*clients, *copiers)}
         if random.random() < 0.2:
             self._use_up_epochs(list(generations))
@@ -82,6 +88,23 @@ class Transactions:
         world.plan_faults()
         world.run(ACTIVE_S, self._is_written)
         world.settle(lambda: self.check_end(copiers))
+
+    def _lower_the_level(self) -> None:
+        """A cluster of an older `transaction.version`, which in half of the cases rises on the way (KIP-1014)."""
+        world = self.world
+        random = world.random
+        self._generations = (1,)
+        lowered = _level(random.choice((0, 1)), DOWNGRADE)
+        assert ask_directly(world, lowered, 1).error_code == 0
+
+        def rise(process: Process) -> Steps[None]:
+            yield random.uniform(0.0, 10.0)
+            answer = None
+            while answer is None:
+                answer = yield from process.ask(_level(NEWEST, UPGRADE), 1)
+
+        if random.random() < 0.5:
+            world.run_process("admin", lambda process: process.spawn(rise(process)))
 
     def _is_written(self) -> bool:
         """Whether every writer is at its end, or is no more."""
@@ -209,3 +232,8 @@ class Transactions:
                     positions[partition], found = fetched
                     self.ledger.check_seen(reader.topic, found)
             yield 0.3
+
+
+def _level(level: int, kind: int) -> UpdateFeaturesRequest:
+    update = FeatureUpdateKey(feature=FEATURE, max_version_level=level, upgrade_type=kind)
+    return UpdateFeaturesRequest(feature_updates=[update])
