@@ -6,6 +6,7 @@ from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.group_mutants import GROUPS
+from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
 from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
@@ -20,6 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BROKER,
     *TRANSACTIONS,
     *GROUPS,
+    *MIGRATION,
     *SHARE,
     *SHARE_GROUPS,
     *STREAMS,
