@@ -19,8 +19,8 @@ from coord.groups.consumer.group import ConsumerGroup
 from coord.groups.consumer.heartbeat import Heartbeat, Outcome, check_static
 from coord.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from coord.groups.consumer.migration import Migration
-from coord.groups.consumer.records import ResolvedRegex
 from coord.groups.consumer.regular_expressions import RegularExpressions
+from coord.groups.consumer.replay import put, remove
 from coord.groups.consumer.requests import check_heartbeat
 from coord.groups.consumer.states import MemberState
 from coord.groups.consumer.timers import KINDS, ConsumerTimer
@@ -28,7 +28,6 @@ from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import as_list
 from coord.machine import Moment, Result, Timers
 from wire.errors import ErrorCode, KafkaError
-from wire.messages import coordinator_records as r
 from wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
@@ -318,42 +317,20 @@ class ConsumerGroups:
     # ---- replay
 
     def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
-        """A record of a consumer group is in the log."""
+        """A record of a consumer group is in the log. Any may be the first of its group in a log that was compacted."""
         group_id, about = records.read_key(record_type, key)
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             if value is None or (group is not None and not _is_simple(group)):
                 return
-            if record_type not in _FOUNDING:
-                return
             group = self._groups[group_id] = ConsumerGroup(group_id)
-        if value is None:
-            self._replay_tombstone(group, record_type, about)
-        else:
-            _REPLAY[record_type](group, about, records.read_value(record_type, value))
-
-    def _replay_tombstone(self, group: ConsumerGroup, record_type: int, about: str) -> None:
-        if record_type == records.GROUP_METADATA:
-            self.forget(group.group_id)
-            group.is_dead = True
-            del self._groups[group.group_id]
-        elif record_type == records.MEMBER_METADATA:
-            group.remove_member(about)
-        elif record_type == records.CURRENT_ASSIGNMENT:
-            member = group.members.get(about)
-            if member is not None:
-                fresh = member._replace(
-                    epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, state=MemberState.STABLE, assigned={}, revoking={}
-                )
-                group.put_member(fresh)
-        elif record_type == records.TARGET_ASSIGNMENT_MEMBER:
-            group.target.pop(about, None)
-        elif record_type == records.TARGET_ASSIGNMENT_METADATA:
-            group.assignment_epoch = -1
-        elif record_type == records.REGULAR_EXPRESSION:
-            group.regexes.pop(about, None)
-        else:
-            group.has_partition_metadata = False
+        if value is not None:
+            put(group, record_type, about, records.read_value(record_type, value))
+            return
+        remove(group, record_type, about)
+        if group.is_dead:
+            self.forget(group_id)
+            del self._groups[group_id]
 
 
 def away(member: ConsumerMember) -> ConsumerMember:
@@ -382,57 +359,3 @@ def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignm
 def _is_simple(group: Group) -> bool:
     """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
     return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None
-
-
-# ---- what each kind of record says
-
-_FOUNDING = frozenset({records.GROUP_METADATA, records.PARTITION_METADATA, records.MEMBER_METADATA})
-"""Kinds of records that a group may begin with when older ones were compacted away."""
-
-
-def _put_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupMetadataValue) -> None:
-    group.epoch = value.epoch
-    group.metadata_hash = value.metadata_hash
-    if group.changed_topics is not None:
-        group.changed_topics.clear()
-
-
-def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGroupPartitionMetadataValue) -> None:
-    group.has_partition_metadata = True
-
-
-def _put_member(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupMemberMetadataValue) -> None:
-    known = group.members.get(member_id) or ConsumerMember(member_id)
-    group.put_member(records.with_metadata(known, value))
-
-
-def _put_target_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupTargetAssignmentMetadataValue) -> None:
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
-
-
-def _put_target(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupTargetAssignmentMemberValue) -> None:
-    group.target[member_id] = records.read_target(value)
-
-
-def _put_current(group: ConsumerGroup, member_id: str, value: r.ConsumerGroupCurrentMemberAssignmentValue) -> None:
-    known = group.members.get(member_id) or ConsumerMember(member_id)
-    group.put_member(records.with_assignment(known, value))
-
-
-def _put_regex(group: ConsumerGroup, regex: str, value: r.ConsumerGroupRegularExpressionValue) -> None:
-    group.regexes[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
-
-
-_REPLAY = cast(
-    "dict[int, Callable[[ConsumerGroup, str, object], None]]",
-    {
-        records.GROUP_METADATA: _put_epoch,
-        records.PARTITION_METADATA: _put_partition_metadata,
-        records.MEMBER_METADATA: _put_member,
-        records.TARGET_ASSIGNMENT_METADATA: _put_target_epoch,
-        records.TARGET_ASSIGNMENT_MEMBER: _put_target,
-        records.CURRENT_ASSIGNMENT: _put_current,
-        records.REGULAR_EXPRESSION: _put_regex,
-    },
-)
