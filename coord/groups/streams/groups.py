@@ -8,24 +8,23 @@ after `streams.heartbeat.interval.ms`, and sooner while their group is moving. S
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, cast
 
 from coord.groups.classic import ClassicGroup
 from coord.groups.streams import records
 from coord.groups.streams.describe import describe_group, endpoints
-from coord.groups.streams.group import FIRST_EPOCH, Passing, StreamsGroup
+from coord.groups.streams.group import Passing, StreamsGroup
 from coord.groups.streams.heartbeat import Heartbeat, Outcome, check_static
 from coord.groups.streams.internal_topics import InternalTopic
 from coord.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
+from coord.groups.streams.replay import FOUNDING, put, remove
 from coord.groups.streams.requests import check_heartbeat, owned_tasks
 from coord.groups.streams.states import MemberState
 from coord.groups.streams.target import assign, changes
 from coord.groups.streams.tasks import HeldTasks, write_tasks
-from coord.groups.streams.topology import Topology
 from coord.machine import Moment, Result, Timers
 from wire.errors import ErrorCode, KafkaError
-from wire.messages import coordinator_records as r
 from wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
@@ -357,39 +356,18 @@ class StreamsGroups:
         group_id, about = records.read_key(record_type, key)
         group = self._groups.get(group_id)
         if not isinstance(group, StreamsGroup):
-            if value is None or record_type not in _FOUNDING or (group is not None and not _is_simple(group)):
+            if value is None or record_type not in FOUNDING or (group is not None and not _is_simple(group)):
                 return
             group = self._groups[group_id] = StreamsGroup(group_id, self._passing.get(group_id))
             self._passing[group_id] = group.passing
-        if value is None:
-            self._replay_tombstone(group, record_type, about)
-        else:
-            _REPLAY[record_type](group, about, records.read_value(record_type, value))
-
-    def _replay_tombstone(self, group: StreamsGroup, record_type: int, about: str) -> None:
-        if record_type == records.GROUP_METADATA:
-            self.forget(group.group_id)
+        if value is not None:
+            put(group, record_type, about, value)
+        elif record_type == records.GROUP_METADATA:
+            self.forget(group_id)
             group.is_dead = True
-            del self._groups[group.group_id]
-        elif record_type == records.MEMBER_METADATA:
-            group.remove_member(about)
-        elif record_type == records.CURRENT_ASSIGNMENT:
-            member = group.members.get(about)
-            if member is not None:
-                fresh = member._replace(
-                    epoch=LEAVE_EPOCH,
-                    previous_epoch=LEAVE_EPOCH,
-                    state=MemberState.STABLE,
-                    assigned=HeldTasks(),
-                    revoking=HeldTasks(),
-                )
-                group.put_member(fresh)
-        elif record_type == records.TARGET_ASSIGNMENT_MEMBER:
-            group.target.pop(about, None)
-        elif record_type == records.TARGET_ASSIGNMENT_METADATA:
-            group.assignment_epoch = FIRST_EPOCH
+            del self._groups[group_id]
         else:
-            group.topology = None
+            remove(group, record_type, about)
 
 
 def _refusal(error: ErrorCode, message: str | None = None) -> s.StreamsGroupHeartbeatResponse:
@@ -410,52 +388,3 @@ def _is_owed(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
 def _is_simple(group: Group) -> bool:
     """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
     return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None
-
-
-# ---- what each kind of record says
-
-_FOUNDING = frozenset({records.GROUP_METADATA, records.MEMBER_METADATA, records.TOPOLOGY})
-"""Kinds of records that a group may begin with when older ones were compacted away."""
-
-
-def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
-    group.epoch = value.epoch
-    group.metadata_hash = value.metadata_hash
-    group.validated_topology_epoch = value.validated_topology_epoch
-    group.assignment_configs = records.read_configs(value)
-
-
-def _put_topology(group: StreamsGroup, _: str, value: r.StreamsGroupTopologyValue) -> None:
-    group.topology = Topology(value)
-
-
-def _put_member(group: StreamsGroup, member_id: str, value: r.StreamsGroupMemberMetadataValue) -> None:
-    known = group.members.get(member_id) or StreamsMember(member_id)
-    group.put_member(records.with_metadata(known, value))
-
-
-def _put_target_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupTargetAssignmentMetadataValue) -> None:
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
-
-
-def _put_target(group: StreamsGroup, member_id: str, value: r.StreamsGroupTargetAssignmentMemberValue) -> None:
-    group.target[member_id] = records.read_target(value)
-
-
-def _put_current(group: StreamsGroup, member_id: str, value: r.StreamsGroupCurrentMemberAssignmentValue) -> None:
-    known = group.members.get(member_id) or StreamsMember(member_id)
-    group.put_member(records.with_assignment(known, value))
-
-
-_REPLAY = cast(
-    "dict[int, Callable[[StreamsGroup, str, object], None]]",
-    {
-        records.GROUP_METADATA: _put_epoch,
-        records.TOPOLOGY: _put_topology,
-        records.MEMBER_METADATA: _put_member,
-        records.TARGET_ASSIGNMENT_METADATA: _put_target_epoch,
-        records.TARGET_ASSIGNMENT_MEMBER: _put_target,
-        records.CURRENT_ASSIGNMENT: _put_current,
-    },
-)
