@@ -51,12 +51,12 @@ class Scale:
 
 FULL = Scale(
     seconds=2.5, warmup_s=1.0, records=800_000, max_mb=1200, fill_mb=150,
-    synced_records=600_000, partitions_mb=10_000, compact_mb=400, copied=20_000, groups=10_000,
-    shared=200_000, warmup_rounds=2, calm_s=90,
+    synced_records=600_000, partitions_mb=10_000, compact_mb=400, copied=8_000, groups=10_000,
+    shared=100_000, warmup_rounds=2, calm_s=90,
 )  # fmt: skip
 QUICK = Scale(
     seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
-    synced_records=150_000, partitions_mb=1000, compact_mb=128, copied=5_000, groups=2_000,
+    synced_records=150_000, partitions_mb=1000, compact_mb=128, copied=5_000, groups=10_000,
     shared=50_000, calm_s=20,
 )  # fmt: skip
 

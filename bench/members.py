@@ -29,7 +29,7 @@ from wire.registry import message_for
 from wire.schema import Message
 from wire.types import chunk_bytes
 
-SESSION_MS = 6_000
+SESSION_MS = 2_000
 LONG_SESSION_MS = 1_800_000
 REBALANCE_MS = 60_000
 CLASSIC_HEARTBEAT_S = 0.5
