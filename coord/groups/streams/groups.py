@@ -18,7 +18,7 @@ from coord.groups.streams.group import Passing, StreamsGroup
 from coord.groups.streams.heartbeat import Heartbeat, Outcome, check_static
 from coord.groups.streams.internal_topics import InternalTopic
 from coord.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
-from coord.groups.streams.replay import FOUNDING, put, remove
+from coord.groups.streams.replay import put, remove
 from coord.groups.streams.requests import check_heartbeat, owned_tasks
 from coord.groups.streams.states import MemberState
 from coord.groups.streams.target import assign, changes
@@ -350,13 +350,13 @@ class StreamsGroups:
     # ---- replay
 
     def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
-        """A record of a streams group is in the log."""
+        """A record of a streams group is in the log. Any may be the first of its group in a log that was compacted."""
         if not records.is_known(record_type):
             return
         group_id, about = records.read_key(record_type, key)
         group = self._groups.get(group_id)
         if not isinstance(group, StreamsGroup):
-            if value is None or record_type not in FOUNDING or (group is not None and not _is_simple(group)):
+            if value is None or (group is not None and not _is_simple(group)):
                 return
             group = self._groups[group_id] = StreamsGroup(group_id, self._passing.get(group_id))
             self._passing[group_id] = group.passing

@@ -13,9 +13,6 @@ from coord.groups.streams.tasks import HeldTasks
 from coord.groups.streams.topology import Topology
 from wire.messages import coordinator_records as r
 
-FOUNDING = frozenset({records.GROUP_METADATA, records.MEMBER_METADATA, records.TOPOLOGY})
-"""Kinds of records that a group may begin with when older ones were compacted away."""
-
 
 def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
     group.epoch = value.epoch
