@@ -293,8 +293,12 @@ class StreamsGroups:
         self._timers.cancel(StreamsTimer("streams-rebalance", group_id, member_id))
 
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
-        """Sessions and the time to give up tasks start anew. Nobody waits for more members again."""
+        """Sessions and the time to give up tasks start anew. Nobody waits for more members again.
+
+        What was known of endpoints is counted from the time of day, so that nobody takes a number it has for a new one.
+        """
         for group in self._streams_groups():
+            group.passing.endpoint_epoch = at.now_ms // 1000 % (1 << 31)
             for member in group.members.values():
                 self._renew_session(group.group_id, member.member_id, at)
                 self._time_revocation(group.group_id, member, member, at)

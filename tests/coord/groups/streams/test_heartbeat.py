@@ -358,6 +358,16 @@ def test_who_answers_queries_about_what(driver):
     assert driver.beat("m1", 2, endpoint_information_epoch=1).partitions_by_user_endpoint is None
 
 
+def test_a_new_coordinator_tells_everybody_who_answers_queries(driver):
+    """It does not know which numbers the one before has given out."""
+    here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
+    known = driver.beat("m1", user_endpoint=here).endpoint_information_epoch
+    driver.restart()
+    driver.beat("m2", user_endpoint=s.StreamsGroupHeartbeatRequestEndpoint(host="there", port=2))
+    answer = driver.beat("m1", 2, endpoint_information_epoch=known)
+    assert [found.user_endpoint.host for found in answer.partitions_by_user_endpoint] == ["here", "there"]
+
+
 # ---- with the rest of the coordinator
 
 
