@@ -41,7 +41,13 @@ def command(bootstrap: str, *scenarios: str) -> list[str]:
 def java(program: str, *arguments: str) -> list[str]:
     """The command line of the program `src/PROGRAM.java`."""
     classes = compiled(FOLDER / "src" / f"{program}.java", POM)
-    jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    jvm = [
+        "java",
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    ]
     return [*jvm, "-cp", f"{classes}:{classpath(POM)}", program, *arguments]
 
 

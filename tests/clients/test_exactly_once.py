@@ -19,6 +19,8 @@ from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
 
 KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+RATE = 120
+"""Records per second that go in."""
 HAS_JDK = shutil.which("javac") and shutil.which("mvn")
 JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
 
@@ -29,12 +31,12 @@ pytestmark = pytest.mark.timeout(240 + 20 * KILLS)
 
 @CLIENTS
 def test_a_copy_is_exact_whoever_is_killed(start_broker, tmp_path, client):
-    hold(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED), KILLS)
+    hold(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED, RATE), KILLS)
 
 
 @CLIENTS
 def test_every_record_of_a_share_group_ends_once_whoever_is_killed(start_broker, tmp_path, client):
-    hold(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED), (KILLS + 1) // 2)
+    hold(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED, RATE), (KILLS + 1) // 2)
 
 
 def hold(run, kills):
