@@ -358,8 +358,9 @@ def test_who_answers_queries_about_what(driver):
     assert driver.beat("m1", 2, endpoint_information_epoch=1).partitions_by_user_endpoint is None
 
 
-def test_a_new_coordinator_tells_everybody_who_answers_queries(driver):
+def test_a_new_coordinator_tells_everybody_who_answers_queries():
     """It does not know which numbers the one before has given out."""
+    driver = StreamsDriver(settings=QUICK._replace(streams_assignment_interval_ms=60_000))
     here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
     known = driver.beat("m1", user_endpoint=here).endpoint_information_epoch
     driver.restart()
