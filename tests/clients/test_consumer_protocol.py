@@ -85,11 +85,11 @@ def test_a_second_member_with_an_instance_id_in_use_is_refused(broker, start_gro
     assert first.owned() == set(range(PARTITIONS))
 
 
-def test_members_live_through_a_crash_of_the_broker(start_broker, start_group):
+def test_members_of_both_protocols_live_through_a_crash_of_the_broker(start_broker, start_group):
     server = start_broker()
     group = start_group(server)
     group.join(protocol="consumer")
-    group.join(protocol="consumer")
+    group.join(protocol="classic", strategy="cooperative-sticky")
     group.settle()
     group.produce(120)
     group.wait_read()
@@ -159,17 +159,11 @@ def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(br
     assert "regular expression is not valid" in errors[0].str()
 
 
-class Flow:
-    """Records that keep coming while the group changes."""
-
-    def __init__(self, group):
-        self.group = group
-
-    def go_on(self):
-        """A few more records, then wait until the members have shared the partitions out."""
-        self.group.produce(60)
-        self.group.settle()
-        self.group.produce(60)
+def go_on(group):
+    """Records that come before and while the members share the partitions out anew."""
+    group.produce(60)
+    group.settle()
+    group.produce(60)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -177,21 +171,20 @@ def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member
     """The rolling upgrade and the way back, with classic members eager and cooperative, while records keep coming."""
     group = start_group(broker)
     old = [group.join(library, protocol="classic", strategy=name) for name in ("range", "range")]
-    flow = Flow(group)
-    flow.go_on()
+    go_on(group)
     assert group.described_as_consumer_group() is None
     new = []
     for member in old:
         new.append(group.join(library, protocol="consumer"))
-        flow.go_on()
+        go_on(group)
         assert group.described_as_consumer_group() is not None
         group.drop(member, "leave")
-        flow.go_on()
+        go_on(group)
     for member in new:
         group.join(library, protocol="classic", strategy="cooperative-sticky")
-        flow.go_on()
+        go_on(group)
         group.drop(member, "leave")
-        flow.go_on()
+        go_on(group)
     assert group.described_as_consumer_group() is None
     assert {one.group_instance_id for one in group.described().members} == {None}
     group.wait_read()
