@@ -1,17 +1,14 @@
-"""T3, T11, T12: transactional producers of real clients, exactly-once copying, zombies, and kill -9 in mid-transaction.
+"""T3, T11, T12: transactional producers of real clients, exactly-once copying, and zombies.
 
-confluent-kafka speaks the first generation of the protocol, with requests for each partition; the kill loop counts in
-transactions, not in time. BARNABAS_KILLS sets how many kills (3 in CI), BARNABAS_SEED replays their moments.
+confluent-kafka speaks the first generation of the protocol, with requests for each partition. Copies through kills of
+broker and clients are in `test_exactly_once.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 import time
 from collections import Counter
-from threading import Thread
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -20,9 +17,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 DEADLINE_S = 60.0
 STAY = {"metadata.recovery.strategy": "none"}
 """librdkafka 2.16 else decommissions the only broker when it is down for a moment, and waits for it for ever."""
-
-KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
-SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
 
 
 def make_topic(bootstrap, name, partitions=1):
@@ -201,44 +195,6 @@ def test_an_exactly_once_copy(broker, topic_name):
     fill(broker.bootstrap, source, 200)
     CopyLoop(broker.bootstrap, source, target).run(200)
     assert Counter(read_all(broker.bootstrap, target, 2)) == Counter(map(str, range(200)))
-
-
-def test_an_exactly_once_copy_through_kill_9(start_broker, topic_name):
-    """T4, T12: nothing is lost and nothing doubled, wherever in a transaction the broker dies."""
-    print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
-    chance = random.Random(SEED)
-    server = start_broker(config={"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"})
-    source, target = (
-        make_topic(server.bootstrap, topic_name("in"), 2),
-        make_topic(server.bootstrap, topic_name("out"), 2),
-    )
-    total = 400 + 60 * KILLS
-    fill(server.bootstrap, source, total)
-    loop = CopyLoop(server.bootstrap, source, target)
-    kills = set(chance.sample(range(1, total // 20), KILLS))
-    step = loop.step
-    deaths = []
-
-    def step_with_death():
-        if loop.transactions in kills:
-            kills.discard(loop.transactions)
-            for death in deaths:
-                death.join()
-            deaths.append(Thread(target=die, args=(chance.uniform(0, 0.05),)))
-            deaths[-1].start()
-        return step()
-
-    def die(moment_s):
-        time.sleep(moment_s)  # anywhere in the transaction that begins now
-        server.kill9()
-        server.restart()
-
-    loop.step = step_with_death
-    loop.run(total)
-    for death in deaths:
-        death.join()
-    assert len(deaths) == KILLS
-    assert Counter(read_all(server.bootstrap, target, 2)) == Counter(map(str, range(total)))
 
 
 def test_a_transaction_of_a_producer_that_died_is_aborted_in_time(start_broker, topic):
