@@ -84,7 +84,8 @@ class LogChecks:
     # ---- lives of the broker
 
     def _crashed(self) -> None:
-        """Remember what was committed."""
+        """Remember what was committed, and look whether the logs would do for a new broker."""
+        self.check_reloaded()
         self._promised = {
             place: [_same(one) for one in model.batches if _last(one) < self._seen[place][1]]
             for place, model in self._models.items()
