@@ -79,7 +79,7 @@ class ClassicMember:
                 yield from self._sync(answer)
 
     def _join(self) -> Steps[g.JoinGroupResponse | None]:
-        self._ledger.lets_go(self.identity, self.assigned)
+        self._ledger.lets_go(self.identity)
         self.assigned = []
         metadata = ConsumerProtocolSubscription(topics=[self._topic]).encode(_SUBSCRIPTION)
         request = g.JoinGroupRequest(

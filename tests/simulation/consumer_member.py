@@ -93,7 +93,7 @@ class ConsumerMember:
 
     def _let_go(self) -> None:
         """Abandon everything, and join again."""
-        self._ledger.lets_go(self.identity, self.assigned)
+        self._ledger.lets_go(self.identity)
         self.assigned, self._wanted, self._told = [], None, None
         self.epoch = JOIN_EPOCH
         self.is_stable = False

@@ -33,8 +33,8 @@ class GroupLedger:
             owner = self._owners.setdefault((epoch, partition), identity)
             assert owner == identity, f"partition {partition} is owned by {owner} and {identity} in generation {epoch}"
 
-    def lets_go(self, identity: str, partitions: list[int]) -> None:
-        """A member has abandoned partitions: who owns them is a matter of generations here."""
+    def lets_go(self, identity: str) -> None:
+        """A member has abandoned all that it had: who owns them is a matter of generations here."""
 
     def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
         """The newest generation until now, for each partition: commits of older ones must be refused from here on."""
@@ -88,11 +88,9 @@ class ConsumerLedger(GroupLedger):
                 self._taken_by[partition, identity] = count
             self._holders[partition] = identity
 
-    def lets_go(self, identity: str, partitions: list[int]) -> None:
-        """A member has abandoned partitions."""
-        for partition in partitions:
-            if self._holders.get(partition) == identity:
-                del self._holders[partition]
+    def lets_go(self, identity: str) -> None:
+        """A member has abandoned all that it had."""
+        self._holders = {partition: holder for partition, holder in self._holders.items() if holder != identity}
 
     def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
         """How often each partition has changed hands until now."""
