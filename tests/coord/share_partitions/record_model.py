@@ -54,32 +54,12 @@ class RecordModel:
     def finished(self):
         return sum(record.state in DONE for record in self.records.values())
 
-    # ---- acquiring: what was given out is looked at, not foreseen
+    # ---- acquiring: what was given out is checked by the test, not foreseen
 
     def missing(self, first, last):
         for offset in range(first, last + 1):
             if offset in self.records and self.records[offset].is_free():
                 self.records[offset].state = RecordState.ARCHIVED
-
-    def given(self, member, first, last, count, deadline):
-        """Check and take over one acquired range."""
-        if first > self.end:
-            if self.records:
-                for offset in range(self.end, first):
-                    self.records[offset] = ModelRecord(RecordState.ARCHIVED, 0)
-            else:
-                self.start = first
-            self.end = first
-        for offset in range(first, last + 1):
-            if offset == self.end:
-                assert count == 1
-                self.records[offset] = ModelRecord(RecordState.ACQUIRED, 1, member, deadline)
-                self.end += 1
-                continue
-            record = self.records[offset]
-            assert record.is_free(), f"{offset} was not to be had"
-            assert record.count + 1 == count
-            record.state, record.count, record.member, record.deadline = RecordState.ACQUIRED, count, member, deadline
 
     # ---- acknowledging
 

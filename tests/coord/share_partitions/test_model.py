@@ -20,7 +20,7 @@ from coord.share_partitions.acquisition import Wish
 from coord.share_partitions.partition import SharePartition
 from coord.share_partitions.states import AcknowledgeType, RecordState
 from coord.share_state.batches import combine
-from tests.coord.share_partitions.record_model import RecordModel, RefusedError
+from tests.coord.share_partitions.record_model import DONE, ModelRecord, RecordModel, RefusedError
 from wire.errors import KafkaError
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "60"))
@@ -111,49 +111,38 @@ class SharedLog(RuleBasedStateMachine):
         if batches[0].base_offset <= offset and (had_room or offset < end) and not aborted:
             assert acquired, "there was something to be had"
         model.missing(offset, batches[0].base_offset - 1)
-        self.take_over(member, acquired, aborted)
+        self.take_over(member, acquired, aborted, is_strict=is_strict)
 
-    def take_over(self, member, acquired, aborted):
-        """Check what was given out, and have the model know of it."""
-        model, deadline = self.model, self.now + LOCK_S
-        seen = {offset for first, last, _ in acquired for offset in range(first, last + 1)}
-        assert not seen & self.accepted
-        assert not any(first <= offset <= last for first, last in aborted for offset in seen)
-        for run in self.partition.runs():  # hidden ones are archived without being told to anybody
-            for offset in range(run.first, run.last + 1):
-                if any(first <= offset <= last for first, last in aborted) and run.state is RecordState.ARCHIVED:
-                    known = model.records.get(offset)
-                    if known is not None and known.is_free():
-                        known.state, known.count = RecordState.ARCHIVED, run.delivery_count
-        if not acquired and not self.partition.runs():
-            model.records.clear()
-            model.start = model.end = self.partition.start_offset
-            return
+    def take_over(self, member, acquired, aborted, *, is_strict):
+        """Check what was given out and what was passed over, and have the model know of it."""
+        model, given = self.model, {}
         for first, last, count in acquired:
-            for offset in range(model.end, first):
-                self.skip(offset)
-            model.given(member, first, last, count, deadline)
-        for offset in range(model.end, self.partition.end_offset):
-            self.skip(offset)
-        model.advance()
-
-    def skip(self, offset):
-        """An offset passed over in giving out new records: hidden, not there at all, or beyond a strict limit."""
-        model = self.model
-        run = next((run for run in self.partition.runs() if run.first <= offset <= run.last), None)
-        if run is None:
-            assert offset < self.partition.start_offset
-            if not model.records:
-                model.start = offset + 1
-            else:
-                model.given("", offset, offset, 1, None)
-                model.records[offset].state, model.records[offset].member = RecordState.ARCHIVED, ""
-            model.end = offset + 1
-            return
-        assert run.state is RecordState.ARCHIVED or (run.is_free and not run.delivery_count)  # a batch's rest
-        model.given("", offset, offset, 1, None)
-        record = model.records[offset]
-        record.state, record.count, record.member = run.state, run.delivery_count, ""
+            given.update(dict.fromkeys(range(first, last + 1), count))
+        hidden = {offset for first, last in aborted for offset in range(first, last + 1)}
+        stored = {offset for first, last in self.log for offset in range(first, last + 1)}
+        assert not given.keys() & (self.accepted | hidden)
+        records = {}
+        for run in self.partition.runs():
+            for offset in range(run.first, run.last + 1):
+                old = model.records.get(offset)
+                assert old is not None or offset >= model.end
+                if offset in given:
+                    assert given[offset] == (1 if old is None else old.count + 1)
+                    assert old is None or old.is_free(), f"{offset} was not to be had"
+                    deadline = self.now + LOCK_S
+                    records[offset] = ModelRecord(RecordState.ACQUIRED, given[offset], member, deadline)
+                elif old is None:
+                    is_rest = is_strict and run.is_free and not run.delivery_count
+                    assert is_rest or (run.state is RecordState.ARCHIVED and (offset in hidden or offset not in stored))
+                    records[offset] = ModelRecord(run.state, run.delivery_count)
+                else:
+                    if old.is_free() and offset in hidden and run.state is RecordState.ARCHIVED:
+                        old.state, old.count = run.state, run.delivery_count
+                    records[offset] = old
+        for offset, old in model.records.items():
+            assert offset in records or (old.state in DONE and not old.pending) or (old.is_free() and offset in hidden)
+        assert given.keys() <= records.keys()
+        model.records, model.start, model.end = records, self.partition.start_offset, self.partition.end_offset
 
     @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_mine=st.booleans(), fate=st.integers(0, 3))
     def acknowledge(self, data, member, is_mine, fate):
