@@ -45,6 +45,8 @@ class World:
         """Those that nobody has to start again."""
         self.gone: set[str] = set()
         """Those that nobody will start again."""
+        self._restarts = 0
+        """How many are about to be started again."""
         self._starters: dict[str, Callable[[Process], None]] = {}
 
     # ---- processes
@@ -59,7 +61,13 @@ class World:
     def kill(self, name: str, *, restart_s: float) -> None:
         """Kill a process; somebody starts it again."""
         self.processes[name].kill()
-        self.clock.after(restart_s, lambda: self.run_process(name, self._starters[name]))
+        self._restarts += 1
+
+        def restart() -> None:
+            self._restarts -= 1
+            self.run_process(name, self._starters[name])
+
+        self.clock.after(restart_s, restart)
 
     def give_up(self, process: Process) -> None:
         """A process finds that it may not go on; if there is no other of its name, somebody starts it again."""
@@ -136,7 +144,7 @@ class World:
                 check()
             except (AssertionError, KafkaError):
                 continue
-            if not any(process.is_asleep for process in self.all_processes):
+            if not self._restarts and not any(process.is_asleep for process in self.all_processes):
                 break
         self.run(still_s)
         check()
