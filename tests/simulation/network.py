@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from wire.schema import Message
 
 MAX_FRAME_BYTES = 1 << 20
+AFTERMATH_S = 10.0
+"""A late JoinGroup begins a rebalance, which somebody who knows nothing of it may miss."""
 _SIZE = Struct(">i")
 
 Answer = Callable[["Message | None"], None]
@@ -49,6 +51,8 @@ class Network:
     def __init__(self, world: World) -> None:
         self._world = world
         self.observer: Observer | None = None
+        self.quiet_at = 0.0
+        """When the last of the late requests has arrived, and what it has led to is over."""
         self._wires: dict[Wire, None] = {}
         self.active: dict[Wire, None] = {}
         """Those whose answers may have grown."""
@@ -120,6 +124,8 @@ class Wire:
         if fate is Fate.LATE:
             delay += world.random.uniform(0, world.faults.late_s)
         moment = self._arrives_up = max(self._arrives_up, world.clock.now + delay)
+        if fate is Fate.LATE:
+            world.network.quiet_at = max(world.network.quiet_at, moment + AFTERMATH_S)
         world.clock.after(moment - world.clock.now, lambda: self._arrive(data, asked, may_outlive=may_outlive))
 
     def _break_soon(self) -> None:

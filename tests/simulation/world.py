@@ -144,10 +144,15 @@ class World:
                 check()
             except (AssertionError, KafkaError):
                 continue
-            if not self._restarts and not any(process.is_asleep for process in self.all_processes):
+            if self._is_quiet():
                 break
         self.run(still_s)
         check()
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing is left of what went wrong."""
+        asleep = any(process.is_asleep for process in self.all_processes)
+        return not self._restarts and not asleep and self.clock.now >= self.network.quiet_at
 
     def heal(self) -> None:
         """From here on nothing goes wrong; who stands still goes on."""
