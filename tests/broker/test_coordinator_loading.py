@@ -128,6 +128,8 @@ def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> Non
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
+    for loading in memory.broker.coordinators._loading.values():
+        assert not loading.go_on(lambda: True)  # begun, with the log as it is now
     memory.broker.transactions._load_some()
     producer = TransactionalClient(memory)
     assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted for it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
@@ -21,6 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BROKER,
     *TRANSACTIONS,
     *GROUPS,
+    *ADMINISTRATION,
     *MIGRATION,
     *SHARE,
     *SHARE_GROUPS,
