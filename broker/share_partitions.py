@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SHARE_SESSIONS
 from broker.dead_letters import DeadLetterQueues
 from broker.share_sessions import ShareSession, ShareSessions
+from coord.cluster.node_records import SHARE_VERSION_FEATURE
 from coord.groups.settings import BY_DURATION
 from coord.share_partitions.partition import SharePartition
 from coord.share_state.batches import NO_OFFSET, state_batches
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.share.SharePartition")
 
-SHARE_VERSION = "share.version"
-WITH_DEAD_LETTER_QUEUES = 2
+SHARE_VERSION_WITH_DEAD_LETTERS = 2
 
 Then = Callable[[ErrorCode], None]
 
@@ -298,8 +298,7 @@ class SharePartitions:
     @property
     def has_dead_letter_queues(self) -> bool:
         """Whether the cluster's features allow them."""
-        features = self._broker.image.features
-        return features.get(SHARE_VERSION, WITH_DEAD_LETTER_QUEUES) >= WITH_DEAD_LETTER_QUEUES
+        return self._broker.image.features.get(SHARE_VERSION_FEATURE, 0) >= SHARE_VERSION_WITH_DEAD_LETTERS
 
     def get(self, key: SharePartitionKey) -> LiveSharePartition:
         """A share partition, which may have to load yet. KafkaError when it cannot be, or is not served here."""

@@ -117,3 +117,14 @@ def test_without_a_queue_rejected_records_are_gone(tmp_path):
     assert queue.live().start_offset == 1
     assert set(queue.broker.image.topics) == {"q", "__share_group_state"}
     queue.close()
+
+
+def test_without_the_feature_level_there_are_no_queues(queue):
+    """KIP-1191 came with share.version 2."""
+    queue.broker.image.features["share.version"] = 1
+    queue.produce(b"a")
+    member = Member(queue, "one")
+    member.take()
+    assert member.acknowledge((0, 0, [REJECT])) == 0
+    assert QUEUE not in queue.broker.image.topics
+    assert queue.live().start_offset == 1

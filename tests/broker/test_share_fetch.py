@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coord.share_state.key import SharePartitionKey
+from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
 from wire.errors import ErrorCode as E
 
@@ -342,8 +343,6 @@ def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
 
 
 def transactional(queue, *values, producer_id=0):
-    from tests.broker.memory_broker import batch
-
     options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": -1, "transactional": True}
     return queue.broker.partitions.get("q", 0).append(
         memoryview(bytearray(batch(*values, **options))), queue.clock.now, origin="coordinator"
@@ -392,3 +391,12 @@ def test_read_committed_gives_nothing_that_was_aborted(queue):
     assert values(answer) == {2: b"plain", 3: b"c"}
     assert member.acknowledge((2, 5, [1, 1, 0, 0])) == 0
     assert queue.live().start_offset == 6
+
+
+def test_a_new_group_may_begin_so_long_ago(queue):
+    queue.set_group("g", "share.auto.offset.reset", "by_duration:PT1H")
+    queue.initialize(start_offset=-1, state_epoch=1)
+    queue.produce(b"old")
+    queue.advance(7200)
+    first = queue.produce(records=batch(b"new", timestamp=queue.clock.now_ms))
+    assert Member(queue, "one").take() == [(first, first, 1)]
