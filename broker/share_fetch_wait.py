@@ -86,7 +86,7 @@ class SharePlan:
                 left -= count
                 if data is not None:
                     given.append((one, data))
-        return given if given or is_last else None
+        return given if given or is_last or not self._order else None
 
     def _look(
         self, live: LiveSharePartition, partition_count: int, *, min_one_batch: bool

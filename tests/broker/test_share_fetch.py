@@ -261,6 +261,10 @@ def test_partitions_come_and_go_in_a_session(tmp_path):
     queue.close()
 
 
+def test_a_session_without_partitions_waits_for_nothing(queue):
+    assert Member(queue, "one", partitions=()).fetch(max_wait_ms=60_000).responses == []
+
+
 # ---- partitions that cannot be had
 
 
