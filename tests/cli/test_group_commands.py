@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
+from tests.broker.raw_client import RawClient
+from wire.messages.streams_groups import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestSubtopology,
+    StreamsGroupHeartbeatRequestTopology,
+)
+
 
 @pytest.fixture
 def topic_with_records(run, topic) -> str:
@@ -196,4 +203,35 @@ def test_a_share_group(run, broker, topic_with_records) -> None:
     run("group", "forget", group, "-t", topic_with_records).ok()
     assert _lags(run, group) == {}
     assert run("group", "delete", group).ok().stdout == f"deleted group {group}\n"
+    assert run("group", "describe", group).code == 3
+
+
+def test_a_streams_group(run, broker, topic_with_records) -> None:
+    """KIP-1071: what a member reads are the source topics of its tasks."""
+    group = f"streams-group-of-{topic_with_records}"
+    client = RawClient(broker.bootstrap)
+    client.find(group)
+    subtopology = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=[topic_with_records])
+    fields = {"group_id": group, "member_id": "the-member"}
+    joins = StreamsGroupHeartbeatRequest(
+        **fields,
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        process_id="the-process",
+        topology=StreamsGroupHeartbeatRequestTopology(subtopologies=[subtopology]),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+    assert client(joins, 1).error_code == 0
+    first = run("group", "describe", group).ok().lines[0]
+    assert first.startswith(f"streams group {group}: ")
+    assert "1 member, assignor sticky" in first
+    assert {row["member"] for row in _lags(run, group).values()} == {"the-member"}
+    assert client(StreamsGroupHeartbeatRequest(**fields, member_epoch=-1), 1).error_code == 0
+    client.close()
+    run("group", "seek", group, "--to", "4", "-t", topic_with_records).ok()
+    assert {row["committed"] for row in _lags(run, group).values()} == {4}
+    assert group in {row["group"] for row in run("group", "list", "--type", "streams", "-o", "json").ok().json}
+    run("group", "delete", group).ok()
     assert run("group", "describe", group).code == 3
