@@ -53,6 +53,7 @@ class ConsumerMember:
         """What the broker is known to know; None: it is told all."""
         self._is_urgent = True
         self._is_leaving = False
+        self._is_speaking = False
         self._is_fenced_for_good = False
         self.is_kept_out = False
         """Whether another process has the instance id, and lives."""
@@ -71,7 +72,7 @@ class ConsumerMember:
         while not self.is_stable or self._wanted is not None:
             if self._is_fenced_for_good:
                 raise InstanceFenced
-            if self._wanted is not None:
+            if self._wanted is not None and not self._is_speaking:
                 self.assigned, self._wanted = self._wanted, None
                 self._ledger.owns(self.epoch, self.identity, self.assigned)
                 self.is_stable = True
@@ -126,7 +127,10 @@ class ConsumerMember:
             topic_partitions=self._partitions() if says_all or owned != self._told else None,
         )
         self._told = None
+        # What it takes over while a heartbeat says that it has it not might be another's when the answer comes.
+        self._is_speaking = True
         answer = yield from self._process.ask(request, VERSION, lane="heartbeat", may_outlive=False)
+        self._is_speaking = False
         error = None if answer is None else E(answer.error_code)
         if epoch != self.epoch or self._is_leaving:
             return  # somebody else was told meanwhile that the member is fenced
