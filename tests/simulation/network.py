@@ -94,6 +94,7 @@ class Wire:
         self._link: Link | None = link
         self._arrives_up = self._arrives_down = 0.0
         self._loses_answers = False
+        self._is_ending = False
         self.life = world.node.life
         self.arrived_at = 0.0
         """When the broker took the last request that an observer wanted to know of."""
@@ -135,7 +136,7 @@ class Wire:
             world.clock.after(world.random.uniform(0, 0.05), self.breaks)
 
     def _arrive(self, data: bytes, asked: tuple[Message, int], *, may_outlive: bool) -> None:
-        if self.server is None or not (self._link is not None or may_outlive):
+        if self.server is None or self._is_ending or not (self._link is not None or may_outlive):
             return
         self._world.trace.note_bytes("request", data)
         self._world.node.turn(lambda _: self._feed(data, asked))
@@ -198,16 +199,18 @@ class Wire:
         world.clock.after(moment - world.clock.now, self._end_server)
 
     def _end_server(self) -> None:
+        if not self._is_ending:
+            self._is_ending = True
+            self._world.node.turn(lambda _: self._close_server())
+
+    def _close_server(self) -> None:
         server, self.server = self.server, None
         if server is not None:
             self._world.network.forget(self)
-            self._world.node.turn(lambda _: self._close_server(server))
-
-    def _close_server(self, server: Connection) -> None:
-        observer = self._world.network.observer
-        if observer is not None:
-            observer.connection_ends(self)
-        server.close()
+            observer = self._world.network.observer
+            if observer is not None:
+                observer.connection_ends(self)
+            server.close()
 
 
 @dataclass
