@@ -64,7 +64,13 @@ class ConsumerGroups(Groups):
         group = self._group()
         epoch = group.generation if isinstance(group, ClassicGroup) else group.epoch
         assert str(group.state) == "Stable", f"the group is stuck: {vars(group)}"
-        members = [process.member for process in self._members() if not getattr(process.member, "is_kept_out", False)]
+        members = [
+            process.member
+            for process in self._members()
+            if not (
+                getattr(process.member, "is_kept_out", False) and process.member.instance_id in group.static_members
+            )
+        ]
         assert all(one.is_stable and one.epoch == epoch for one in members), "a member is not there yet"
         living = {one.member_id for one in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
