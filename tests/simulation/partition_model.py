@@ -58,8 +58,6 @@ class PartitionModel:
     batches: list[Batch | Marker] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
     """First offset of each producer's open transaction."""
-    markers: dict[int, Marker] = field(default_factory=dict)
-    """The last marker of each producer."""
     ended: list[Ended] = field(default_factory=list)
     """Transactions whose markers were not committed when they were last looked at."""
 
@@ -85,7 +83,6 @@ class PartitionModel:
             first = self.open.pop(producer_id, None)
             if first is not None:
                 self.ended.append(Ended(first, marker))
-            self.markers[producer_id] = marker
             return marker
         if batch.is_transactional:
             self.open.setdefault(producer_id, batch.base_offset)

@@ -148,6 +148,10 @@ class Share:
             if not member.assigned:
                 yield 0.2
                 continue
+            if not self.world.is_healed and random.random() < 0.02:
+                yield from member.leave()
+                said = []
+                continue
             acquired = yield from member.fetch(said, 4.0 if self.world.is_healed else 0.5)
             said = []
             if acquired is None:

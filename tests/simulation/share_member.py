@@ -51,6 +51,7 @@ class ShareMember:
         self.member_id = f"{process.name}-{random.randrange(1 << 30)}"
         self.epoch = JOIN_EPOCH
         self.assigned: list[int] = []
+        self._is_leaving = False
         self._session_epoch = OPEN
         self._session: set[int] = set()
         self._acquire_mode = random.choice((BATCH_OPTIMIZED, RECORD_LIMIT))
@@ -62,16 +63,22 @@ class ShareMember:
         """Heartbeats, for ever."""
         is_sure = False  # of what the broker knows: after a lost answer it is told all, and tells all
         while True:
-            says_all = not is_sure or self.epoch == JOIN_EPOCH
+            while self._is_leaving:
+                yield 0.1
+            epoch = self.epoch
+            says_all = not is_sure or epoch == JOIN_EPOCH
             request = g.ShareGroupHeartbeatRequest(
                 group_id=self._group,
                 member_id=self.member_id,
-                member_epoch=self.epoch,
+                member_epoch=epoch,
                 subscribed_topic_names=[self._topic] if says_all else None,
             )
             answer = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
             error = None if answer is None else E(answer.error_code)
             is_sure = error == E.NONE
+            if self._is_leaving or epoch != self.epoch:
+                yield 0.1  # it was said of another time
+                continue
             if is_sure:
                 self.epoch = answer.member_epoch
                 if answer.assignment is not None:
@@ -85,9 +92,18 @@ class ShareMember:
             yield 0.1
 
     def leave(self) -> Steps[None]:
-        """Say goodbye to the group, with a new id for the next time."""
+        """Give back all records, say goodbye to the group, and come again."""
+        self._is_leaving = True
+        if self._session_epoch != OPEN:
+            last = g.ShareAcknowledgeRequest(
+                group_id=self._group, member_id=self.member_id, share_session_epoch=CLOSE, topics=[]
+            )
+            yield from self._process.ask(last, VERSION)
+            self._session_epoch = OPEN
         request = g.ShareGroupHeartbeatRequest(group_id=self._group, member_id=self.member_id, member_epoch=LEAVE_EPOCH)
         yield from self._process.ask(request, HEARTBEAT_VERSION, lane="leave", may_outlive=False)
+        self.epoch, self.assigned = JOIN_EPOCH, []
+        self._is_leaving = False
 
     # ---- records
 
