@@ -130,7 +130,7 @@ class MetadataLog:
             read = self._log.read(offset, READ_BYTES, limit_offset=self._log.log_end_offset, min_one_batch=True)
             if read.slice is None:
                 break
-            replay_batches(read.slice.read(), self.image, delta)
+            replay_batches(read.slice.read(), self.image, delta, partial_ok=True)
             offset = self.image.offset + 1
 
     def _check_alone(self, configured_voters: frozenset[int]) -> None:

@@ -131,9 +131,12 @@ def leader_change_batch(
     return _control_batch(records, base_offset, epoch, now_ms)
 
 
-def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> None:
-    """Replay every metadata record of a run of batches, and move the image's offset and epoch along."""
-    for batch in iter_batches(buffer):
+def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta, *, partial_ok: bool = False) -> None:
+    """Replay every metadata record of a run of batches, and move the image's offset and epoch along.
+
+    With `partial_ok` the last batch may be cut, as it is in what a log gives to read: it is left alone.
+    """
+    for batch in iter_batches(buffer, partial_ok=partial_ok):
         if not batch.crc_is_valid():
             raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} fails its checksum")
         if batch.is_control:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker import metadata_log
 from broker.config_keys.network import MAX_CONNECTIONS
 from broker.controller import Controller
 from broker.listeners import Endpoint
@@ -288,3 +289,18 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     again = Node(tmp_path, **small)
     assert told(again.image) == before
     assert len(again.image.topics) == 20
+
+
+def test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(tmp_path)
+    for index in range(10):
+        node.controller.auto_create_topic(f"t{index}")
+    before = told(node.image)
+    node.stop()
+    for read_bytes in range(61, 1000, 47):
+        monkeypatch.setattr(metadata_log, "READ_BYTES", read_bytes)
+        again = Node(tmp_path)
+        assert told(again.image) == before
+        again.stop()

@@ -96,6 +96,13 @@ DURABILITY = (
         "            _cut(log, [segment], position, end)\n",
     ),
     Mutant(
+        "metadata-log-longer-than-one-read-not-expected",
+        "broker/metadata_log.py",
+        "self.image, delta, partial_ok=True)",
+        "self.image, delta)",
+        "tests/broker/test_controller.py::test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends",
+    ),
+    Mutant(
         "cut-of-a-torn-tail-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",
