@@ -10,7 +10,6 @@ passes has to be listed.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allow"))
-
-
-def is_whole() -> bool:
-    """Whether a suite runs for its own sake; among all other tests a long one shows only some of its tests."""
-    return "BARNABAS_WHOLE_SUITE" in os.environ
 
 
 def test_file(name: str) -> Path:
@@ -79,7 +73,6 @@ def run(name: str, arguments: Sequence[str]) -> int:
     except ImportError:
         print("The suites need pytest and the clients: `make test` sets them up.", file=sys.stderr)
         return 2
-    os.environ["BARNABAS_WHOLE_SUITE"] = "1"
     outcomes, listed = Outcomes(), allowed(name)
     code = int(pytest.main([str(test_file(name)), "-q", *arguments], plugins=[outcomes]))
     found = complaints(listed, outcomes.passed, outcomes.deselected)

@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from compat import suite
 from compat.jars import ROOT, classpath
 from tests.clients.exchange import Directory
 from tests.clients.streams_application import Application, wait_for
@@ -59,16 +58,10 @@ def application(topic_name, tmp_path):
 
 PROTOCOLS = {"classic": ["consumer.session.timeout.ms=6000"], "streams": ["group.protocol=streams"]}
 """The settings that have an application use one protocol or the other."""
-CI_SHARE = {
-    ("test_exactly_once_through_kills_of_the_application", "streams"),
-    ("test_exactly_once_through_kills_of_the_broker", "classic"),
-}
 
 
 @pytest.fixture(params=list(PROTOCOLS))
 def protocol(request):
-    if not suite.is_whole() and (request.node.originalname, request.param) not in CI_SHARE:
-        pytest.skip("a test of the whole suite: compat/run kafka_streams")
     return PROTOCOLS[request.param]
 
 
@@ -197,7 +190,6 @@ def tool(server, *arguments):
     return done.stdout + done.stderr
 
 
-@pytest.mark.skipif(not suite.is_whole(), reason="a test of the whole suite: compat/run kafka_streams")
 def test_kafka_streams_groups_tool(start_broker, application, chance):
     """List, describe, members, offsets, reset and delete, with Kafka's own tool."""
     server = start_broker(config=FAST_SESSIONS)
@@ -226,7 +218,6 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
     assert words.name not in tool(server, "--list")
 
 
-@pytest.mark.skipif(not suite.is_whole(), reason="a test of the whole suite: compat/run kafka_streams")
 def test_kafka_and_barnabas_take_turns_under_an_application(application, chance, tmp_path):
     """One data directory: each broker finds the group, its tasks, offsets and transactions as the other left them."""
     directory = Directory(tmp_path / "node", config=FAST_SESSIONS)
