@@ -95,6 +95,6 @@ class Process:
             link.close()
 
     def pause(self, seconds: float) -> None:
-        """Nothing of the process happens for a while."""
+        """Nothing of the process happens for a while; a pause within a longer one does not cut that short."""
         self.world.trace.note("paused", self.name, seconds)
-        self._resumes_at = self.world.clock.now + seconds
+        self._resumes_at = max(self._resumes_at, self.world.clock.now + seconds)
