@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coord.share_partitions.states import RecordState
 from coord.share_state.key import SharePartitionKey
 from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.producer import GROUP_KEY, find
 from tests.simulation.setup import ask_directly, create_topic
-from tests.simulation.share_ledger import ACCEPT, GAP, RENEW, ShareLedger
+from tests.simulation.share_ledger import ACCEPT, GAP, RENEW, Locked, ShareLedger
 from tests.simulation.share_member import USUAL, Given, ShareMember
 from tests.simulation.source import Source
 from tests.simulation.world import ACTIVE_S, World
@@ -21,6 +22,8 @@ from tests.simulation.writer import Writer
 from wire.messages import configs as c
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.simulation.faults import Faults
     from tests.simulation.process import Process, Steps
     from tests.simulation.share_member import Said
@@ -56,6 +59,7 @@ class Share:
         self.ledger = ShareLedger(world.clock, self.limit)
         world.network.observer = self.ledger
         world.node.at_crash.append(self.ledger.broker_crashes)
+        world.node.after_turn.append(self._look_at_locks)
         self.checks = LogChecks(world)
         names = [f"source{n}" for n in range(random.choice((1, 2)))]
         self.is_read_committed = random.random() < 0.5
@@ -130,6 +134,21 @@ class Share:
             if end and (state is None or state.state is None or state.state.start_offset < end):
                 found.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
         return found
+
+    def _look_at_locks(self) -> None:
+        """Show the ledger what is locked while answers wait: of some the connection ends before they leave."""
+        if self.ledger.has_withheld:
+            self.ledger.turn_ends(self._locked())
+
+    def _locked(self) -> Iterator[Locked]:
+        broker = self.world.node.broker
+        assert broker is not None
+        for partition in range(self.partitions):
+            live = broker.share_partitions.find(SharePartitionKey(GROUP, self.topic_id, partition))
+            for run in live.state.runs() if live is not None and live.state is not None else ():
+                if run.state is RecordState.ACQUIRED:
+                    for offset in range(run.first, run.last + 1):
+                        yield Locked((partition, offset), run.member_id, run.delivery_count)
 
     # ---- members
 

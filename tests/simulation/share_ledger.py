@@ -2,7 +2,10 @@
 it leaves (G5, KIP-932).
 
 A record is locked for one member at a time; a lock that ran out is counted; nobody gets a record more often than the
-limit allows, and what was acknowledged, and answered, is never given out again, whatever crashes.
+limit allows, and what was acknowledged, and answered, is never given out again, whatever crashes. A delivery counts
+even when the connection ends before its answer leaves, which waits for the acknowledgements of the same ShareFetch.
+Such a fetch may be of a connection that the member has given up, and the session another's (Kafka knows it by member
+and epoch only): so nobody gives its records back, and their locks run out.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wire.messages import share_groups as g
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.simulation.clock import Clock
     from tests.simulation.network import Wire
@@ -34,6 +37,15 @@ class Lock(NamedTuple):
     """It is certain to hold until then, unless it is given up."""
 
 
+class Locked(NamedTuple):
+    """A record that the broker has locked for a member."""
+
+    place: Place
+    member_id: str
+    count: int
+    """Of its deliveries, this one included."""
+
+
 class Delivery(NamedTuple):
     """The last time that a record was given out."""
 
@@ -51,6 +63,9 @@ class ShareLedger:
         self._limit = limit
         self._locks: dict[Place, Lock] = {}
         self._deliveries: dict[Place, Delivery] = {}
+        self._withheld: dict[Wire, tuple[str, dict[Place, int]]] = {}
+        """Of the ShareFetches whose answers wait for acknowledgements: the member, and the records that are locked for
+        it and that no answer has shown, with their delivery counts."""
         self._era = 0
         """Counts what makes the broker forget about records that are out: sessions that end, and crashes."""
         self.settled: dict[Place, int] = {}
@@ -68,7 +83,10 @@ class ShareLedger:
         member_id = request.member_id or ""
         if request.share_session_epoch <= 0:
             self._let_go(lambda lock: lock.member_id == member_id)
-        for place, said in said_of(request):
+        heard = list(said_of(request))
+        if heard and isinstance(request, g.ShareFetchRequest):
+            self._withheld[wire] = (member_id, {})
+        for place, said in heard:
             if said in FOR_GOOD:
                 self.decided.add(place)
             lock = self._locks.get(place)
@@ -78,6 +96,7 @@ class ShareLedger:
 
     def answer_leaves(self, wire: Wire, request: Message, answer: Message) -> None:
         """An answer is on its way."""
+        self._withheld.pop(wire, None)
         if not isinstance(answer, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)) or answer.error_code:
             return
         assert isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest))
@@ -92,11 +111,30 @@ class ShareLedger:
 
     def connection_ends(self, wire: Wire) -> None:
         """The broker hears that a connection is closed: the session on it ends, and what it has is given back."""
+        self._lose_answer(wire)
         self._let_go(lambda lock: lock.wire is wire)
 
     def broker_crashes(self) -> None:
         """Nobody has anything any more."""
+        for wire in list(self._withheld):
+            self._lose_answer(wire)
         self._let_go(lambda _: True)
+
+    @property
+    def has_withheld(self) -> bool:
+        """Whether records may be locked that no answer has shown yet."""
+        return bool(self._withheld)
+
+    def turn_ends(self, locked: Iterable[Locked]) -> None:
+        """What the broker has locked, at the end of a turn; of interest while something is withheld."""
+        for place, member_id, count in locked:
+            before = self._deliveries.get(place)
+            if before is not None and before.count >= count:
+                continue
+            for asked_by, places in self._withheld.values():
+                if asked_by == member_id and places.get(place) != count:
+                    self._check_delivery(place, member_id, count)
+                    places[place] = count
 
     # ---- what follows
 
@@ -118,17 +156,27 @@ class ShareLedger:
             if errors.get(place[0]) == 0 and said in FOR_GOOD:
                 self.settled[place] = said
 
-    def _acquire(self, place: Place, lock: Lock, count: int) -> None:
-        now = self._clock.now
+    def _lose_answer(self, wire: Wire) -> None:
+        """It will never leave: what it would have shown was given out, and its member knows nothing of it."""
+        _, places = self._withheld.pop(wire, ("", {}))
+        for place, count in places.items():
+            before = self._deliveries.get(place)
+            if before is None or before.count < count:
+                self._deliveries[place] = Delivery(count, ran_out=False, era=self._era)
+
+    def _check_delivery(self, place: Place, member_id: str, count: int) -> None:
         held = self._locks.get(place)
-        assert held is None or held.until < now + ROUNDING_S, (
-            f"{place} is given to {lock.member_id}, and {held.member_id} has it"
+        assert held is None or held.until < self._clock.now + ROUNDING_S, (
+            f"{place} is given to {member_id}, and {held.member_id} has it"
         )
-        assert place not in self.settled, f"{place} is given to {lock.member_id} after {self.settled[place]}"
+        assert place not in self.settled, f"{place} is given to {member_id} after {self.settled[place]}"
         assert 1 <= count <= self._limit, f"{place} is given out {count} times"
         before = self._deliveries.get(place)
         if before is not None and before.ran_out and before.era == self._era:
             assert count == before.count + 1, f"{place} ran out after delivery {before.count}, and this is {count}"
+
+    def _acquire(self, place: Place, lock: Lock, count: int) -> None:
+        self._check_delivery(place, lock.member_id, count)
         self._locks[place] = lock
         self._deliveries[place] = Delivery(count, ran_out=True, era=self._era)
 
