@@ -135,6 +135,8 @@ class ShareLedger:
                 if asked_by == member_id and places.get(place) != count:
                     self._check_delivery(place, member_id, count)
                     places[place] = count
+                    if before is not None:  # the next count follows on this one
+                        self._deliveries[place] = before._replace(ran_out=False)
 
     # ---- what follows
 

@@ -82,6 +82,21 @@ def test_a_delivery_counts_whose_answer_a_crash_keeps_from_leaving(world: World,
     assert ledger.is_accounted_for(PLACE)
 
 
+def test_a_count_may_follow_on_that_of_an_answer_that_has_not_left(world: World) -> None:
+    """The lock of the delivery before may run out while its answer waits (G5)."""
+    ledger = ShareLedger(world.clock, 3)
+    one, other = connected(world), connected(world)
+    ledger.request_arrives(one, fetch("first"))
+    ledger.answer_leaves(one, fetch("first"), given(1))
+    world.clock.now += 2.5
+    ledger.request_arrives(one, fetch("first", said_of=3))
+    ledger.turn_ends([Locked(PLACE, "first", 2)])
+    world.clock.now += 2.5
+    ledger.request_arrives(other, fetch("second"))
+    ledger.answer_leaves(other, fetch("second"), given(3))
+    assert ledger.is_accounted_for(PLACE)
+
+
 def test_a_delivery_that_the_answer_does_not_show_is_none(world: World, ledger: ShareLedger) -> None:
     """A record that is locked, and not given to anybody, is given up without a reason (G5)."""
     wire = connected(world)
