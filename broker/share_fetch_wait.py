@@ -1,7 +1,8 @@
 """The reading half of ShareFetch: from which partitions, how much, and waiting for it (KIP-932).
 
 Bytes are looked for first, and records locked only when there are enough of them. What is sent is whole batches of the
-log's file, cut to those with acquired records. Partitions take turns at being first.
+log's file, cut to those with acquired records. Partitions take turns at being first. A fetch that only moved past
+records that nobody is to see is answered with nothing at once, as Kafka does: there may be more behind them.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class SharePlan:
         given: Given = []
         found: list[tuple[SharedPartition, LiveSharePartition, int, FileSlice]] = []
         size = 0
+        has_moved = False
         for one in self._order:
             try:
                 live = self._find(one)
@@ -86,7 +88,9 @@ class SharePlan:
                 left -= count
                 if data is not None:
                     given.append((one, data))
-        return given if given or is_last or not self._order else None
+                elif live.state is not None and live.state.next_fetch_offset() != offset:
+                    has_moved = True
+        return given if given or has_moved or is_last or not self._order else None
 
     def _look(
         self, live: LiveSharePartition, partition_count: int, *, min_one_batch: bool
@@ -97,7 +101,7 @@ class SharePlan:
             return None
         log = live.partition.log
         state.log_starts_at(log.log_start_offset)
-        if not state.can_acquire():
+        if not live.can_acquire():
             return None
         offset = state.next_fetch_offset()
         limit = self._limit(live, log)

@@ -78,6 +78,7 @@ class LiveSharePartition:
         self._broker = broker
         self._timer: Timer | None = None
         self._is_waking = False
+        self._was_found_full = False  # since those who wait were told last
         partition.waiters[self] = self._log_changed
 
     @property
@@ -148,8 +149,23 @@ class LiveSharePartition:
         """Lock records for a member; the share partition is loaded."""
         assert self._state is not None
         acquired = self._state.acquire(wish, self._broker.now())
+        self._wake_for_room(self._state)
         self._arm()
         return acquired
+
+    def can_acquire(self) -> bool:
+        """Whether there are records to give back out, or room for more: else who waits is told once there is."""
+        if self._state is None:
+            return False
+        can = self._state.can_acquire()
+        self._was_found_full = self._was_found_full or not can
+        return can
+
+    def _wake_for_room(self, state: SharePartition) -> None:
+        """The window may have moved on: tell those who found it full."""
+        if self._was_found_full and state.can_acquire():
+            self._was_found_full = False
+            self.wake()
 
     def acknowledge(self, member_id: str, said: list[Acknowledgement], then: Then) -> None:
         """Take a member's acknowledgements; `then` gets an error, or NONE once they are committed.
@@ -186,6 +202,7 @@ class LiveSharePartition:
                     self._bury(letters)
                 if change.frees:
                     self.wake()
+                self._wake_for_room(state)
             self._arm()
             then(error)
 
@@ -253,6 +270,7 @@ class LiveSharePartition:
         self._settle(state, change, _ignore)
         if change.frees:
             self.wake()
+        self._wake_for_room(state)
         self._arm()
 
     # ---- who waits

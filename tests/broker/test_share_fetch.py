@@ -343,6 +343,30 @@ def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
     queue.close()
 
 
+def test_room_in_a_full_partition_wakes_who_waits(tmp_path):
+    """Accepted, or given up when a lock ends: the window moves on, and who found it full has what comes next (G5)."""
+    sets = {"group.share.partition.max.record.locks": "100", "group.share.delivery.count.limit": "2"}
+    queue = Queue(tmp_path / "data", **sets)
+    queue.initialize()
+    for _ in range(22):
+        queue.produce(*[b"x"] * 10)
+    one, two = Member(queue, "one"), Member(queue, "two")
+    assert one.take() == [(0, 99, 1)]
+    two.send(max_wait_ms=60_000)
+    assert two.answers() == []
+    assert one.acknowledge((0, 9, [ACCEPT])) == 0
+    (answer,) = two.answers()
+    assert acquired(answer) == [(100, 109, 1)]
+    queue.advance(30)
+    assert one.take() == [(10, 99, 2), (100, 109, 2)]
+    two.send(max_wait_ms=60_000)
+    assert two.answers() == []
+    queue.advance(30)
+    (answer,) = two.answers()
+    assert acquired(answer) == [(110, 209, 1)]
+    queue.close()
+
+
 # ---- transactions
 
 
@@ -395,6 +419,24 @@ def test_read_committed_gives_nothing_that_was_aborted(queue):
     assert values(answer) == {2: b"plain", 3: b"c"}
     assert member.acknowledge((2, 5, [1, 1, 0, 0])) == 0
     assert queue.live().start_offset == 6
+
+
+@pytest.mark.parametrize("acquire_mode", [0, 1])
+def test_who_was_given_nothing_but_aborted_records_waits_no_longer(queue, acquire_mode):
+    """There may be more behind them: it is answered at once, as Kafka does, and asks again (G5)."""
+    queue.set_group("g", "share.isolation.level", "read_committed")
+    transactional(queue, b"a")
+    transactional(queue, b"b")
+    end_transaction(queue, commit=False)
+    queue.produce(b"plain")
+    member = Member(queue, "one")
+    wishes = {"max_records": 1, "share_acquire_mode": acquire_mode, "max_wait_ms": 60_000}
+    assert [member.take(**wishes) for _ in range(4)] == [[], [], [(2, 2, 1)], [(3, 3, 1)]]
+    member.send(**wishes)
+    assert member.answers() == []  # there is nothing behind: it waits
+    queue.produce(b"new")
+    (answer,) = member.answers()
+    assert acquired(answer) == [(4, 4, 1)]
 
 
 def test_a_new_group_may_begin_so_long_ago(queue):

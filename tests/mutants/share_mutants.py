@@ -88,4 +88,18 @@ SHARE = (
         "            if run.member_id is None:\n",
         "tests/coord/share_partitions/test_acknowledging.py::test_only_what_is_acquired_by_the_member_is_taken",
     ),
+    Mutant(
+        "aborted-records-passed-over-one-wait-at-a-time",
+        "broker/share_fetch_wait.py",
+        "                    has_moved = True\n",
+        "                    has_moved = False\n",
+        "tests/broker/test_share_fetch.py::test_who_was_given_nothing_but_aborted_records_waits_no_longer",
+    ),
+    Mutant(
+        "room-in-a-full-partition-tells-nobody",
+        "broker/share_partitions.py",
+        "        self._was_found_full = self._was_found_full or not can\n",
+        "        self._was_found_full = False\n",
+        "tests/broker/test_share_fetch.py::test_room_in_a_full_partition_wakes_who_waits",
+    ),
 )
