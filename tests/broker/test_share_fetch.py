@@ -42,6 +42,28 @@ def test_acknowledgements_ride_on_the_next_fetch(queue):
     assert acquired(answer) == [(1, 1, 2), (2, 2, 1)]
 
 
+def test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk(tmp_path):
+    """G2, G5: on its own, and with a fetch."""
+    queue = Queue(tmp_path / "data", **{"barnabas.log.sync": "always"})
+    queue.initialize()
+    queue.produce(b"a", b"b")
+    member = Member(queue, "one")
+    assert member.take() == [(0, 1, 1)]
+    queue.syncs.is_holding = True
+    member.client.send(member.acknowledge_request((0, 0, [ACCEPT])), 2)
+    assert member.answers() == []
+    queue.run_sync()
+    (answer,) = member.answers()
+    assert answer.responses[0].partitions[0].error_code == 0
+    member.epoch += 1
+    member.send(acks=[(1, 1, [ACCEPT])])
+    assert member.answers() == []
+    queue.run_sync()
+    (answer,) = member.answers()
+    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    queue.close()
+
+
 def test_what_was_not_accepted_comes_again_after_a_restart(queue):
     queue.produce(b"a", b"b", b"c", b"d")
     member = Member(queue, "one")

@@ -51,7 +51,7 @@ SHARE = (
         "broker/share_partitions.py",
         "        self._write(state, change.batches, written)\n",
         "        then(ErrorCode.NONE)\n        then = _ignore\n        self._write(state, change.batches, written)\n",
-        _RUNS,
+        "tests/broker/test_share_fetch.py::test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk",
     ),
     Mutant(
         "acknowledged-and-not-written",
