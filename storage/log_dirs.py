@@ -242,11 +242,15 @@ class LogDirs:
     # --- cutting and deletion
 
     def truncate_log(self, topic: str, partition: int, offset: int) -> bool:
-        """Cut a log at `offset` as `Log.truncate_to` does; its checkpoint forgets first what was synced behind it."""
+        """Cut a log at `offset` as `Log.truncate_to` does; its checkpoint forgets first what was synced behind it.
+
+        The record before goes with it: a segment may be begun at `offset` next, and the one that was cut would be
+        trusted then, though its indexes are cut in memory only (`Log.recovery_point_to_keep`).
+        """
         key = (topic, partition)
         log = self.logs[key]
-        if offset < log.recovery_point:
-            log.recovery_point = offset
+        if offset <= log.recovery_point:
+            log.recovery_point = max(0, offset - 1)
             self._write_in(self._found[key], layout.RECOVERY_POINT_CHECKPOINT)
         return log.truncate_to(offset)
 

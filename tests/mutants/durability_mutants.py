@@ -103,6 +103,13 @@ DURABILITY = (
         "tests/broker/test_controller.py::test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends",
     ),
     Mutant(
+        "segment-that-was-cut-trusted-after-a-crash",
+        "storage/log_dirs.py",
+        "            log.recovery_point = max(0, offset - 1)\n",
+        "            log.recovery_point = offset\n",
+        "tests/storage/test_log_dirs.py::test_cut_segment_is_not_trusted_once_another_begins_behind_it",
+    ),
+    Mutant(
         "cut-of-a-torn-tail-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",

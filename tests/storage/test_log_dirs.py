@@ -416,6 +416,23 @@ def test_cut_log_is_not_missing_what_was_cut(tmp_path: Path) -> None:
     again.release()
 
 
+@pytest.mark.parametrize("offset", [2, 5])
+def test_cut_segment_is_not_trusted_once_another_begins_behind_it(tmp_path: Path, offset: int) -> None:
+    """L1, L4: its indexes were cut without a sync, so that a crash may bring back what they said of the records cut."""
+    dirs = log_dirs(tmp_path)
+    dirs.open(1)
+    log = open_log(dirs)
+    for _ in range(5):
+        append(log, batch_of([b"v"]))
+    log.flush()
+    append(log, batch_of([b"not synced"]))
+    assert dirs.truncate_log("t", 0, offset)
+    log.roll(0.0)
+    assert log.segments.active.base_offset == offset
+    assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == f"0\n1\nt 0 {offset - 1}\n"
+    dirs.release()
+
+
 def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
     """The metadata log is opened first and may write checkpoints before the others are."""
     dirs = log_dirs(tmp_path)
