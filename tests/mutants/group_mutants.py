@@ -94,9 +94,9 @@ GROUPS = (
     ),
     Mutant(
         "member-epoch-not-checked",
-        "coord/groups/consumer/heartbeat.py",
-        "        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):\n",
-        "        if epoch <= member.epoch:\n",
+        "coord/groups/modern/joining.py",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member)",
+        "        if epoch <= member.epoch",
         "tests/coord/groups/consumer/test_heartbeat.py::TestFencing::test_an_older_epoch_is_fenced",
     ),
     Mutant(
@@ -109,9 +109,8 @@ GROUPS = (
     Mutant(
         "consumer-sessions-not-started-after-a-restart",
         "coord/groups/consumer/groups.py",
-        "            if isinstance(group, ConsumerGroup):\n                self._start_timers(group, at)\n",
-        "            if isinstance(group, ConsumerGroup) and not group.members:\n"
-        "                self._start_timers(group, at)\n",
+        "        for group in self._mine():\n            self._start_timers(group, at)\n",
+        "        for group in self._mine()[:0]:\n            self._start_timers(group, at)\n",
         _CONSUMER,
         _SEEDS,
     ),
@@ -151,9 +150,9 @@ GROUPS = (
     ),
     Mutant(
         "static-member-replaced-while-it-lives",
-        "coord/groups/consumer/heartbeat.py",
-        "            if owner.epoch != STATIC_LEAVE_EPOCH and not (owner.speaks_classic or self._classic):\n",
-        "            if owner.speaks_classic and not self._classic:\n",
+        "coord/groups/modern/joining.py",
+        "            if owner.epoch != STATIC_LEAVE_EPOCH and not self._may_take_over(owner):\n",
+        "            if owner.speaks_classic and not self._may_take_over(owner):\n",
         "tests/coord/groups/consumer/test_static_consumers.py::test_an_instance_id_in_use_is_not_released",
     ),
 )

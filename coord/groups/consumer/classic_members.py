@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
 from coord.groups.config import MigrationPolicy
 from coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
-from coord.groups.consumer.heartbeat import check_static
-from coord.groups.consumer.member import JOIN_EPOCH, ConsumerMember
+from coord.groups.consumer.member import ConsumerMember
 from coord.groups.consumer.migration import classic_metadata
 from coord.groups.consumer.states import MemberState
 from coord.groups.consumer.timers import ConsumerTimer, TimerKind
 from coord.groups.member import protocol_list
+from coord.groups.modern.members import JOIN_EPOCH, check_static
 from coord.groups.modern.partitions import as_list
 from coord.groups.subscription import CONSUMER
 from wire.errors import ErrorCode, KafkaError, ProtocolError

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from coord.groups.classic import ClassicGroup
 from coord.groups.consumer import records
 from coord.groups.consumer.classic_members import ClassicMembers
 from coord.groups.consumer.describe import describe_group
 from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.heartbeat import Heartbeat, Outcome, check_static
-from coord.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.heartbeat import Heartbeat, Outcome
+from coord.groups.consumer.member import ConsumerMember
 from coord.groups.consumer.migration import Migration
 from coord.groups.consumer.regular_expressions import RegularExpressions
 from coord.groups.consumer.replay import put, remove
 from coord.groups.consumer.requests import check_heartbeat
 from coord.groups.consumer.states import MemberState
 from coord.groups.consumer.timers import KINDS, ConsumerTimer
+from coord.groups.modern.groups import ModernGroups, is_simple
+from coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import as_list
 from coord.machine import Moment, Result, Timers
@@ -48,16 +50,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
-MOVING_INTERVAL_MS = 500
-"""When members of a moving group are asked to come back, unless it is so large that this would be a burden."""
-MOVING_INTERVAL_PER_MEMBER_MS = 5
-
-
 _OWED = {"consumer-rebalance": "give up partitions", "consumer-join": "join again", "consumer-sync": "sync"}
 """What a member that is late has not done."""
 
 
-class ConsumerGroups:
+class ConsumerGroups(ModernGroups[ConsumerGroup]):
     """The consumer protocol's side of one coordinator."""
 
     timer_key: ClassVar[type] = ConsumerTimer
@@ -73,15 +70,13 @@ class ConsumerGroups:
         rebalance: Rebalance,
     ) -> None:
         """`rebalance` is what goes on with groups that become classic ones."""
-        self._groups = groups
+        super().__init__(groups, ConsumerGroup)
         self._timers = timers
         self._topics = topics
         self._config = config
         self._settings = group_configs
         self._new_id = new_id
         self._expressions = RegularExpressions(topics)
-        self._moved_at: dict[str, float] = {}
-        """When a group's epoch or target assignment last changed, monotonic seconds."""
         self._migration = Migration(groups, topics, config, rebalance, self._start_timers, self.forget)
         self.classic_members = ClassicMembers(self, self._migration, timers, topics, config, new_id)
         """What members of the classic protocol ask of consumer groups."""
@@ -145,42 +140,19 @@ class ConsumerGroups:
             self._moved_at[group.group_id] = at.now
         return outcome
 
-    def _joined_group(self, request: ConsumerGroupHeartbeatRequest, result: Result) -> ConsumerGroup:
-        """The group, an empty one that a first member is about to begin, or what a classic one is about to become."""
-        group_id = request.group_id
-        group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if request.member_epoch != JOIN_EPOCH:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-        if group is None:
-            return ConsumerGroup(group_id)
-        if isinstance(group, ClassicGroup) and group.is_empty:
-            logger.info("[GroupId %s] The empty classic group becomes a consumer group", group_id)
-            result.records += group.tombstones()
-            return ConsumerGroup(group_id)
+    def _converted(self, group: Group, result: Result) -> ConsumerGroup:
         if isinstance(group, ClassicGroup):
             return self._migration.upgraded(group, result)
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return super()._converted(group, result)
 
     def check_room(self, group: ConsumerGroup, instance_id: str | None, member_id: str) -> None:
         """KafkaError GROUP_MAX_SIZE_REACHED when a member would be one too many."""
-        if instance_id in group.static_members or member_id in group.members:
-            return
-        if len(group.members) >= self._config.consumer_max_size:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {self._config.consumer_max_size} members.",
-            )
+        self._check_room(group, instance_id, member_id, self._config.consumer_max_size)
 
     def _interval_ms(self, group: ConsumerGroup, outcome: Outcome, at: Moment) -> int:
-        """When the member shall come back: soon while there is something to come for."""
-        usual_ms = self._settings(group.group_id).consumer_heartbeat_interval_ms
-        moved_at = self._moved_at.get(group.group_id)
         is_moving = outcome.is_assignment_due or outcome.member.state is not MemberState.STABLE
-        if not is_moving and (moved_at is None or at.now - moved_at > usual_ms / 1000):
-            return usual_ms
-        return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
+        usual_ms = self._settings(group.group_id).consumer_heartbeat_interval_ms
+        return self._next_heartbeat_ms(group, usual_ms, at, is_moving=is_moving)
 
     def _leave(
         self, request: ConsumerGroupHeartbeatRequest, at: Moment, result: Result
@@ -188,12 +160,7 @@ class ConsumerGroups:
         """A member says goodbye: for good, or, a static one, for a while."""
         group = self._existing(request.group_id)
         member_id = request.member_id
-        if request.instance_id is None:
-            member = group.member(member_id)
-        else:
-            owner = group.static_member(request.instance_id)
-            check_static(owner, member_id, request.instance_id)
-            member = cast("ConsumerMember", owner)
+        member: ConsumerMember = self._leaving(group, request)
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
             logger.info("[GroupId %s] Static member %s left for a while", group.group_id, member_id)
             result.records.append(records.current_assignment(group.group_id, away(member)))
@@ -206,13 +173,6 @@ class ConsumerGroups:
     def describe(self, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
         """ConsumerGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
         return describe_group(self._existing(group_id), self._topics, self._config.consumer_assignors[0])
-
-    def _existing(self, group_id: str) -> ConsumerGroup:
-        group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        reason = "not found" if group is None else "is not a consumer group"
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
 
     # ---- members go
 
@@ -279,9 +239,8 @@ class ConsumerGroups:
 
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
         """Sessions and the time to give up partitions start anew."""
-        for group in self._groups.values():
-            if isinstance(group, ConsumerGroup):
-                self._start_timers(group, at)
+        for group in self._mine():
+            self._start_timers(group, at)
 
     def due(self, key: ConsumerTimer, at: Moment, result: Result) -> None:
         """A member has not done in time what it had to do: it is out."""
@@ -307,8 +266,8 @@ class ConsumerGroups:
 
     def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
         """Topics have changed: the next heartbeat of a group that may read one of them looks again."""
-        for group in self._groups.values():
-            if isinstance(group, ConsumerGroup) and group.changed_topics is not None:
+        for group in self._mine():
+            if group.changed_topics is not None:
                 if group.regex_counts:
                     group.changed_topics.update(topics)
                 else:
@@ -321,7 +280,7 @@ class ConsumerGroups:
         group_id, about = records.read_key(record_type, key)
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            if value is None or (group is not None and not _is_simple(group)):
+            if value is None or (group is not None and not is_simple(group)):
                 return
             group = self._groups[group_id] = ConsumerGroup(group_id)
         if value is not None:
@@ -354,8 +313,3 @@ def _is_owed(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) -> bool:
 def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignment:
     entries = as_list(member.assigned, ConsumerGroupHeartbeatResponseTopicPartitions)
     return ConsumerGroupHeartbeatResponseAssignment(topic_partitions=entries)
-
-
-def _is_simple(group: Group) -> bool:
-    """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
-    return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None

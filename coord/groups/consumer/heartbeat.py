@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
 from coord.groups.consumer import records
 from coord.groups.consumer.group import ConsumerGroup, most_wanted
-from coord.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.member import ConsumerMember
 from coord.groups.consumer.reconciliation import reconciled
 from coord.groups.consumer.states import MEMBER_PREDECESSORS
 from coord.groups.consumer.target import Subscriptions, assign, changes
+from coord.groups.modern.joining import Joining
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import Partitions, as_partitions
 from coord.machine import check_transition
-from wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from coord.groups.consumer.records import ResolvedRegex
@@ -49,8 +49,10 @@ class Outcome:
         self.records: list[CoordinatorRecord] = []
 
 
-class Heartbeat:
+class Heartbeat(Joining[ConsumerMember, Partitions]):
     """One heartbeat of a member that is in the group or joins it."""
+
+    what_members_have = "partitions"
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Heartbeat:
         classic: ClassicMemberMetadata | None = None,
     ) -> None:
         """`classic` is what a member of the classic protocol says besides: the request is its JoinGroup then."""
+        super().__init__(group, request)
         self._group = group
         self._request = request
         self._topics = topics
@@ -71,11 +74,7 @@ class Heartbeat:
         self._at = at
         self._classic = classic
         self._owned = None if request.topic_partitions is None else as_partitions(request.topic_partitions)
-        self.records: list[CoordinatorRecord] = []
-        self._members = group.members
-        self._target = group.target
         self._regexes: Mapping[str, ResolvedRegex] = group.regexes
-        self._replaced: str | None = None
 
     def run(self, member_id: str, context: ClientContext, expressions: RegularExpressions) -> Outcome:
         """Everything, in order. `member_id` is the request's, or a new one. KafkaError for those refused."""
@@ -100,40 +99,20 @@ class Heartbeat:
 
     # ---- who
 
-    def _known(self, member_id: str) -> ConsumerMember:
-        """The member as the group knows it, or a new one; it may be sent away."""
-        request, group = self._request, self._group
-        is_joining = request.member_epoch == JOIN_EPOCH
-        if request.instance_id is not None:
-            return self._known_static(member_id, request.instance_id, is_joining=is_joining)
-        if is_joining and member_id not in group.members:
-            return ConsumerMember(member_id)
-        member = group.member(member_id)
-        self._check_epoch(member)
-        return member
+    def _new_member(self, member_id: str) -> ConsumerMember:
+        return ConsumerMember(member_id)
 
-    def _known_static(self, member_id: str, instance_id: str, *, is_joining: bool) -> ConsumerMember:
-        group = self._group
-        owner = group.static_member(instance_id)
-        if is_joining and owner is None:
-            return group.members.get(member_id) or ConsumerMember(member_id)
-        if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
-            if owner.epoch != STATIC_LEAVE_EPOCH and not (owner.speaks_classic or self._classic):
-                raise KafkaError(
-                    ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
-                    f"owned by member {owner.member_id}.",
-                )
-            return self._replace(owner, member_id)
-        check_static(owner, member_id, instance_id)
-        assert owner is not None
-        self._check_epoch(owner)
-        return owner
+    def _has_no_more_than_given(self, member: ConsumerMember) -> bool:
+        return self._owned is not None and all(
+            partitions.issubset(member.assigned.get(topic_id, ())) for topic_id, partitions in self._owned.items()
+        )
 
-    def _replace(self, owner: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member is back, as a rule under a new member id: it takes over what waits for it."""
-        group_id = self._group.group_id
-        member = owner._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+    def _may_take_over(self, owner: ConsumerMember) -> bool:
+        """The classic protocol lets a static member join again without having left."""
+        return owner.speaks_classic or self._classic is not None
+
+    def _take_over(self, owner: ConsumerMember, member_id: str) -> tuple[ConsumerMember, Partitions]:
+        group_id, member = self._group.group_id, owner.back_as(member_id)
         target = self._target.get(owner.member_id, {})
         self.records += records.member_tombstones(group_id, owner.member_id)
         self.records += [
@@ -141,26 +120,7 @@ class Heartbeat:
             records.target_assignment(group_id, member_id, target),
             records.current_assignment(group_id, member),
         ]
-        self._members = {key: value for key, value in self._members.items() if key != owner.member_id}
-        self._members[member_id] = member
-        self._target = {key: value for key, value in self._target.items() if key != owner.member_id}
-        self._target[member_id] = target
-        self._replaced = owner.member_id
-        return member
-
-    def _check_epoch(self, member: ConsumerMember) -> None:
-        """The member's epoch; or the one before, when our answer was lost: then it has no more than it was given."""
-        epoch = self._request.member_epoch
-        if epoch in (JOIN_EPOCH, member.epoch):
-            return
-        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):
-            return
-        relation = "greater" if epoch > member.epoch else "smaller"
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The consumer group member has a {relation} member epoch ({epoch}) than the one known by the group "
-            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
-        )
+        return member, target
 
     # ---- what it says
 
@@ -249,21 +209,3 @@ class Heartbeat:
         if updated != member:
             self.records.append(records.current_assignment(group.group_id, updated))
         return updated
-
-
-def check_static(owner: ConsumerMember | None, member_id: str, instance_id: str) -> None:
-    """KafkaError unless this member id owns the instance id."""
-    if owner is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if owner.member_id != member_id:
-        raise KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner.member_id}.",
-        )
-
-
-def _is_within(owned: Partitions | None, member: ConsumerMember) -> bool:
-    """Whether the member has told all it has, and that is no more than it was given."""
-    return owned is not None and all(
-        partitions.issubset(member.assigned.get(topic_id, ())) for topic_id, partitions in owned.items()
-    )

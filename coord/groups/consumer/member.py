@@ -10,15 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from coord.groups.consumer.states import MemberState
+from coord.groups.modern.members import JOIN_EPOCH
 from wire.types import Uuid
 
 if TYPE_CHECKING:
     from wire.messages.coordinator_records import ClassicMemberMetadata
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
-"""A static member is away for a while; its partitions wait for it until its session is over."""
 
 OwnedPartitions = dict[Uuid, dict[int, int]]
 """By topic id and partition: the epoch in which the member got it."""
@@ -68,6 +64,10 @@ class ConsumerMember(NamedTuple):
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target assignment of this epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def back_as(self, member_id: str) -> ConsumerMember:
+        """A static member that joins again, as a rule under a new member id."""
+        return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
     def entered(self, epoch: int) -> ConsumerMember:
         """The member in its next epoch."""

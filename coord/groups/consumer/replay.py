@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from coord.groups.consumer import records
-from coord.groups.consumer.group import NO_EPOCH, ConsumerGroup
-from coord.groups.consumer.member import LEAVE_EPOCH, ConsumerMember
+from coord.groups.consumer.group import ConsumerGroup
+from coord.groups.consumer.member import ConsumerMember
 from coord.groups.consumer.records import ResolvedRegex
 from coord.groups.consumer.states import MemberState
+from coord.groups.modern.group import NO_EPOCH
+from coord.groups.modern.members import LEAVE_EPOCH
 
 if TYPE_CHECKING:
     from wire.messages import coordinator_records as r

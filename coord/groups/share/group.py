@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from coord.groups.group import SHARE
+from coord.groups.modern.group import FIRST_EPOCH
 from coord.groups.share import records
 from coord.groups.share.state_partitions import StatePartitions
 from coord.groups.share.states import ShareGroupState
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from coord.groups.topics import Topics
     from coord.machine import CoordinatorRecord
     from wire.messages.offsets import OffsetCommitRequest
-
-FIRST_EPOCH = 1
-"""Of a group that nobody has joined yet: the first member makes it 2, as in Kafka 4.4."""
 
 
 class ShareGroup:

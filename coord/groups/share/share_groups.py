@@ -13,6 +13,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.modern.partitions import as_list
 from coord.groups.share import records
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.group.ShareGroups")
 
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
 FROM_RESET = -1
 """Start offset of a partition that the group has never heard of: its first reader looks at share.auto.offset.reset."""
 FROM_START = 0

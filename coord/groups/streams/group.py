@@ -11,25 +11,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from coord.groups.group import STREAMS
+from coord.groups.modern.group import ModernGroup
 from coord.groups.streams import records
+from coord.groups.streams.member import StreamsMember
 from coord.groups.streams.states import StreamsGroupState
+from coord.groups.streams.tasks import Task, Tasks
 from wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from coord.groups.streams.internal_topics import ConfiguredTopology
-    from coord.groups.streams.member import StreamsMember
-    from coord.groups.streams.tasks import Task, Tasks
     from coord.groups.streams.topology import Topology
     from coord.machine import CoordinatorRecord
     from wire.messages.offsets import OffsetCommitRequest
 
-FIRST_EPOCH = 1
-"""Of a group without members, and of its target assignment: a member's first epoch is never the joining one, 0."""
 NO_TOPOLOGY_EPOCH = -1
-MEMBER_EPOCH_SINCE = 9
-"""OffsetCommit versions from here on carry a member epoch."""
-STALE_EPOCH_IN_TRANSACTION_SINCE = 6
-"""TxnOffsetCommit versions from here on know STALE_MEMBER_EPOCH."""
 
 
 class Configured(NamedTuple):
@@ -54,34 +49,23 @@ class Passing:
         """The member that asks the whole application to stop."""
 
 
-class StreamsGroup:
+class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     """One Kafka Streams application."""
 
     group_type: ClassVar[str] = STREAMS
     protocol_type: ClassVar[str] = STREAMS
 
     def __init__(self, group_id: str, passing: Passing | None = None) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        """Of the topics that the topology needs, as of `epoch`."""
+        super().__init__(group_id)
         self.validated_topology_epoch = NO_TOPOLOGY_EPOCH
         """The topology that the topics fitted as of `epoch`; -1: they fitted none."""
         self.assignment_configs: Mapping[str, str] = {}
         """The configs that the assignment of `epoch` depends on."""
-        self.assignment_epoch = FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        """When the target assignment was computed; 0: the next one need not wait."""
         self.topology: Topology | None = None
-        self.members: dict[str, StreamsMember] = {}
-        self.static_members: dict[str, str] = {}
-        self.target: dict[str, Tasks] = {}
-        """What each member shall have, as of `assignment_epoch`."""
         self.runners: dict[Task, str] = {}
         """Who runs a task, or has not given it up yet."""
         self.copies: dict[Task, set[str]] = {}
         """Who keeps the state of a task, or has not given it up yet."""
-        self.is_dead = False
         self.passing = passing or Passing()
 
     # ---- what it is
@@ -101,52 +85,14 @@ class StreamsGroup:
             return StreamsGroupState.STABLE
         return StreamsGroupState.RECONCILING
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody is in it."""
-        return not self.members
-
-    def member(self, member_id: str) -> StreamsMember:
-        """The member of this id; KafkaError UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return member
-
-    def static_member(self, instance_id: str) -> StreamsMember | None:
-        """The member that owns this instance id."""
-        member_id = self.static_members.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
     # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether tasks read the topic."""
         return bool(self.members) and self.topology is not None and topic in self.topology.readers
 
-    def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:
-        """Of a member in its epoch, or of an earlier one for tasks it has had since (KIP-1251)."""
-        epoch = request.generation_id_or_member_epoch
-        tells_nobody = epoch == -1 and not request.member_id and request.group_instance_id is None
-        if epoch < 0 and (not self.members or (is_transactional and tells_nobody)):
-            return
-        member = self.member(request.member_id)
-        if not is_transactional and api_version < MEMBER_EPOCH_SINCE:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"Members of the streams protocol commit with OffsetCommit {MEMBER_EPOCH_SINCE} or later.",
-            )
-        if epoch != member.epoch:
-            knows = not is_transactional or api_version >= STALE_EPOCH_IN_TRANSACTION_SINCE
-            error = ErrorCode.STALE_MEMBER_EPOCH if knows else ErrorCode.ILLEGAL_GENERATION
-            self._validate_earlier_epoch(request, member, error)
-
     def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: StreamsMember, error: ErrorCode) -> None:
         epoch = request.generation_id_or_member_epoch
-        if epoch > member.epoch:
-            raise KafkaError(error, f"Member epoch {epoch} is ahead of the member's, {member.epoch}.")
         readers = {} if self.topology is None else self.topology.readers
         since = {(task.subtopology, task.partition): first for task, first in member.revoking.active.items()}
         since.update(((task.subtopology, task.partition), first) for task, first in member.assigned.active.items())
@@ -160,24 +106,6 @@ class StreamsGroup:
                         f"did not belong to {member.member_id}.",
                     )
 
-    def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """A member asks in its epoch; who tells no member sees all."""
-        if member_id is None and member_epoch < 0:
-            return
-        member = self.member(member_id or "")
-        if member_epoch != member.epoch:
-            raise KafkaError(
-                ErrorCode.STALE_MEMBER_EPOCH, f"Member epoch {member_epoch} is not the member's, {member.epoch}."
-            )
-
-    def validate_offset_delete(self) -> None:
-        """Always: what tasks read is known topic by topic."""
-
-    def validate_delete(self) -> None:
-        """Only an empty group."""
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group and whoever is in it."""
         removed: list[CoordinatorRecord] = []
@@ -187,32 +115,20 @@ class StreamsGroup:
 
     # ---- replay
 
-    def put_member(self, member: StreamsMember) -> None:
-        """What a member says of itself, or how far its assignment has come, is in the log."""
-        before = self.members.get(member.member_id)
-        if before is not None:
-            self._forget(before)
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
+    def remove_member(self, member_id: str) -> None:
+        """The tombstone of a member is in the log."""
+        super().remove_member(member_id)
+        self.passing.offsets.pop(member_id, None)
+        if not self.members:
+            self.passing.shutdown_requested_by = None
+
+    def _count(self, member: StreamsMember) -> None:
         for held in (member.assigned, member.revoking):
             self.runners.update(dict.fromkeys(held.active, member.member_id))
             for task in held.tasks.copies:
                 self.copies.setdefault(task, set()).add(member.member_id)
 
-    def remove_member(self, member_id: str) -> None:
-        """The tombstone of a member is in the log."""
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._forget(member)
-        self.target.pop(member_id, None)
-        self.passing.offsets.pop(member_id, None)
-        if not self.members:
-            self.passing.shutdown_requested_by = None
-
-    def _forget(self, member: StreamsMember) -> None:
-        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
-            del self.static_members[member.instance_id]
+    def _discount(self, member: StreamsMember) -> None:
         for held in (member.assigned, member.revoking):
             for task in held.active:
                 if self.runners.get(task) == member.member_id:

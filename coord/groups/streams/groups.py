@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from coord.groups.classic import ClassicGroup
+from coord.groups.modern.groups import ModernGroups, is_simple
+from coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coord.groups.streams import records
 from coord.groups.streams.describe import describe_group, endpoints
 from coord.groups.streams.group import Passing, StreamsGroup
-from coord.groups.streams.heartbeat import Heartbeat, Outcome, check_static
+from coord.groups.streams.heartbeat import Heartbeat, Outcome
 from coord.groups.streams.internal_topics import InternalTopic
-from coord.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
+from coord.groups.streams.member import StreamsMember
 from coord.groups.streams.replay import put, remove
 from coord.groups.streams.requests import check_heartbeat, owned_tasks
 from coord.groups.streams.states import MemberState
@@ -41,9 +42,6 @@ TASK_OFFSET_INTERVAL_MS = 60_000
 """How often members tell how far their copies of state are; an internal key of Kafka's, at its default."""
 ACCEPTABLE_RECOVERY_LAG = 10_000
 """Up to how many records behind a copy counts as caught up; the same."""
-MOVING_INTERVAL_MS = 500
-"""When members of a moving group are asked to come back, unless it is so large that this would be a burden."""
-MOVING_INTERVAL_PER_MEMBER_MS = 5
 
 
 class StreamsTimer(NamedTuple):
@@ -54,7 +52,7 @@ class StreamsTimer(NamedTuple):
     member_id: str = ""
 
 
-class StreamsGroups:
+class StreamsGroups(ModernGroups[StreamsGroup]):
     """The streams protocol's side of one coordinator."""
 
     timer_key: ClassVar[type] = StreamsTimer
@@ -67,14 +65,12 @@ class StreamsGroups:
         config: GroupConfig,
         group_configs: GroupConfigs,
     ) -> None:
-        self._groups = groups
+        super().__init__(groups, StreamsGroup)
         self._timers = timers
         self._topics = topics
         self._config = config
         self._settings = group_configs
         self._passing: dict[str, Passing] = {}
-        self._moved_at: dict[str, float] = {}
-        """When a group's epoch or target assignment last changed, monotonic seconds."""
 
     # ---- requests
 
@@ -99,7 +95,7 @@ class StreamsGroups:
         self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
     ) -> s.StreamsGroupHeartbeatResponse:
         group = self._joined_group(request, result)
-        self._check_room(group, request)
+        self._check_room(group, request.instance_id, request.member_id, self._config.streams_max_size)
         settings = self._settings(request.group_id)
         is_gathering = self._timers.deadline(StreamsTimer("streams-initial", group.group_id)) is not None
         heartbeat = Heartbeat(group, request, self._topics, settings, at, is_gathering=is_gathering)
@@ -157,50 +153,16 @@ class StreamsGroups:
             return ()
         return group.passing.configured.over_topics.missing
 
-    def _joined_group(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> StreamsGroup:
-        """The group, or an empty one that a first member is about to begin."""
-        group_id = request.group_id
-        group = self._groups.get(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        if request.member_epoch != JOIN_EPOCH:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        if group is None:
-            return StreamsGroup(group_id)
-        if isinstance(group, ClassicGroup) and group.is_empty:
-            logger.info("[GroupId %s] The empty classic group becomes a streams group", group_id)
-            result.records += group.tombstones()
-            return StreamsGroup(group_id)
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-
-    def _check_room(self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest) -> None:
-        if request.instance_id in group.static_members or request.member_id in group.members:
-            return
-        if len(group.members) >= self._config.streams_max_size:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The streams group has reached its maximum capacity of {self._config.streams_max_size} members.",
-            )
-
     def _interval_ms(self, group: StreamsGroup, outcome: Outcome, at: Moment) -> int:
-        """When the member shall come back: soon while there is something to come for."""
+        is_moving = outcome.is_delayed or outcome.member.state is not MemberState.STABLE
         usual_ms = self._settings(group.group_id).streams_heartbeat_interval_ms
-        moved_at = self._moved_at.get(group.group_id)
-        waits = outcome.is_delayed or outcome.member.state is not MemberState.STABLE
-        if not waits and (moved_at is None or at.now - moved_at > usual_ms / 1000):
-            return usual_ms
-        return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
+        return self._next_heartbeat_ms(group, usual_ms, at, is_moving=is_moving)
 
     def _leave(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> s.StreamsGroupHeartbeatResponse:
         """A member says goodbye: for good, or, a static one, for a while."""
         group = self._existing(request.group_id)
         member_id = request.member_id
-        if request.instance_id is None:
-            member = group.member(member_id)
-        else:
-            owner = group.static_member(request.instance_id)
-            check_static(owner, member_id, request.instance_id)
-            member = cast("StreamsMember", owner)
+        member: StreamsMember = self._leaving(group, request)
         if request.shutdown_application:
             self._request_shutdown(group, member_id)
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
@@ -224,13 +186,6 @@ class StreamsGroups:
     def describe(self, group_id: str, *, wants_description: bool) -> s.StreamsGroupDescribeResponseDescribedGroup:
         """StreamsGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
         return describe_group(self._existing(group_id), wants_description=wants_description)
-
-    def _existing(self, group_id: str) -> StreamsGroup:
-        group = self._groups.get(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        reason = "not found" if group is None else "is not a streams group"
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
 
     # ---- members go
 
@@ -297,7 +252,7 @@ class StreamsGroups:
 
         What was known of endpoints is counted from the time of day, so that nobody takes a number it has for a new one.
         """
-        for group in self._streams_groups():
+        for group in self._mine():
             group.passing.endpoint_epoch = at.now_ms // 1000 % (1 << 31)
             for member in group.members.values():
                 self._renew_session(group.group_id, member.member_id, at)
@@ -344,12 +299,9 @@ class StreamsGroups:
 
     def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
         """Topics have changed: the next heartbeat of a group that needs one of them looks again."""
-        for group in self._streams_groups():
+        for group in self._mine():
             if group.topology is not None and not group.topology.required_topics.isdisjoint(topics):
                 group.passing.configured = None
-
-    def _streams_groups(self) -> list[StreamsGroup]:
-        return [group for group in self._groups.values() if isinstance(group, StreamsGroup)]
 
     # ---- replay
 
@@ -360,7 +312,7 @@ class StreamsGroups:
         group_id, about = records.read_key(record_type, key)
         group = self._groups.get(group_id)
         if not isinstance(group, StreamsGroup):
-            if value is None or (group is not None and not _is_simple(group)):
+            if value is None or (group is not None and not is_simple(group)):
                 return
             group = self._groups[group_id] = StreamsGroup(group_id, self._passing.get(group_id))
             self._passing[group_id] = group.passing
@@ -387,8 +339,3 @@ def _is_owed(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
         return True
     tasks = outcome.member.assigned.tasks
     return tasks != outcome.before.assigned.tasks or owned_tasks(request) not in (None, tasks)
-
-
-def _is_simple(group: Group) -> bool:
-    """Whether it is one that only has committed offsets, or an empty one that the log has left behind."""
-    return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None

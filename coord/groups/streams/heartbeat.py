@@ -9,14 +9,15 @@ Source: Kafka 4.4 `GroupMetadataManager.streamsGroupHeartbeat`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from coord.groups.modern.joining import Joining
+from coord.groups.modern.members import JOIN_EPOCH
 from coord.groups.modern.metadata_hash import group_hash
 from coord.groups.streams import records
 from coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup
 from coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
-from coord.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
+from coord.groups.streams.member import Endpoint, StreamsMember
 from coord.groups.streams.reconciliation import Holders, reconciled
 from coord.groups.streams.requests import check_owned, owned_tasks
 from coord.groups.streams.target import assign, assignment_configs, changes
@@ -54,8 +55,10 @@ class Outcome:
         self.records: list[CoordinatorRecord] = []
 
 
-class Heartbeat:
+class Heartbeat(Joining[StreamsMember, Tasks]):
     """One heartbeat of a member that is in the group or joins it."""
+
+    what_members_have = "tasks"
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class Heartbeat:
         is_gathering: bool,
     ) -> None:
         """`is_gathering`: the first assignment still waits for more members."""
+        super().__init__(group, request)
         self._group = group
         self._request = request
         self._topics = topics
@@ -76,18 +80,17 @@ class Heartbeat:
         self._is_gathering = is_gathering
         self._owned = owned_tasks(request)
         self._configs = assignment_configs(settings)
-        self._records: list[CoordinatorRecord] = []
-        self._members: Mapping[str, StreamsMember] = group.members
-        self._target: Mapping[str, Tasks] = group.target
-        self._replaced: str | None = None
 
     def run(self, context: ClientContext) -> Outcome:
         """Everything, in order. KafkaError for those refused."""
-        before = self._known()
+        before = self._known(self._request.member_id)
         is_new = before.member_id not in self._members
+        if is_new and self._request.instance_id is None:
+            group_id = self._group.group_id
+            logger.info("[GroupId %s][MemberId %s] Member joins the streams group", group_id, before.member_id)
         member = self._said(before, context)
         if is_new or not member.says_the_same_as(before):
-            self._records.append(records.member_metadata(self._group.group_id, member))
+            self.records.append(records.member_metadata(self._group.group_id, member))
         self._members = {**self._members, member.member_id: member}
         topology = self._topology()
         _, metadata_hash, configured = self._configured(topology)
@@ -106,73 +109,30 @@ class Heartbeat:
         target_epoch = self._target_assignment(outcome)
         outcome.member = self._reconciled(member, target_epoch)
         outcome.statuses += self._further_statuses(outcome.member, configured, context.api_version)
-        outcome.records = self._records
+        outcome.records = self.records
         return outcome
 
     # ---- who
 
-    def _known(self) -> StreamsMember:
-        """The member as the group knows it, or a new one; it may be sent away."""
-        request, group = self._request, self._group
-        is_joining = request.member_epoch == JOIN_EPOCH
-        if request.instance_id is not None:
-            return self._known_static(request.instance_id, is_joining=is_joining)
-        if is_joining and request.member_id not in group.members:
-            logger.info("[GroupId %s][MemberId %s] Member joins the streams group", group.group_id, request.member_id)
-            return StreamsMember(request.member_id)
-        member = group.member(request.member_id)
-        self._check_epoch(member)
-        return member
+    def _new_member(self, member_id: str) -> StreamsMember:
+        return StreamsMember(member_id)
 
-    def _known_static(self, instance_id: str, *, is_joining: bool) -> StreamsMember:
-        group, member_id = self._group, self._request.member_id
-        owner = group.static_member(instance_id)
-        if is_joining and owner is None:
-            return group.members.get(member_id) or StreamsMember(member_id)
-        if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
-            if owner.epoch != STATIC_LEAVE_EPOCH:
-                raise KafkaError(
-                    ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
-                    f"owned by member {owner.member_id}.",
-                )
-            return self._replace(owner, member_id)
-        check_static(owner, member_id, instance_id)
-        assert owner is not None
-        self._check_epoch(owner)
-        return owner
+    def _has_no_more_than_given(self, member: StreamsMember) -> bool:
+        owned, given = self._owned, member.assigned.tasks
+        if owned is None:
+            return False
+        return owned.active <= given.active and owned.standby <= given.standby and owned.warmup <= given.warmup
 
-    def _replace(self, owner: StreamsMember, member_id: str) -> StreamsMember:
-        """A static member is back, as a rule under a new member id: it takes over what waits for it."""
-        group_id = self._group.group_id
-        member = owner._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+    def _take_over(self, owner: StreamsMember, member_id: str) -> tuple[StreamsMember, Tasks]:
+        group_id, member = self._group.group_id, owner.back_as(member_id)
         target = self._target.get(owner.member_id, Tasks())
-        self._records += records.member_tombstones(group_id, owner.member_id)
-        self._records += [
+        self.records += records.member_tombstones(group_id, owner.member_id)
+        self.records += [
             records.member_metadata(group_id, member),
             records.target_assignment(group_id, member_id, target),
             records.current_assignment(group_id, member),
         ]
-        self._members = {key: value for key, value in self._members.items() if key != owner.member_id}
-        self._members[member_id] = member
-        self._target = {key: value for key, value in self._target.items() if key != owner.member_id}
-        self._target[member_id] = target
-        self._replaced = owner.member_id
-        return member
-
-    def _check_epoch(self, member: StreamsMember) -> None:
-        """The member's epoch; or the one before, when our answer was lost: then it has no more than it was given."""
-        epoch = self._request.member_epoch
-        if epoch in (JOIN_EPOCH, member.epoch):
-            return
-        if epoch < member.epoch and epoch == member.previous_epoch and _is_within(self._owned, member):
-            return
-        relation = "greater" if epoch > member.epoch else "smaller"
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The streams group member has a {relation} member epoch ({epoch}) than the one known by the group "
-            f"coordinator ({member.epoch}). The member must abandon all its tasks and rejoin.",
-        )
+        return member, target
 
     # ---- what it says
 
@@ -203,7 +163,7 @@ class Heartbeat:
             return known
         topology = Topology.from_request(told)
         if known is None:
-            self._records.append(records.topology(self._group.group_id, topology))
+            self.records.append(records.topology(self._group.group_id, topology))
             return topology
         if known.epoch <= topology.epoch and known != topology:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
@@ -240,7 +200,7 @@ class Heartbeat:
         ):
             return group.epoch
         epoch = group.epoch + 1
-        self._records.append(records.group_epoch(group.group_id, epoch, metadata_hash, validated, self._configs))
+        self.records.append(records.group_epoch(group.group_id, epoch, metadata_hash, validated, self._configs))
         return epoch
 
     def _target_assignment(self, outcome: Outcome) -> int:
@@ -257,7 +217,7 @@ class Heartbeat:
         if since_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
             return self._delayed(outcome, "assignment interval")
         target = assign(self._members, self._target, outcome.configured, group.passing.offsets, self._settings)
-        self._records += changes(group.group_id, self._target, target, outcome.epoch, self._at)
+        self.records += changes(group.group_id, self._target, target, outcome.epoch, self._at)
         self._target = target
         return outcome.epoch
 
@@ -274,7 +234,7 @@ class Heartbeat:
         target = self._target.get(member.member_id, Tasks())
         updated = reconciled(member, epoch, target, holders, self._owned)
         if updated != member:
-            self._records.append(records.current_assignment(self._group.group_id, updated))
+            self.records.append(records.current_assignment(self._group.group_id, updated))
         return updated
 
     def _further_statuses(
@@ -298,22 +258,3 @@ class Heartbeat:
             )
             found.append((Status.MISSING_CLIENT_TAGS, detail))
         return found
-
-
-def check_static(owner: StreamsMember | None, member_id: str, instance_id: str) -> None:
-    """KafkaError unless this member id owns the instance id."""
-    if owner is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if owner.member_id != member_id:
-        raise KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner.member_id}.",
-        )
-
-
-def _is_within(owned: Tasks | None, member: StreamsMember) -> bool:
-    """Whether the member has told all it has, and that is no more than it was given."""
-    if owned is None:
-        return False
-    given = member.assigned.tasks
-    return owned.active <= given.active and owned.standby <= given.standby and owned.warmup <= given.warmup

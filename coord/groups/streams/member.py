@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from coord.groups.modern.members import JOIN_EPOCH
 from coord.groups.streams.states import MemberState
 from coord.groups.streams.tasks import HeldTasks
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
-"""A static member is away for a while; its tasks wait for it until its session is over."""
 
 
 class Endpoint(NamedTuple):
@@ -65,6 +61,15 @@ class StreamsMember(NamedTuple):
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target assignment of this epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch
+
+    @property
+    def speaks_classic(self) -> bool:
+        """Never: a group of classic members is another application's."""
+        return False
+
+    def back_as(self, member_id: str) -> StreamsMember:
+        """A static member that joins again, as a rule under a new member id."""
+        return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
     def entered(self, epoch: int) -> StreamsMember:
         """The member in its next epoch."""

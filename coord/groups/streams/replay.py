@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from coord.groups.modern.group import FIRST_EPOCH
+from coord.groups.modern.members import LEAVE_EPOCH
 from coord.groups.streams import records
-from coord.groups.streams.group import FIRST_EPOCH, StreamsGroup
-from coord.groups.streams.member import LEAVE_EPOCH, StreamsMember
+from coord.groups.streams.group import StreamsGroup
+from coord.groups.streams.member import StreamsMember
 from coord.groups.streams.states import MemberState
 from coord.groups.streams.tasks import HeldTasks
 from coord.groups.streams.topology import Topology

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
-from coord.groups.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from coord.groups.streams.tasks import Tasks, read_tasks
 from wire.errors import ErrorCode, KafkaError
 

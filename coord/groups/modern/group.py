@@ -1,0 +1,151 @@
+"""What consumer and streams groups have in common: epochs, members, and who may commit and fetch (KIP-848, KIP-1071).
+
+It is exactly what its records say: only the replay methods change it. Invariants: `epoch >= assignment_epoch`;
+`static_members` maps each instance id to the one member id that owns it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from coord.groups.modern.members import Member
+from wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from wire.messages.offsets import OffsetCommitRequest
+
+M = TypeVar("M", bound=Member)
+T = TypeVar("T")
+
+FIRST_EPOCH = 1
+"""Of a group that nobody has joined yet: the first member makes it 2, as in Kafka 4.4, and never the joining one, 0."""
+MEMBER_EPOCH_SINCE = 9
+"""OffsetCommit versions from here on carry a member epoch."""
+STALE_EPOCH_IN_TRANSACTION_SINCE = 6
+"""TxnOffsetCommit versions from here on know STALE_MEMBER_EPOCH."""
+NO_EPOCH = -1
+
+
+class ModernGroup(Generic[M, T]):
+    """A group whose members (`M`) the coordinator assigns; `T` is what one of them shall have."""
+
+    group_type: ClassVar[str]
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        """Of the topics that the group reads, as of `epoch`."""
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        """When the target assignment was computed; 0: the next one need not wait."""
+        self.members: dict[str, M] = {}
+        self.static_members: dict[str, str] = {}
+        self.target: dict[str, T] = {}
+        """What each member shall have, as of `assignment_epoch`."""
+        self.is_dead = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is in it."""
+        return not self.members
+
+    def member(self, member_id: str) -> M:
+        """The member of this id; KafkaError UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
+        return member
+
+    def static_member(self, instance_id: str) -> M | None:
+        """The member that owns this instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+
+    def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:
+        """Of a member in its epoch, or of an earlier one for what it has had since (KIP-1251)."""
+        epoch = request.generation_id_or_member_epoch
+        if epoch < 0 and (not self.members or (is_transactional and _tells_no_member(request, epoch))):
+            return
+        member = self.member(request.member_id)
+        if not is_transactional and not member.speaks_classic and api_version < MEMBER_EPOCH_SINCE:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Members of the {self.group_type} protocol commit with OffsetCommit {MEMBER_EPOCH_SINCE} or later.",
+            )
+        if epoch == member.epoch:
+            return
+        knows = not is_transactional or api_version >= STALE_EPOCH_IN_TRANSACTION_SINCE
+        error = _stale(member, knows=knows)
+        if epoch > member.epoch:
+            raise KafkaError(error, f"Member epoch {epoch} is ahead of the member's, {member.epoch}.")
+        self._validate_earlier_epoch(request, member, error)
+
+    def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: M, error: ErrorCode) -> None:
+        """KafkaError with `error` when the member has got a partition of the commit in a later epoch than it tells."""
+        raise NotImplementedError
+
+    def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """A member asks in its epoch; who tells no member sees all."""
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.epoch:
+            error = _stale(member, knows=True)
+            raise KafkaError(error, f"Member epoch {member_epoch} is not the member's, {member.epoch}.")
+
+    def validate_offset_delete(self) -> None:
+        """Always: what members read is known topic by topic."""
+
+    def validate_delete(self) -> None:
+        """Only an empty group."""
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    # ---- replay
+
+    def put_member(self, member: M) -> None:
+        """What a member says of itself, or how far its assignment has come, is in the log."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._forget(before)
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._count(member)
+
+    def remove_member(self, member_id: str) -> None:
+        """The tombstone of a member is in the log."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._forget(member)
+        self.target.pop(member_id, None)
+
+    def _forget(self, member: M) -> None:
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
+        self._discount(member)
+
+    def _count(self, member: M) -> None:
+        """Note what a member has and reads."""
+        raise NotImplementedError
+
+    def _discount(self, member: M) -> None:
+        """Take back what `_count` has noted."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.group_id!r} epoch {self.epoch} {len(self.members)} members>"
+
+
+def _tells_no_member(request: OffsetCommitRequest, epoch: int) -> bool:
+    return epoch == NO_EPOCH and not request.member_id and request.group_instance_id is None
+
+
+def _stale(member: Member, *, knows: bool) -> ErrorCode:
+    """The error for an epoch that is not the member's; `knows`: the request's version has the newer one."""
+    return ErrorCode.STALE_MEMBER_EPOCH if knows and not member.speaks_classic else ErrorCode.ILLEGAL_GENERATION
