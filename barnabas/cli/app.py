@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions a broker offers."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
+    "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
     "storage": ("barnabas.cli.storage:storage", "Check and repair data directories."),
     "wire": ("barnabas.cli.wire:wire", "Decode, encode and check protocol messages."),
 }

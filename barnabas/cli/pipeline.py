@@ -1,0 +1,93 @@
+"""`barnabas pipeline`: run PySpark jobs against a broker, and see how far they are."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from barnabas.cli.output import show_rows
+from barnabas.cli.parameters import bootstrap_option, output_option
+
+NEEDED = ("pyspark", "pydantic", "pyarrow", "confluent_kafka")
+
+
+@click.group()
+def pipeline() -> None:
+    """Run Spark jobs against a broker: etl, analytics, logs, events, archive, restore, copy."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise click.UsageError(f"the pipeline needs {missing[0]}: pip install 'barnabas[spark]'")
+
+
+@pipeline.command("list")
+@output_option
+def list_(output: str) -> None:
+    """The jobs there are."""
+    from barnabas.pipeline.jobs import NAMES, find_job
+
+    show_rows([{"job": name, "what": find_job(name).summary} for name in NAMES], output)
+
+
+@pipeline.command()
+@click.argument("job")
+@bootstrap_option
+@click.option(
+    "--config", "path", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The job's TOML file."
+)
+@click.option("--once", is_flag=True, help="Read all there is now, then end.")
+@click.option("--every", metavar="TIME", help="How far micro-batches are apart: 10s, 1m. At once unless told.")
+@click.option("--checkpoint", metavar="DIR", help="Instead of the file's.")
+@click.option(
+    "--start", metavar="WHERE", help="Instead of the file's, for a new checkpoint: earliest, latest or a time."
+)
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML page about the run.")
+@click.option(
+    "--progress", type=click.Choice(["auto", "live", "text", "json"]), default="auto", show_default=True,
+    help="How progress is shown, on stderr.",
+)  # fmt: skip
+@click.pass_context
+def run(
+    context: click.Context,
+    job: str,
+    bootstrap: str,
+    path: Path,
+    once: bool,
+    every: str | None,
+    checkpoint: str | None,
+    start: str | None,
+    report: Path | None,
+    progress: str,
+) -> int:
+    """Run JOB: for good, or with --once until all is read."""
+    from barnabas.pipeline.errors import PipelineError
+    from barnabas.pipeline.main import execute
+
+    if once and every:
+        raise click.UsageError("--once and --every exclude each other", context)
+    try:
+        return execute(job, bootstrap, path, once=once, every=every, checkpoint=checkpoint, start=start,
+                       report=report, progress=progress)  # fmt: skip
+    except PipelineError as error:
+        click.echo(f"barnabas pipeline: {error}", err=True)
+        return error.exit_code
+
+
+@pipeline.command()
+@click.option("--config", "path", type=click.Path(path_type=Path), metavar="FILE", help="The job's TOML file.")
+@click.option("--checkpoint", metavar="DIR", help="Its checkpoint, when there is no file.")
+@bootstrap_option
+@output_option
+def status(path: Path | None, checkpoint: str | None, bootstrap: str, output: str) -> int:
+    """How far a job has come: from its checkpoint, and from the broker."""
+    from barnabas.pipeline.errors import PipelineError
+    from barnabas.pipeline.status import checkpoint_of, status_rows
+
+    try:
+        where = checkpoint or checkpoint_of(path)
+        show_rows(status_rows(where, bootstrap), output)
+    except PipelineError as error:
+        click.echo(f"barnabas pipeline: {error}", err=True)
+        return error.exit_code
+    return 0

@@ -1,0 +1,32 @@
+"""Spark jobs against a broker, and what a notebook needs: `from barnabas.pipeline import read_topic, write_topic`.
+
+Imported names come when they are asked for, so that this package can be looked at without Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.kafka import deduplicated as deduplicated
+    from barnabas.pipeline.kafka import read_topic as read_topic
+    from barnabas.pipeline.kafka import write_topic as write_topic
+    from barnabas.pipeline.session import session as session
+
+_WHERE = {
+    "read_topic": "barnabas.pipeline.kafka",
+    "write_topic": "barnabas.pipeline.kafka",
+    "deduplicated": "barnabas.pipeline.kafka",
+    "session": "barnabas.pipeline.session",
+}
+__all__ = ["deduplicated", "read_topic", "session", "write_topic"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(_WHERE[name]), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"barnabas.pipeline needs {error.name}: pip install 'barnabas[spark]'") from error

@@ -1,0 +1,161 @@
+"""The checkpoint of a job: whose it is, and how far it has come.
+
+Beside what Spark keeps for each query, `barnabas-job.json` says which job it belongs to and the ids of its topics:
+Spark itself would take up another job's checkpoint, and would not notice that a topic was deleted and made again with
+more records. Read without Spark, so that `status` answers at once; paths may be local, or URLs that Arrow can read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyarrow import fs
+
+from barnabas.pipeline.cluster import Offsets
+from barnabas.pipeline.errors import MistakeError
+
+FILE = "barnabas-job.json"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose checkpoint it is."""
+
+    job: str
+    name: str
+    source: str
+    output: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """What must stay as it is, by name; names may come and go."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far one query has come."""
+
+    query: str
+    batch: int
+    """The last batch that is done; -1 before the first."""
+    at: datetime | None
+    """When that was."""
+    offsets: Offsets
+    """Up to where it has read; empty before the first batch."""
+    is_unfinished: bool
+    """A further batch was begun and not finished: it will be done again."""
+
+
+class Checkpoint:
+    """The directory of one job."""
+
+    def __init__(self, path: str) -> None:
+        """MistakeError when the path cannot be used."""
+        self.path = path
+        try:
+            if "://" in path:
+                self._files, self._root = fs.FileSystem.from_uri(path.replace("s3a://", "s3://"))
+            else:
+                self._files, self._root = fs.LocalFileSystem(), str(Path(path).resolve())
+        except (OSError, ValueError) as error:
+            raise MistakeError(f"the checkpoint {path} cannot be opened: {error}") from error
+
+    @property
+    def local(self) -> Path | None:
+        """The directory, if it is one of this machine."""
+        return Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+
+    def flow(self, name: str) -> str:
+        """Where the query of a flow keeps its own."""
+        return f"{self.path.rstrip('/')}/{name}"
+
+    def owner(self) -> Owner | None:
+        """Whose it is; None for a new one."""
+        text = self._read(FILE)
+        return None if text is None else Owner(**json.loads(text))
+
+    def claim(self, owner: Owner) -> None:
+        """Take it for a job, or see that it is this job's. MistakeError when it is another's, or the topics are not
+        those that it has read from."""
+        known = self.owner()
+        if known is not None:
+            self._check(known, owner)
+            topic_ids = {**known.topic_ids, **owner.topic_ids}
+            owner = replace(owner, topic_ids=topic_ids, fields={**known.fields, **owner.fields})
+        elif self._entries(""):
+            raise MistakeError(
+                f"{self.path} holds something else than the checkpoint of a pipeline: name an empty or new directory"
+            )
+        self._write(FILE, json.dumps(asdict(owner), indent=2) + "\n")
+
+    def _check(self, known: Owner, owner: Owner) -> None:
+        if (known.job, known.name) != (owner.job, owner.name):
+            other = known.job if known.name == known.job else f"{known.job} job {known.name}"
+            raise MistakeError(
+                f"the checkpoint {self.path} belongs to the job {other}: give this one a checkpoint of its own"
+            )
+        facts = {"source": (known.source, owner.source), "output": (known.output, owner.output)}
+        facts |= {name: (known.fields[name], now) for name, now in owner.fields.items() if name in known.fields}
+        for what, (before, now) in facts.items():
+            if before != now:
+                raise MistakeError(
+                    f"the checkpoint {self.path} was made with another {what} ({before} before, {now} now): change it "
+                    "back, or name a new checkpoint and output"
+                )
+        for topic, topic_id in known.topic_ids.items():
+            if owner.topic_ids.get(topic, topic_id) != topic_id:
+                raise MistakeError(
+                    f"topic {topic} was deleted and made again since the checkpoint {self.path} read it, so what "
+                    "it has counted is of the old one: name a new checkpoint (and output) to read the new topic"
+                )
+
+    def positions(self) -> list[Position]:
+        """How far each query has come."""
+        return [self._position(name) for name in sorted(self._entries("")) if self._exists(f"{name}/metadata")]
+
+    def _position(self, name: str) -> Position:
+        done = max(self._batches(f"{name}/commits"), default=-1)
+        begun = max(self._batches(f"{name}/offsets"), default=-1)
+        text = self._read(f"{name}/offsets/{done}") if done >= 0 else None
+        return Position(name, done, self._time(f"{name}/commits/{done}"), _offsets(text or ""), begun > done)
+
+    def _exists(self, name: str) -> bool:
+        return self._files.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound
+
+    def _batches(self, directory: str) -> Iterator[int]:
+        return (int(name) for name in self._entries(directory) if name.isdecimal())
+
+    def _entries(self, directory: str) -> list[str]:
+        where = f"{self._root}/{directory}".rstrip("/")
+        found = self._files.get_file_info(fs.FileSelector(where, allow_not_found=True))
+        return [info.base_name for info in found if not info.base_name.startswith((".", "spark.log"))]
+
+    def _time(self, name: str) -> datetime | None:
+        info = self._files.get_file_info(f"{self._root}/{name}")
+        return None if info.mtime is None else info.mtime.astimezone(UTC)
+
+    def _read(self, name: str) -> str | None:
+        try:
+            with self._files.open_input_stream(f"{self._root}/{name}") as file:
+                return bytes(file.read()).decode()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, name: str, text: str) -> None:
+        self._files.create_dir(self._root, recursive=True)
+        with self._files.open_output_stream(f"{self._root}/{name}.new") as file:
+            file.write(text.encode())
+        self._files.move(f"{self._root}/{name}.new", f"{self._root}/{name}")
+
+
+def _offsets(text: str) -> Offsets:
+    """The offsets in Spark's own file of a batch: a version, a line about the batch, and a line for each source."""
+    found: Offsets = {}
+    for line in text.splitlines()[2:]:
+        if line.startswith("{"):
+            for topic, partitions in json.loads(line).items():
+                found[topic] = {int(partition): offset for partition, offset in partitions.items()}
+    return found

@@ -1,0 +1,134 @@
+"""What the driver asks a broker itself: is it there, which topics, how far do they go.
+
+Spark asks the same on its own, but tells of a broker that is not there only after minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from barnabas.pipeline.errors import MistakeError, PipelineError
+
+PATIENCE_S = 5.0
+"""How long a broker has to answer the first question."""
+Offsets = dict[str, dict[int, int]]
+"""By topic and partition."""
+
+_silent = logging.getLogger("barnabas.pipeline.librdkafka")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class Cluster:
+    """One cluster, asked over a connection of its own."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._config: dict[str, Any] = {"bootstrap.servers": bootstrap, "socket.connection.setup.timeout.ms": 4000}
+        self._admin = AdminClient(self._config, logger=_silent)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Nothing to close: the client ends with its last reference."""
+
+    def topics(self) -> dict[str, int]:
+        """Every topic and its number of partitions; MistakeError when no broker answers in time."""
+        try:
+            metadata = self._admin.list_topics(timeout=PATIENCE_S)
+        except KafkaException as error:
+            raise MistakeError(
+                f"no broker answers at {self.bootstrap}: is it running, and is the address right? "
+                "('barnabas serve' starts one)"
+            ) from error
+        return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+    def matching(self, topics: Iterable[str], pattern: str) -> dict[str, int]:
+        """The topics of these names, or those that the whole pattern fits, with their partitions.
+
+        MistakeError for a name that does not exist. A pattern is Java's; where Python cannot read it, all topics fit.
+        """
+        known = self.topics()
+        if pattern:
+            try:
+                fits = re.compile(pattern)
+            except re.error:
+                return known
+            return {name: count for name, count in known.items() if fits.fullmatch(name)}
+        for topic in topics:
+            if topic not in known:
+                raise MistakeError(f"there is no topic {topic} at {self.bootstrap}{_others(known)}")
+        return {topic: known[topic] for topic in topics}
+
+    def create(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> bool:
+        """Make a topic; false when it was there."""
+        future = self._admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config or {}))])[topic]
+        try:
+            future.result(30)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise PipelineError(f"topic {topic} cannot be made at {self.bootstrap}: {error.args[0].str()}") from error
+        return True
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of topics: one that was deleted and made again has another. Topics that are gone are left out."""
+        names = list(topics)
+        if not names:
+            return {}
+        found: dict[str, str] = {}
+        for name, future in self._admin.describe_topics(TopicCollection(names)).items():
+            try:
+                found[name] = str(future.result(30).topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise PipelineError(f"{self.bootstrap} does not describe {name}: {error.args[0].str()}") from error
+        return found
+
+    def ends(self, topics: Mapping[str, int]) -> Offsets:
+        """The next offset of every partition of these topics (with their numbers of partitions)."""
+        return self._offsets(topics, OffsetSpec.latest())
+
+    def starts(self, topics: Mapping[str, int]) -> Offsets:
+        """The first offset that there still is, of every partition."""
+        return self._offsets(topics, OffsetSpec.earliest())
+
+    def _offsets(self, topics: Mapping[str, int], spec: OffsetSpec) -> Offsets:
+        asked = {TopicPartition(topic, p): spec for topic, count in topics.items() for p in range(count)}
+        offsets: Offsets = {topic: {} for topic in topics}
+        if not asked:
+            return offsets
+        for where, future in self._admin.list_offsets(asked).items():
+            try:
+                offsets[where.topic][where.partition] = future.result(30).offset
+            except KafkaException as error:
+                raise PipelineError(
+                    f"{self.bootstrap} does not tell the offsets of {where.topic}-{where.partition}: "
+                    f"{error.args[0].str()}"
+                ) from error
+        return offsets
+
+    def committed(self, group: str, topic: str, partitions: int) -> dict[int, TopicPartition]:
+        """What a group has committed for a topic's partitions, once no transaction is open on it."""
+        consumer = Consumer({**self._config, "group.id": group}, logger=_silent)
+        try:
+            asked = [TopicPartition(topic, partition) for partition in range(partitions)]
+            return {found.partition: found for found in consumer.committed(asked, timeout=30) if found.offset >= 0}
+        finally:
+            consumer.close()
+
+
+def _others(known: Mapping[str, int]) -> str:
+    names = sorted(name for name in known if not name.startswith("__"))
+    if not names:
+        return ", which has none yet: create it, and let something produce to it"
+    shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    return f": create it, or name one of {shown}"

@@ -1,0 +1,15 @@
+"""What can go wrong with a pipeline, as one sentence for the person who runs it."""
+
+from __future__ import annotations
+
+
+class PipelineError(Exception):
+    """A run failed for a reason outside of the pipeline; the text is one sentence that says what to do."""
+
+    exit_code = 1
+
+
+class MistakeError(PipelineError):
+    """What the user asked for cannot be done as asked; nothing was started."""
+
+    exit_code = 2

@@ -1,0 +1,60 @@
+"""The jars by which Spark speaks Kafka and Avro: given by the user, or fetched once into a cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.maven import JarsUnavailableError, fetch
+
+POM = Path(__file__).with_name("pom.xml")
+SPARK = "4.0.0"
+PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK},org.apache.spark:spark-avro_2.13:{SPARK}"
+"""What `spark.jars.packages` takes; Spark then fetches them itself, with all they depend on."""
+GIVEN = "BARNABAS_SPARK_JARS"
+"""The variable that names a directory of jars, for machines without a network."""
+
+
+def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where fetched jars are kept, by the XDG rule."""
+    base = environment.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "barnabas" / f"spark-{SPARK}"
+
+
+def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The settings that make Spark load the connector: jars that are there, or, without Maven, packages to fetch.
+
+    MistakeError when there are no jars and Maven cannot fetch them.
+    """
+    given = environment.get(GIVEN)
+    if given:
+        return {"spark.jars": _joined(_directory_told(Path(given)))}
+    cache = cache_directory(environment)
+    if not cache.is_dir() and shutil.which("mvn", path=environment.get("PATH")) is None:
+        return {"spark.jars.packages": PACKAGES}
+    try:
+        return {"spark.jars": _joined(sorted(fetch(POM, cache).glob("*.jar")))}
+    except JarsUnavailableError as error:
+        raise MistakeError(
+            "Spark's Kafka connector cannot be fetched (is there a network?): copy its jars from another machine's "
+            f"{cache} and set {GIVEN} to their directory; Maven said: {_last_line(str(error))}"
+        ) from error
+
+
+def _directory_told(directory: Path) -> list[Path]:
+    jars = sorted(directory.glob("*.jar"))
+    if not any("spark-sql-kafka" in jar.name for jar in jars):
+        raise MistakeError(f"{GIVEN} is {directory}, where no spark-sql-kafka jar is: name the directory of the jars")
+    return jars
+
+
+def _joined(jars: list[Path]) -> str:
+    return ",".join(str(jar) for jar in jars)
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if "ERROR" in line and len(line) > len("[ERROR] ")]
+    return (lines or text.splitlines() or [""])[0][:300]

@@ -1,0 +1,69 @@
+"""The Java that Spark runs on: found before Spark starts, so that its absence is one sentence and no stack trace.
+
+PySpark 4.0 wants Java 17 or later, and does not start on Java 24 or later, which no longer has the security manager.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from barnabas.pipeline.errors import MistakeError
+
+OLDEST, NEWEST = 17, 23
+WANTED = "Spark 4.0 needs Java 17 or 21"
+PLACES = ("/usr/lib/jvm/*/bin/java", "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java")
+TIMEOUT_S = 20
+
+
+def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ...] = PLACES) -> Path:
+    """The home of a Java that Spark runs on: JAVA_HOME's, the PATH's, or one where systems keep them.
+
+    A JAVA_HOME that is set is taken at its word: MistakeError when there is none, or one of the wrong version.
+    """
+    told = environment.get("JAVA_HOME")
+    if told:
+        return _home_told(Path(told))
+    wrong: list[str] = []
+    for java in _candidates(environment, places):
+        version = java_version(java)
+        if version is not None and OLDEST <= version <= NEWEST:
+            return java.resolve().parent.parent
+        if version is not None:
+            wrong.append(f"{java} is Java {version}")
+    if wrong:
+        raise MistakeError(f"{WANTED}, and {wrong[0]}: install one and set JAVA_HOME to it")
+    raise MistakeError(f"{WANTED}, and there is none: install it (on Debian: apt-get install openjdk-17-jre-headless)")
+
+
+def java_version(java: Path) -> int | None:
+    """The feature version (17, 21 ...) that this `java` tells; None when it does not run."""
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found[1]) if found else None
+
+
+def _home_told(home: Path) -> Path:
+    version = java_version(home / "bin" / "java")
+    if version is None:
+        raise MistakeError(f"JAVA_HOME is {home}, where no bin/java runs: set it to a Java 17 or 21, or unset it")
+    if not OLDEST <= version <= NEWEST:
+        raise MistakeError(f"{WANTED}, and JAVA_HOME ({home}) is Java {version}: set it to another one, or unset it")
+    return home
+
+
+def _candidates(environment: Mapping[str, str], places: tuple[str, ...]) -> Iterator[Path]:
+    on_path = shutil.which("java", path=environment.get("PATH"))
+    if on_path is not None:
+        yield Path(on_path)
+    for place in places:
+        root = Path(place.partition("*")[0])
+        if root.is_dir():
+            yield from sorted(root.glob(place[len(str(root)) + 1 :]))

@@ -1,0 +1,22 @@
+"""The jobs, by name; a job's module is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from barnabas.cli.light import suggestion
+from barnabas.pipeline.errors import MistakeError
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.job import Job
+
+NAMES = ("etl", "analytics", "logs", "events", "archive", "restore", "copy")
+
+
+def find_job(name: str) -> Job:
+    """The job of this name; MistakeError when there is none."""
+    if name not in NAMES:
+        raise MistakeError(f"there is no job {name}{suggestion(name, list(NAMES))}; the jobs are {', '.join(NAMES)}")
+    found: Job = import_module(f"barnabas.pipeline.jobs.{name}").JOB
+    return found

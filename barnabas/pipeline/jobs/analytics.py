@@ -1,0 +1,119 @@
+"""analytics: numbers by window of event time and by key, to a topic and to the terminal.
+
+A window's numbers are final once the watermark has passed its end: then records that are later still are too late, and
+are counted as such. With `emit = "updates"` a window is also written each time it changes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+from pyspark.sql import functions as f
+
+from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
+from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.kafka import read_source
+from barnabas.pipeline.results import as_json_records, show
+from barnabas.pipeline.schema import dead_letters, fitting, parsed
+from barnabas.pipeline.sinks import BatchSink, TopicSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+CHANGES = "_changes"
+"""A window's number of records: grows with each update, so it tells updates apart."""
+
+
+class Window(Table):
+    """The windows of event time."""
+
+    time: str = Field(description="The time of an event, as a SQL expression of the fields.")
+    size: str = Field(description="How long a window is: `1 hour`.")
+    slide: str = Field("", description="How far windows are apart, when they overlap.")
+    watermark: str = Field("10 minutes", description="How late events may be, behind the latest seen.")
+
+
+class AnalyticsConfig(JobConfig):
+    """The file of an analytics job."""
+
+    source: Source = Field(description="The topic with the events.")
+    record: Schema = Field(description="What a value looks like.", alias="schema")
+    window: Window = Field(description="The windows.")
+    keys: dict[str, str] = Field({}, description='What to group by, as SQL: `origin = "origin"`.')
+    aggregates: dict[str, str] = Field(
+        description='The numbers, as SQL aggregates: `flights = "count(*)"`, `delay = "avg(dep_delay)"`.'
+    )
+    emit: Literal["final", "updates"] = Field(
+        "final", description="`final`: a window once, when no more can come; `updates`: each time it changes."
+    )
+    output: TopicOutput = Field(description="The topic for the results, one JSON object a window and key.")
+    dead_letters: DeadLetters = Field(description="Where events go that do not fit, or have no time.")
+    console: int = Field(10, ge=0, description="How many of the latest results the terminal shows; 0: none.")
+
+
+def transform(records: DataFrame, config: AnalyticsConfig) -> DataFrame:
+    """Results by window and key: window_start, window_end, the keys, the numbers, and the number of records."""
+    window = config.window
+    told = f.window("_event_time", window.size, window.slide or None)
+    keys: list[Column] = [f.expr(text).alias(name) for name, text in config.keys.items()]
+    numbers = [f.expr(text).alias(name) for name, text in config.aggregates.items()]
+    timed = records.withColumn("_event_time", f.expr(window.time).cast("timestamp"))
+    grouped = timed.withWatermark("_event_time", window.watermark).groupBy(told.alias("_window"), *keys)
+    return grouped.agg(*numbers, f.count(f.lit(1)).alias(CHANGES)).select(
+        f.col("_window.start").alias("window_start"),
+        f.col("_window.end").alias("window_end"),
+        *config.keys,
+        *config.aggregates,
+        CHANGES,
+    )
+
+
+def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[Flow]:
+    """One query for the results, one for the dead letters."""
+    timed = config.record.model_copy(update={"rules": [*config.record.rules, f"({config.window.time}) IS NOT NULL"]})
+    records = parsed(read_source(spark, bootstrap, config.source), timed)
+    results = transform(fitting(records), config)
+    sink, name = TopicSink(config.output), config.name or JOB.name
+    identity = ["window_start", *config.keys]
+
+    def write(batch: DataFrame, batch_id: int, where: str) -> None:
+        sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
+
+    def tell(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - what every use gets
+        show(batch.drop(CHANGES), config.console, order=["window_start", *config.keys])
+
+    uses = (write, tell) if config.console else (write,)
+    mode = "append" if config.emit == "final" else "update"
+    return [
+        Flow("results", results, BatchSink(uses), mode),
+        Flow("dead-letters", dead_letters(records), TopicSink(TopicOutput(topic=config.dead_letters.topic))),
+    ]
+
+
+def topics(config: AnalyticsConfig) -> list[TopicToMake]:
+    """Results and dead letters."""
+    return [TopicToMake(config.output.topic, config.output.partitions), TopicToMake(config.dead_letters.topic)]
+
+
+def state_of(config: AnalyticsConfig) -> dict[str, str]:
+    """What the running windows depend on."""
+    told = config.model_dump(mode="json", include={"window", "keys", "aggregates"})
+    return {f"[{name}]": json.dumps(table, sort_keys=True) for name, table in told.items()}
+
+
+def output(config: AnalyticsConfig) -> str:
+    """The topic of the results."""
+    return config.output.topic
+
+
+JOB = Job(
+    "analytics",
+    "Numbers by window of event time and key, to a topic.",
+    AnalyticsConfig,
+    flows,
+    topics,
+    state_of,
+    output,
+)

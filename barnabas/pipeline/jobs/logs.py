@@ -1,0 +1,215 @@
+"""logs: error rates and latencies by service and window, from access and application logs, and alerts.
+
+A record is one line. Lines that no pattern fits are dead letters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, model_validator
+from pyspark.sql import functions as f
+
+from barnabas.pipeline.config import DeadLetters, JobConfig, Source, Table, TopicOutput
+from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.kafka import read_source
+from barnabas.pipeline.results import as_json_records, show
+from barnabas.pipeline.schema import dead_letters, fitting
+from barnabas.pipeline.sinks import BatchSink, TopicSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_COMBINED = (
+    r'^(?<service>\S+) \S+ \S+ \[(?<time>[^\]]+)\] "(?<method>\S+) (?<path>\S+)[^"]*" (?<status>\d{3}) (?:\d+|-)'
+    r'(?: "[^"]*" "[^"]*")?(?: (?<latency>[\d.]+))?'
+)
+_APPLICATION = (
+    r"^(?<time>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?) +(?<level>[A-Z]+) +"
+    r"\[?(?<service>[^\]\s:]+)\]?:? +(?<message>.*?)"
+    r"(?:[ ,]?(?:latency|duration|took)(?:_ms)?[=: ]+(?<latency>[\d.]+).*)?$"
+)
+FORMATS = {
+    "access": (_COMBINED, "dd/MMM/yyyy:HH:mm:ss Z"),
+    "application": (_APPLICATION, ""),
+}
+"""Of each format: a Java regular expression with named groups, and how it writes times (ISO 8601 unless told).
+
+`access` is the combined log format of Apache and nginx, whose first word, the host, is the service; the time that a
+request took may stand behind it."""
+GROUPS = ("time", "service", "status", "level", "latency")
+CHANGES = "_changes"
+
+
+class Lines(Table):
+    """How lines are read."""
+
+    format: Literal["access", "application", "pattern"] = Field(
+        "access",
+        description="`access` (combined log format), `application` (time, LEVEL, service, message) or `pattern`.",
+    )
+    pattern: str = Field(
+        "",
+        description="For `pattern`: a Java regular expression with the groups `time` and `service`, and `status`, "
+        "`level` or `latency`.",
+    )
+    time_format: str = Field(
+        "", description="How times are written, as Spark's datetime patterns say. ISO 8601 unless set."
+    )
+    latency_unit: Literal["ms", "s"] = Field("ms", description="What latencies are counted in.")
+    error_levels: list[str] = Field(["ERROR", "FATAL", "CRITICAL"], description="Levels that count as errors.")
+
+    @model_validator(mode="after")
+    def _has_groups(self) -> Lines:
+        if self.format != "pattern":
+            return self
+        missing = [name for name in ("time", "service") if f"(?<{name}>" not in self.pattern]
+        if missing:
+            raise ValueError(f"wants a pattern with the group (?<{missing[0]}>...)")
+        return self
+
+
+class Alerts(Table):
+    """When a service's window is an alert."""
+
+    topic: str = Field(description="The topic for alerts; made when it does not exist.")
+    error_rate: float = Field(0.05, ge=0, le=1, description="Alert from this share of errors on.")
+    p99_ms: float | None = Field(None, gt=0, description="Alert from this 99th percentile of latency on.")
+    min_requests: int = Field(10, gt=0, description="No alert of a window with fewer lines.")
+
+
+class LogsConfig(JobConfig):
+    """The file of a logs job."""
+
+    source: Source = Field(description="The topic with the lines.")
+    lines: Lines = Field(Lines(), description="How lines are read.")
+    window: str = Field("1 minute", description="How long a window is.")
+    watermark: str = Field("2 minutes", description="How late lines may be, behind the latest seen.")
+    output: TopicOutput = Field(description="The topic for the numbers, one JSON object a service and window.")
+    alerts: Alerts = Field(description="When to alert, and where.")
+    dead_letters: DeadLetters = Field(description="Where lines go that cannot be read.")
+    console: int = Field(10, ge=0, description="How many of the latest windows the terminal shows; 0: none.")
+
+
+def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
+    """The records with `data` (time, service, is_error, latency_ms) and `reason`, null when the line could be read."""
+    pattern, time_format = FORMATS.get(lines.format, (lines.pattern, ""))
+    groups = _numbered(pattern)
+    text = f.col("value").cast("string")
+    part = {
+        name: f.nullif(f.regexp_extract(text, pattern, groups[name]), f.lit("")) if name in groups else f.lit(None)
+        for name in GROUPS
+    }
+    time = _time(part["time"], lines.time_format or time_format)
+    latency = part["latency"].cast("double") * (1000 if lines.latency_unit == "s" else 1)
+    is_error = f.coalesce(
+        part["status"].cast("int") >= 500, f.upper(part["level"]).isin(lines.error_levels), f.lit(False)
+    )
+    data = f.struct(
+        time.alias("time"), part["service"].alias("service"), is_error.alias("is_error"), latency.alias("latency_ms")
+    )
+    reason = (
+        f.when(text.isNull(), "the line is empty")
+        .when(~text.rlike(pattern), f"not a line of the format {lines.format}")
+        .when(time.isNull(), "its time cannot be read")
+    )
+    return frame.withColumn("data", data).withColumn("reason", reason)
+
+
+def _time(text: Column, time_format: str) -> Column:
+    if time_format:
+        return f.try_to_timestamp(text, f.lit(time_format))
+    return f.try_to_timestamp(f.replace(text, f.lit(","), f.lit(".")))
+
+
+def _numbered(pattern: str) -> dict[str, int]:
+    """The numbers of named groups, since Spark's functions take numbers."""
+    numbers: dict[str, int] = {}
+    count, at = 0, 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 2
+            continue
+        if pattern[at] == "[":
+            at = pattern.index("]", at + 2)
+        elif pattern[at] == "(":
+            if pattern.startswith("(?<", at) and pattern[at + 3] not in "=!":
+                count += 1
+                numbers[pattern[at + 3 : pattern.index(">", at)]] = count
+            elif not pattern.startswith("(?", at):
+                count += 1
+        at += 1
+    return numbers
+
+
+def transform(lines: DataFrame, config: LogsConfig) -> DataFrame:
+    """By window and service: requests, errors, error_rate and the percentiles of latency."""
+    window = f.window("time", config.window).alias("_window")
+    p50, p95, p99 = (f.percentile_approx("latency_ms", share, 1000) for share in (0.5, 0.95, 0.99))
+    errors = f.count_if("is_error")
+    grouped = lines.withWatermark("time", config.watermark).groupBy(window, "service")
+    counted = grouped.agg(
+        f.count(f.lit(1)).alias("requests"), errors.alias("errors"), (errors / f.count(f.lit(1))).alias("error_rate"),
+        p50.alias("p50_ms"), p95.alias("p95_ms"), p99.alias("p99_ms"),
+    )  # fmt: skip
+    return counted.select(
+        f.col("_window.start").alias("window_start"), f.col("_window.end").alias("window_end"), "service", "requests",
+        "errors", "error_rate", "p50_ms", "p95_ms", "p99_ms", f.col("requests").alias(CHANGES),
+    )  # fmt: skip
+
+
+def alerts(results: DataFrame, when: Alerts) -> DataFrame:
+    """Of the results those that are alerts, with the reason."""
+    rate = f.when(f.col("error_rate") >= when.error_rate, f.lit(f"error rate of {when.error_rate:g} or more"))
+    slow = f.when(f.col("p99_ms") >= when.p99_ms, f.lit(f"p99 of {when.p99_ms:g} ms or more")) if when.p99_ms else None
+    reasons = [reason for reason in (rate, slow) if reason is not None]
+    judged = results.withColumn("reason", f.nullif(f.concat_ws(", ", *reasons), f.lit("")))
+    return judged.where((f.col("requests") >= when.min_requests) & f.col("reason").isNotNull())
+
+
+def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]:
+    """One query for numbers and alerts, one for the dead letters."""
+    lines = parsed_lines(read_source(spark, bootstrap, config.source), config.lines)
+    name, identity = config.name or JOB.name, ["window_start", "service"]
+    numbers = TopicSink(config.output)
+    alarm = TopicSink(TopicOutput(topic=config.alerts.topic, delivery=config.output.delivery))
+
+    def write(batch: DataFrame, batch_id: int, where: str) -> None:
+        numbers.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
+
+    def alert(batch: DataFrame, batch_id: int, where: str) -> None:
+        found = alerts(batch, config.alerts)
+        alarm.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
+
+    def tell(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - what every use gets
+        show(batch.drop(CHANGES), config.console, order=identity)
+
+    uses = (write, alert, tell) if config.console else (write, alert)
+    return [
+        Flow("results", transform(fitting(lines), config), BatchSink(uses)),
+        Flow("dead-letters", dead_letters(lines), TopicSink(TopicOutput(topic=config.dead_letters.topic))),
+    ]
+
+
+def topics(config: LogsConfig) -> list[TopicToMake]:
+    """Numbers, alerts and dead letters."""
+    return [
+        TopicToMake(config.output.topic, config.output.partitions),
+        TopicToMake(config.alerts.topic),
+        TopicToMake(config.dead_letters.topic),
+    ]
+
+
+def state_of(config: LogsConfig) -> dict[str, str]:
+    """What the running windows depend on."""
+    return {"window": config.window}
+
+
+def output(config: LogsConfig) -> str:
+    """The topic of the results."""
+    return config.output.topic
+
+
+JOB = Job(
+    "logs", "Error rates and latencies by service and window, and alerts.", LogsConfig, flows, topics, state_of, output
+)

@@ -1,0 +1,140 @@
+"""restore: an archive back into a topic, byte for byte: keys, values, headers, timestamps, partitions and order.
+
+Each partition is written in transactions of some thousand records, and with each of them a group commits how far it has
+come in the archive. A restore that was interrupted goes on there, and one that is done does nothing: it never writes a
+record twice. Offsets are new, since a broker gives them, and since the ends of transactions take offsets too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as f
+
+from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.config import JobConfig, Table
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.job import BatchCounts, Job
+from barnabas.pipeline.jobs.archive import TYPES
+from barnabas.pipeline.transactions import Row, Target, TransactionalWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+CHUNK = 10_000
+"""Records of one transaction."""
+
+
+class ArchiveToRead(Table):
+    """What to restore."""
+
+    path: str = Field(description="The directory that an archive job wrote.")
+    topic: str = Field(description="The topic, by the name that it had in the archive.")
+    where: str = Field("", description="Only records for which this SQL holds: `\"timestamp >= '2026-01-01'\"`.")
+
+
+class RestoreTarget(Table):
+    """Where to."""
+
+    topic: str = Field(
+        "", description="The topic to write; the archive's name unless set. Made when it does not exist."
+    )
+    append: bool = Field(False, description="Write also to a topic that has other records.")
+
+
+class RestoreConfig(JobConfig):
+    """The file of a restore job."""
+
+    archive: ArchiveToRead = Field(description="What to restore.")
+    target: RestoreTarget = Field(RestoreTarget(), description="Where to.")
+
+
+def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
+    """The topic's records of the archive, in order within each partition; timestamps in milliseconds."""
+    chosen = archive.where(f.col("topic") == config.archive.topic)
+    if config.archive.where:
+        chosen = chosen.where(config.archive.where)
+    at = f.unix_millis("timestamp").alias("timestamp_ms")
+    return chosen.select("key", "value", "headers", "partition", "offset", at)
+
+
+def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCounts:
+    """Write what is not written yet. MistakeError when there is no such archive, or the target is in use."""
+    records = transform(_read(spark, config), config)
+    last = records.agg(f.max("partition")).first()
+    if last is None or last[0] is None:
+        raise MistakeError(f"there is nothing of topic {config.archive.topic} in {config.archive.path}")
+    partitions = last[0] + 1
+    name = config.target.topic or config.archive.topic
+    target = Target(bootstrap, name, _group(config, name))
+    _prepare(target, partitions, append=config.target.append)
+    shared = records.repartition(partitions, "partition").sortWithinPartitions("partition", "offset")
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return _write_partitions(batches, target)
+
+    done = shared.mapInArrow(write, "read bigint, written bigint").agg(f.sum("read"), f.sum("written")).first()
+    assert done is not None
+    return BatchCounts(done[0] or 0, done[1] or 0)
+
+
+def _read(spark: SparkSession, config: RestoreConfig) -> DataFrame:
+    try:
+        return spark.read.schema(TYPES).parquet(config.archive.path)
+    except AnalysisException as error:
+        raise MistakeError(f"there is no archive at {config.archive.path}: name the path of an archive job") from error
+
+
+def _group(config: RestoreConfig, topic: str) -> str:
+    """Knows how far this archive's topic has come in that target."""
+    told = "|".join((config.archive.path.rstrip("/"), config.archive.topic, config.archive.where))
+    return f"barnabas-restore-{hashlib.sha256(told.encode()).hexdigest()[:16]}-{topic}"
+
+
+def _prepare(target: Target, partitions: int, *, append: bool) -> None:
+    cluster = Cluster(target.bootstrap)
+    cluster.create(target.topic, partitions)
+    there = cluster.topics().get(target.topic, partitions)
+    if there < partitions:
+        raise MistakeError(
+            f"topic {target.topic} has {there} partitions and the archive {partitions}: name another [target] topic"
+        )
+    begun = cluster.committed(target.group, target.topic, there)
+    if not begun and not append and any(cluster.ends({target.topic: there})[target.topic].values()):
+        raise MistakeError(
+            f"topic {target.topic} has other records: name another [target] topic, or set append = true to add to them"
+        )
+
+
+def _write_partitions(batches: Iterable[pa.RecordBatch], target: Target) -> Iterator[pa.RecordBatch]:
+    """On an executor: the records of one Spark partition, one topic partition after the other."""
+    import pyarrow as pa
+
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for partition, own in groupby(rows, key=lambda row: int(row["partition"])):
+        writer = TransactionalWriter(target, partition)
+        read = written = 0
+        try:
+            done = writer.position()
+            while chunk := list(islice(own, CHUNK)):
+                read += len(chunk)
+                fresh = [row for row in chunk if row["offset"] >= done]
+                if fresh:
+                    written += writer.write(map(_row, fresh), fresh[-1]["offset"] + 1)
+        finally:
+            writer.close()
+        yield pa.RecordBatch.from_pydict({"read": [read], "written": [written]})
+
+
+def _row(row: dict[str, Any]) -> Row:
+    headers = [(header["key"], header["value"]) for header in row["headers"] or []]
+    return Row(row["key"], row["value"], headers, row["partition"], row["timestamp_ms"])
+
+
+JOB = Job("restore", "An archive back into a topic, byte for byte.", RestoreConfig, run=run)

@@ -1,0 +1,151 @@
+"""Reading and writing topics in Spark, with options that keep what they promise.
+
+Reads are read_committed and end with an error when records are gone before they were read, unless told otherwise.
+Writes are idempotent; each record has its event id in a header, by which `deduplicated` drops what a crash repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from barnabas.pipeline.cluster import Cluster, Offsets
+from barnabas.pipeline.config import Source, Start
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+EVENT_ID = "barnabas-event-id"
+"""The header with a record's event id: the same each time the same input is processed."""
+HEADERS_TYPE = "array<struct<key:string,value:binary>>"
+EARLIEST, LATEST = -2, -1
+WRITTEN = ("key", "value", "headers", "topic", "partition")
+"""The columns that Spark's sink takes."""
+
+
+def read_source(spark: SparkSession, bootstrap: str, source: Source, *, end: Start | None = None) -> DataFrame:
+    """The records of a source as a stream; as a batch when `end` is told (`latest`, a time or offsets).
+
+    Columns: key, value (binary), headers, topic, partition, offset, timestamp, timestampType.
+    """
+    options = source_options(bootstrap, source)
+    if end is None:
+        if source.max_records_per_batch is not None:
+            options["maxOffsetsPerTrigger"] = str(source.max_records_per_batch)
+        return spark.readStream.format("kafka").options(**options).load()
+    options |= _position("ending", end, bootstrap, source)
+    return spark.read.format("kafka").options(**options).load()
+
+
+def source_options(bootstrap: str, source: Source) -> dict[str, str]:
+    """What Spark's source is told."""
+    where = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
+    return {
+        "kafka.bootstrap.servers": bootstrap,
+        **where,
+        "includeHeaders": "true",
+        "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+        "kafka.isolation.level": "read_uncommitted" if source.read_uncommitted else "read_committed",
+        **_position("starting", source.start, bootstrap, source),
+    }
+
+
+def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str, str]:
+    """The options for one end of a read; `which` is `starting` or `ending`."""
+    if isinstance(at, datetime):
+        time_ms = round(at.timestamp() * 1000)
+        strategy = {"startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else {}
+        return {f"{which}Timestamp": str(time_ms), **strategy}  # a quiet partition is no error: it begins at its end
+    if isinstance(at, dict):
+        default = EARLIEST if which == "starting" else LATEST
+        return {f"{which}Offsets": json.dumps(_filled(at, Cluster(bootstrap), source, default))}
+    return {f"{which}Offsets": at}
+
+
+def _filled(told: Offsets, cluster: Cluster, source: Source, default: int) -> Offsets:
+    """Offsets for every partition, since Spark wants them all."""
+    partitions = cluster.matching(source.topics, source.pattern)
+    return {
+        topic: {partition: told.get(topic, {}).get(partition, default) for partition in range(count)}
+        for topic, count in partitions.items()
+    }
+
+
+def source_position() -> Column:
+    """The event id of a record that stands for exactly one record of the source: where that one was."""
+    return f.concat_ws("/", "topic", "partition", "offset")
+
+
+def with_event_id(frame: DataFrame, *more: str) -> DataFrame:
+    """What Spark's sink takes: the `event_id` column goes into the headers, other columns go but for `more`.
+
+    `frame` has value and event_id (string), and may have key, headers, topic and partition. Headers of the same name
+    are replaced, so that a copy of a copy has one id.
+    """
+    if "event_id" in frame.columns:
+        own = f.array(f.struct(f.lit(EVENT_ID).alias("key"), f.col("event_id").cast("binary").alias("value")))
+        headers = f.col("headers") if "headers" in frame.columns else f.lit(None)
+        others = f.filter(f.coalesce(headers.cast(HEADERS_TYPE), f.array().cast(HEADERS_TYPE)), _is_other)
+        frame = frame.withColumn("headers", f.concat(others, own.cast(HEADERS_TYPE)))
+    return frame.select([name for name in (*WRITTEN, *more) if name in frame.columns])
+
+
+def _is_other(header: Column) -> Column:
+    return header["key"] != EVENT_ID
+
+
+def event_id() -> Column:
+    """The event id in a record's headers, as a string; null when it has none."""
+    own = f.filter("headers", lambda header: header["key"] == EVENT_ID)
+    return f.try_element_at(own, f.lit(-1))["value"].cast("string")
+
+
+def deduplicated(frame: DataFrame, within: str = "1 hour") -> DataFrame:
+    """Records whose event id was not seen before; those without an id are all kept.
+
+    `frame` is what a read of a topic gives, with headers. A stream forgets ids that are older than `within`, counted
+    by the records' timestamps: a repeat that comes later than that is not noticed.
+    """
+    marked = frame.withColumn("_event_id", f.coalesce(event_id(), source_position()))
+    if frame.isStreaming:
+        return marked.withWatermark("timestamp", within).dropDuplicatesWithinWatermark(["_event_id"]).drop("_event_id")
+    return marked.dropDuplicates(["_event_id"]).drop("_event_id")
+
+
+def read_topic(
+    topic: str | list[str],
+    *,
+    bootstrap: str = "127.0.0.1:9092",
+    start: Start = "earliest",
+    end: Start = "latest",
+    stream: bool = False,
+    once_each: bool = False,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """The records of a topic, for a notebook: a DataFrame up to `end`, or a stream that goes on.
+
+    `once_each` drops what a crash of a job has repeated (`deduplicated`).
+    """
+    from barnabas.pipeline.session import session
+
+    source = Source(topic=topic, start=start)
+    frame = read_source(spark or session(), bootstrap, source, end=None if stream else end)
+    return deduplicated(frame) if once_each else frame
+
+
+def write_topic(
+    frame: DataFrame, topic: str, *, bootstrap: str = "127.0.0.1:9092", options: Mapping[str, str] | None = None
+) -> None:
+    """Append a DataFrame's rows to a topic, for a notebook: columns value and, if there, key, headers, event_id.
+
+    Without a value column every column becomes a field of a JSON object.
+    """
+    if "value" not in frame.columns:
+        key = ["key"] if "key" in frame.columns else []
+        frame = frame.select(*key, f.to_json(f.struct(*[c for c in frame.columns if c != "key"])).alias("value"))
+    writer = with_event_id(frame).write.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    writer.options(**(options or {})).option("topic", topic).save()

@@ -1,0 +1,132 @@
+"""One run of a job from its file to its exit code: for the command line, and for `spark-submit` as a plain program.
+
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 .../barnabas/pipeline/main.py \
+        etl --bootstrap HOST:PORT --config job.toml --once
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from barnabas.pipeline.checkpoint import Checkpoint
+from barnabas.pipeline.config import JobConfig, Source, read_config
+from barnabas.pipeline.errors import MistakeError, PipelineError
+from barnabas.pipeline.jobs import find_job
+from barnabas.pipeline.run import Run, run_job
+from barnabas.pipeline.screen import Screen
+
+UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+
+
+def execute(
+    job: str,
+    bootstrap: str,
+    path: Path,
+    *,
+    once: bool = False,
+    every: str | None = None,
+    checkpoint: str | None = None,
+    start: str | None = None,
+    report: Path | None = None,
+    progress: str = "auto",
+) -> int:
+    """Run a job by its file and say on stderr how it goes; 0 when it ended well, 1 when it failed.
+
+    MistakeError when it cannot be run as asked. `every` is a time like `10s`, `start` what [source] start may be.
+    """
+    found = find_job(job)
+    config = _changed(read_config(path, found.config), checkpoint, start)
+    interval = None if every is None else interval_of(every)
+    run = Run(found, config, bootstrap)
+    failure: PipelineError | None = None
+    with Screen(bootstrap, progress) as screen:
+        try:
+            run_job(run, once=once, every=interval, watch=screen.watch)
+        except MistakeError:
+            raise
+        except PipelineError as error:
+            failure = error
+        failure = failure or nothing_fits(run)
+    screen.summary(run, failure)
+    if report is not None:
+        from barnabas.pipeline.report import write_report
+
+        write_report(run, failure, report)
+    if failure is not None and progress != "json":
+        print(f"barnabas pipeline: {failure}", file=sys.stderr)
+    return 0 if failure is None else failure.exit_code
+
+
+def nothing_fits(run: Run) -> PipelineError | None:
+    """The failure of a run that read records of which not one fits its schema: then the schema is wrong."""
+    letters = run.progress.totals.get(f"{run.name}.dead-letters")
+    if letters is None or not letters.rows_in or letters.rows_out < letters.rows_in:
+        return None
+    topic = getattr(run.config, "dead_letters").topic  # noqa: B009 - of jobs that have it
+    return PipelineError(
+        f"not one of {letters.rows_in:,} records fits the schema: they are in {topic}, with the reason in a header; "
+        "correct [schema], and run with a new checkpoint and output"
+    )
+
+
+def interval_of(text: str) -> str:
+    """`10s` as Spark writes it; MistakeError for anything else."""
+    found = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
+    if found is None:
+        raise MistakeError(f"--every is a time like 10s, 500ms or 1m, not {text!r}")
+    return f"{found[1]} {UNITS[found[2]]}"
+
+
+def _changed(config: JobConfig, checkpoint: str | None, start: str | None) -> JobConfig:
+    """The file with what the command line says instead."""
+    if checkpoint:
+        config = config.model_copy(update={"checkpoint": checkpoint})
+    if not start:
+        return config
+    source = getattr(config, "source", None)
+    if not isinstance(source, Source):
+        raise MistakeError("--start is for jobs that read a topic")
+    if config.checkpoint and any(position.batch >= 0 for position in Checkpoint(config.checkpoint).positions()):
+        raise MistakeError(
+            f"--start changes nothing for a checkpoint that has begun ({config.checkpoint}): name a new one with "
+            "--checkpoint"
+        )
+    return config.model_copy(update={"source": source.model_copy(update={"start": _start(start)})})
+
+
+def _start(text: str) -> str | datetime:
+    if text in ("earliest", "latest"):
+        return text
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise MistakeError(f"--start is earliest, latest or a time like 2026-01-31T12:00:00Z, not {text!r}") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The program for `spark-submit`: the same options as `barnabas pipeline run`."""
+    parser = argparse.ArgumentParser(prog="barnabas.pipeline.main", description="Run one job of the pipeline.")
+    parser.add_argument("job")
+    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT")
+    parser.add_argument("--config", required=True, type=Path, metavar="FILE")
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--every", metavar="TIME")
+    parser.add_argument("--checkpoint", metavar="DIR")
+    parser.add_argument("--start", metavar="WHERE")
+    parser.add_argument("--report", type=Path, metavar="FILE")
+    parser.add_argument("--progress", choices=("auto", "live", "text", "json"), default="auto")
+    told = vars(parser.parse_args(arguments))
+    try:
+        return execute(told.pop("job"), told.pop("bootstrap"), told.pop("config"), **told)
+    except PipelineError as error:
+        print(f"barnabas pipeline: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The jars of a Maven pom, fetched once into a directory.
+
+The pom names no registry: Maven finds its own. A stamp holds the hash of the pom, so that a changed pom is fetched
+anew; a file lock keeps two callers from fetching the same jars at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+ATTEMPTS = 3
+TIMEOUT_S = 600
+
+
+class JarsUnavailableError(RuntimeError):
+    """Maven is missing or could not fetch; the message says which and shows the end of its output."""
+
+
+def fetch(pom: Path, target: Path) -> Path:
+    """`target`, with every jar in it that the pom depends on; fetched when they are not there yet.
+
+    Raises JarsUnavailableError when Maven is not installed or fails.
+    """
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()
+    if _is_fetched(target, digest):
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(target.with_name(f"{target.name}.lock")):
+        if not _is_fetched(target, digest):
+            _fetch(pom, target, digest)
+    return target
+
+
+def _is_fetched(target: Path, digest: str) -> bool:
+    try:
+        return (target / ".pom-sha256").read_text() == digest
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(pom: Path, target: Path, digest: str) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarsUnavailableError(f"The jars of {pom.name} need Maven, and there is no mvn on the PATH")
+    fresh = target.with_name(f"{target.name}.new")
+    command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={fresh}"]
+    for attempt in range(ATTEMPTS):
+        shutil.rmtree(fresh, ignore_errors=True)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIMEOUT_S
+        )
+        if done.returncode == 0 and any(fresh.glob("*.jar")):
+            break
+        if attempt == ATTEMPTS - 1:
+            raise JarsUnavailableError(f"Maven could not fetch the jars of {pom}:\n{done.stdout[-2000:]}")
+    (fresh / ".pom-sha256").write_text(digest)
+    shutil.rmtree(target, ignore_errors=True)
+    fresh.rename(target)

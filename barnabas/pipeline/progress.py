@@ -1,0 +1,126 @@
+"""What a run has done so far: a line for each micro-batch, and how far it is behind.
+
+Taken from what Spark tells of each query, so nothing is asked of the rows twice; lag comes from the broker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline.cluster import Cluster, Offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ROWS = "rows_out"
+"""The name under which a flow's rows are counted on their way to the sink (`DataFrame.observe`)."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch of one query."""
+
+    query: str
+    batch: int
+    at: datetime
+    """When it began."""
+    rows_in: int
+    rows_out: int
+    late: int
+    """Rows that came after their window was closed."""
+    duration_ms: int
+    offsets: Offsets
+    """Up to where it has read."""
+
+    def as_json(self) -> str:
+        """One line of a structured log."""
+        return json.dumps({"event": "batch", **asdict(self), "at": self.at.isoformat()})
+
+
+@dataclass
+class Totals:
+    """What a query has done in this run."""
+
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    busy_ms: int = 0
+    offsets: Offsets = field(default_factory=dict)
+
+    def add(self, batch: Batch) -> None:
+        """Count a batch."""
+        self.batches += 1
+        self.rows_in += batch.rows_in
+        self.rows_out += batch.rows_out
+        self.late += batch.late
+        self.busy_ms += batch.duration_ms
+        self.offsets = batch.offsets or self.offsets
+
+
+class Progress:
+    """Of all queries of a run."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.totals: dict[str, Totals] = {}
+        self._seen: dict[str, int] = {}
+
+    def look(self, queries: Iterable[StreamingQuery]) -> list[Batch]:
+        """The batches that have ended since the last look; ones without rows are left out."""
+        fresh = [batch for query in queries for batch in self._fresh(query)]
+        for batch in fresh:
+            self.totals[batch.query].add(batch)
+        self.batches += fresh
+        return fresh
+
+    def _fresh(self, query: StreamingQuery) -> Iterator[Batch]:
+        name = query.name
+        self.totals.setdefault(name, Totals())
+        for told in query.recentProgress:
+            batch = read_batch(name, told)
+            if batch.batch <= self._seen.get(name, -1):
+                continue
+            if batch.rows_in or batch.rows_out:
+                self._seen[name] = batch.batch
+                yield batch
+
+
+def read_batch(name: str, told: Any) -> Batch:
+    """What Spark tells of a micro-batch; `told` is a StreamingQueryProgress or a dict of the same shape."""
+    operators = told["stateOperators"]
+    observed = told["observedMetrics"].get(ROWS)
+    return Batch(
+        query=name,
+        batch=told["batchId"],
+        at=datetime.fromisoformat(told["timestamp"]).astimezone(UTC),
+        rows_in=told["numInputRows"],
+        rows_out=0 if observed is None else observed["rows"] or 0,
+        late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
+        duration_ms=told["durationMs"].get("triggerExecution", 0),
+        offsets=_end_offsets(told["sources"]),
+    )
+
+
+def _end_offsets(sources: Iterable[Any]) -> Offsets:
+    found: Offsets = {}
+    for source in sources:
+        text = source["endOffset"]
+        if text and text.startswith("{"):
+            for topic, partitions in json.loads(text).items():
+                found[topic] = {int(partition): offset for partition, offset in partitions.items()}
+    return found
+
+
+def lag(offsets: Offsets, cluster: Cluster) -> dict[str, dict[int, int]]:
+    """How many offsets each partition has beyond these; topics that have gone are left out."""
+    known = cluster.topics()
+    ends = cluster.ends({topic: known[topic] for topic in offsets if topic in known})
+    return {
+        topic: {partition: max(0, end - offsets[topic].get(partition, 0)) for partition, end in partitions.items()}
+        for topic, partitions in ends.items()
+    }

@@ -1,0 +1,43 @@
+"""Results of aggregations: as records of a topic, and as a table on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], version: str) -> DataFrame:
+    """One JSON object a row, under a key and an event id made of `identity`; the id also has the `version` column.
+
+    The same result has the same id however often it is written; a result that has changed since has another.
+    """
+    key = f.to_json(f.struct(*identity))
+    return batch.select(
+        key.alias("key"),
+        f.to_json(f.struct(*[column for column in batch.columns if column != version])).alias("value"),
+        f.sha2(f.concat_ws("|", f.lit(name), key, f.col(version).cast("string")), 256).alias("event_id"),
+    )
+
+
+def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
+    """Print the last `rows` rows of a batch in this order; nothing when it is empty."""
+    from rich.console import Console
+    from rich.table import Table
+
+    found = batch.orderBy(*[f.col(column).desc() for column in order]).limit(rows).collect()
+    if not found:
+        return
+    table = Table(*batch.columns)
+    for row in reversed(found):
+        table.add_row(*(_cell(value) for value in row))
+    Console(file=sys.stdout).print(table)
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,123 @@
+"""What a run shows: a live table on a terminal, a line for each batch elsewhere, or JSON lines; and the summary.
+
+Progress goes to stderr, so that stdout has results only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.errors import PipelineError
+from barnabas.pipeline.progress import Batch, lag
+
+if TYPE_CHECKING:
+    from barnabas.pipeline.run import Run
+
+LAG_EVERY_S = 2.0
+"""How often the broker is asked how far it is ahead."""
+COLUMNS = ("query", "batches", "rows in", "rows out", "late", "in/s", "out/s", "last batch", "lag")
+
+
+class Screen:
+    """Shows one run; use as a context."""
+
+    def __init__(self, bootstrap: str, form: str = "auto") -> None:
+        """`form`: `live`, `text`, `json`, or `auto`, which is live on a terminal and text elsewhere."""
+        self._cluster = Cluster(bootstrap)
+        self._console = Console(stderr=True)
+        self._form = ("live" if self._console.is_terminal else "text") if form == "auto" else form
+        self._live = Live(console=self._console, auto_refresh=False) if self._form == "live" else None
+        self._lag: dict[str, dict[str, dict[int, int]]] = {}
+        self._asked = 0.0
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def watch(self, run: Run, fresh: list[Batch]) -> None:
+        """Show what is new."""
+        if self._live is not None:
+            self._ask_lag(run)
+            self._live.start()
+            self._live.update(self._table(run), refresh=True)
+            return
+        for batch in fresh:
+            text = batch.as_json() if self._form == "json" else _line(batch)
+            print(text, file=sys.stderr, flush=True)
+
+    def summary(self, run: Run, error: PipelineError | None) -> None:
+        """Say how it ended."""
+        self._ask_lag(run, now=True)
+        if self._form == "json":
+            print(json.dumps(self._facts(run, error)), file=sys.stderr, flush=True)
+            return
+        if self._live is None and run.progress.totals:
+            Console(stderr=True, width=140).print(self._table(run))
+        how = "failed" if error is not None else "stopped" if run.was_stopped else "done"
+        done = "" if run.counts is None else f": {run.counts.rows_in} records read, {run.counts.rows_out} written"
+        print(f"{run.name} {how} after {run.seconds:.1f} s{done}", file=sys.stderr, flush=True)
+
+    def _facts(self, run: Run, error: PipelineError | None) -> dict[str, object]:
+        queries = {
+            name: {"batches": t.batches, "rows_in": t.rows_in, "rows_out": t.rows_out, "late": t.late,
+                   "busy_ms": t.busy_ms, "lag": self._lag.get(name, {})}
+            for name, t in run.progress.totals.items()
+        }  # fmt: skip
+        if run.counts is not None:
+            queries[run.name] = {"rows_in": run.counts.rows_in, "rows_out": run.counts.rows_out}
+        return {
+            "event": "failed" if error else "stopped" if run.was_stopped else "done",
+            "job": run.job.name, "name": run.name, "seconds": round(run.seconds, 3),
+            "error": None if error is None else str(error), "queries": queries,
+        }  # fmt: skip
+
+    def _ask_lag(self, run: Run, *, now: bool = False) -> None:
+        if not now and time.monotonic() - self._asked < LAG_EVERY_S:
+            return
+        self._asked = time.monotonic()
+        try:
+            self._lag = {name: lag(t.offsets, self._cluster) for name, t in run.progress.totals.items() if t.offsets}
+        except PipelineError:
+            self._lag = {}  # the broker is away; Spark tells it if that lasts
+
+    def _table(self, run: Run) -> Table:
+        table = Table(title=f"{run.name} at {run.bootstrap}, {run.seconds:.0f} s", title_justify="left")
+        for column in COLUMNS:
+            table.add_column(column, justify="left" if column in ("query", "lag") else "right")
+        last = {batch.query: batch for batch in run.progress.batches}
+        for name, t in run.progress.totals.items():
+            seconds = max(run.seconds, 0.001)
+            duration = f"{last[name].duration_ms} ms" if name in last else "-"
+            table.add_row(
+                name.removeprefix(f"{run.name}."), f"{t.batches}", f"{t.rows_in:,}", f"{t.rows_out:,}", f"{t.late:,}",
+                f"{t.rows_in / seconds:,.0f}", f"{t.rows_out / seconds:,.0f}", duration, lag_text(self._lag.get(name)),
+            )  # fmt: skip
+        return table
+
+
+def lag_text(told: dict[str, dict[int, int]] | None) -> str:
+    """Lag by partition: `orders 0 0 12`, or `-` when it is not known."""
+    if not told:
+        return "-"
+    return "; ".join(f"{topic} {' '.join(str(own[p]) for p in sorted(own))}" for topic, own in sorted(told.items()))
+
+
+def _line(batch: Batch) -> str:
+    rate = batch.rows_in * 1000 / max(batch.duration_ms, 1)
+    late = f", {batch.late} too late" if batch.late else ""
+    return (
+        f"{batch.at:%H:%M:%S} {batch.query} batch {batch.batch}: {batch.rows_in:,} in, {batch.rows_out:,} out{late}, "
+        f"{batch.duration_ms} ms, {rate:,.0f} rows/s"
+    )

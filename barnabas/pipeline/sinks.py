@@ -1,0 +1,85 @@
+"""Where a job's rows go, and what that promises.
+
+Parquet files with a checkpoint are exactly once: Spark's own log of files decides which count. Spark's Kafka sink is at
+least once; a transactional topic is exactly once for read_committed (`transactions.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.pipeline.config import FileOutput, TopicOutput
+from barnabas.pipeline.kafka import with_event_id
+from barnabas.pipeline.transactions import Target, write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Trigger = Mapping[str, object]
+"""What `DataStreamWriter.trigger` takes."""
+QUERY_ID = "sql.streaming.queryId"
+"""The local property by which a batch knows its query."""
+
+
+class Sink(Protocol):
+    """Where one flow ends."""
+
+    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+        """Start the query; name, checkpoint and trigger are set."""
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """Files, each row exactly once."""
+
+    output: FileOutput
+
+    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:  # noqa: ARG002 - knows no broker
+        """Start the query."""
+        return writer.format("parquet").partitionBy(*self.output.partition_by).start(self.output.path)
+
+
+@dataclass(frozen=True)
+class TopicSink:
+    """A topic; `bootstrap` when it is another cluster's than the source's."""
+
+    output: TopicOutput
+    bootstrap: str = ""
+
+    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+        """Start the query; rows are what `with_event_id` takes."""
+        return writer.foreachBatch(lambda batch, batch_id: self.write(batch, batch_id, bootstrap)).start()
+
+    def write(self, batch: DataFrame, batch_id: int, bootstrap: str) -> None:
+        """Write one micro-batch."""
+        where = self.bootstrap or bootstrap
+        if self.output.delivery == "transactional":
+            query_id = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+            write_batch(batch, batch_id, Target(where, self.output.topic, f"barnabas-{query_id}-{self.output.topic}"))
+            return
+        options = {"kafka.bootstrap.servers": where, "topic": self.output.topic}
+        with_event_id(batch).write.format("kafka").options(**options).save()
+
+
+@dataclass(frozen=True)
+class BatchSink:
+    """Several uses of the same rows, computed once: `uses` are called with each micro-batch, its id and the broker."""
+
+    uses: tuple[Callable[[DataFrame, int, str], None], ...]
+
+    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+        """Start the query."""
+
+        def each(batch: DataFrame, batch_id: int) -> None:
+            batch.persist()
+            try:
+                for use in self.uses:
+                    use(batch, batch_id, bootstrap)
+            finally:
+                batch.unpersist()
+
+        return writer.foreachBatch(each).start()

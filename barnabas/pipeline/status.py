@@ -1,0 +1,61 @@
+"""How far a job has come, from its checkpoint and the broker, without Spark."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from barnabas.pipeline.checkpoint import Checkpoint, Position
+from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.progress import lag
+
+Row = dict[str, object]
+
+
+def checkpoint_of(path: Path | None) -> str:
+    """The checkpoint that a job's file names; MistakeError when there is none."""
+    if path is None:
+        raise MistakeError("status wants --config FILE or --checkpoint DIR")
+    try:
+        told = tomllib.loads(path.read_text()).get("checkpoint")
+    except OSError as error:
+        raise MistakeError(f"{path} cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise MistakeError(f"{path} is not TOML: {error}") from error
+    if not told:
+        raise MistakeError(f"{path} names no checkpoint")
+    return str(told)
+
+
+def status_rows(path: str, bootstrap: str) -> list[Row]:
+    """A row for each query and partition: last batch and when, the offset read up to, the topic's end, and lag.
+
+    MistakeError when this is no checkpoint of a pipeline, or no broker answers.
+    """
+    checkpoint = Checkpoint(path)
+    owner = checkpoint.owner()
+    if owner is None:
+        raise MistakeError(f"{path} is no checkpoint of a pipeline: has the job run once?")
+    positions = checkpoint.positions()
+    if not positions:
+        raise MistakeError(f"the job {owner.name} has not begun: its checkpoint {path} holds no batch")
+    cluster = Cluster(bootstrap)
+    return [row for position in positions for row in _rows(owner.name, position, cluster)]
+
+
+def _rows(name: str, position: Position, cluster: Cluster) -> list[Row]:
+    common: Row = {
+        "job": name,
+        "query": position.query,
+        "batch": position.batch if position.batch >= 0 else None,
+        "at": None if position.at is None else f"{position.at:%Y-%m-%d %H:%M:%S}",
+        "unfinished": position.is_unfinished,
+    }
+    behind = lag(position.offsets, cluster)
+    rows: list[Row] = [
+        common | {"topic": topic, "partition": p, "offset": offset, "lag": behind.get(topic, {}).get(p)}
+        for topic, partitions in sorted(position.offsets.items())
+        for p, offset in sorted(partitions.items())
+    ]
+    return rows or [common | {"topic": None, "partition": None, "offset": None, "lag": None}]
