@@ -31,7 +31,7 @@ JVM_VARIABLES: Final = frozenset(
 )
 """Variables of Kafka's scripts, which are no config keys."""
 
-NOT_SETTINGS: Final = frozenset({"BARNABAS_BOOTSTRAP_SERVERS", "BARNABAS_EXAMPLES"})
+NOT_SETTINGS: Final = frozenset({"BARNABAS_BOOTSTRAP_SERVERS", "BARNABAS_EXAMPLES", "BARNABAS_SPARK_JARS"})
 """Variables of ours that speak to others than the broker."""
 
 

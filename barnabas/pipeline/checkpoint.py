@@ -123,7 +123,7 @@ class Checkpoint:
         return Position(name, done, self._time(f"{name}/commits/{done}"), _offsets(text or ""), begun > done)
 
     def _exists(self, name: str) -> bool:
-        return self._files.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound
+        return bool(self._files.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound)
 
     def _batches(self, directory: str) -> Iterator[int]:
         return (int(name) for name in self._entries(directory) if name.isdecimal())

@@ -62,9 +62,9 @@ def execute(
 
 
 def nothing_fits(run: Run) -> PipelineError | None:
-    """The failure of a run that read records of which not one fits its schema: then the schema is wrong."""
+    """The failure of a first run that read records of which not one fits its schema: then the schema is wrong."""
     letters = run.progress.totals.get(f"{run.name}.dead-letters")
-    if letters is None or not letters.rows_in or letters.rows_out < letters.rows_in:
+    if not run.is_first or letters is None or not letters.rows_in or letters.rows_out < letters.rows_in:
         return None
     topic = getattr(run.config, "dead_letters").topic  # noqa: B009 - of jobs that have it
     return PipelineError(

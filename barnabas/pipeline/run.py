@@ -49,6 +49,8 @@ class Run:
     ended: float = 0.0
     was_stopped: bool = False
     """Told to end before it was done."""
+    is_first: bool = False
+    """Its checkpoint was new."""
 
     @property
     def name(self) -> str:
@@ -92,7 +94,7 @@ def run_job(
             run.counts = job.run(spark, run.bootstrap, config)
         else:
             assert checkpoint is not None
-            _stream(run, spark, checkpoint, {"availableNow": True} if once else {"processingTime": every or "0"}, watch)
+            _stream(run, spark, checkpoint, {"availableNow": True} if once else {"processingTime": every or "0 seconds"}, watch)
         run.ended = time.monotonic()
     except PipelineError:
         raise
@@ -116,6 +118,7 @@ def prepare(run: Run) -> Checkpoint | None:
             if not config.checkpoint:
                 raise MistakeError(f'the job {run.name} has no checkpoint: add checkpoint = "DIRECTORY" to its file')
             checkpoint = Checkpoint(config.checkpoint)
+            run.is_first = checkpoint.owner() is None
             checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
         for wanted in job.topics(config):
             if wanted.bootstrap:

@@ -7,8 +7,8 @@ commits. A task begins with InitTransactions, which fences and aborts whatever a
 which batch was committed last: one that was is not written again.
 
 Invariants: the transactional id and the group name the query, so a new checkpoint knows nothing of an old one; the
-number of tasks of a batch that was begun is kept in the committed offset's metadata, since another number would share
-the rows out in another way. Not promised: that the tasks of one batch become visible together.
+number of tasks of a batch is committed before it begins, since another number would share the rows out in another way.
+Not promised: that the tasks of one batch become visible together.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ logger = logging.getLogger("barnabas.pipeline")
 _silent = logging.getLogger("barnabas.pipeline.librdkafka")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
+
+
+_fenced: set[Target] = set()
+"""What this process has begun to write to."""
 
 
 class Target(NamedTuple):
@@ -83,12 +87,12 @@ class TransactionalWriter:
         (found,) = self._consumer.committed([TopicPartition(self._target.topic, self._task)], timeout=PATIENCE_S)
         return int(found.offset) if found.offset >= 0 else -1
 
-    def write(self, rows: Iterable[Row], position: int, metadata: str = "") -> int:
+    def write(self, rows: Iterable[Row], position: int) -> int:
         """Write rows and the position in one transaction; returns how many rows."""
         self._producer.begin_transaction()
         try:
             written = sum(map(self._produce, rows))
-            done = TopicPartition(self._target.topic, self._task, position, metadata)
+            done = TopicPartition(self._target.topic, self._task, position)
             self._producer.send_offsets_to_transaction([done], self._consumer.consumer_group_metadata(), PATIENCE_S)
             self._producer.commit_transaction(PATIENCE_S)
         except BaseException:
@@ -128,13 +132,14 @@ def write_batch(batch: DataFrame, batch_id: int, target: Target) -> int:
     must be the same in every call for the same batch id.
     """
     tasks = _number_of_tasks(batch_id, target)
+    _fence_once(target, tasks)
     owner = f.col("partition") if "partition" in batch.columns else _key_or_id(batch)
     order = ["position"] if "position" in batch.columns else []
     marked = batch.withColumn("_task", f.pmod(f.xxhash64(owner), f.lit(tasks)).cast("int"))
     ready = with_event_id(marked, "_task", *order).repartition(tasks, "_task").sortWithinPartitions("_task", *order)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        return _write_tasks(batches, batch_id, tasks, target)
+        return _write_tasks(batches, batch_id, target)
 
     return sum(row.written for row in ready.drop(*order).mapInArrow(write, "written bigint").collect())
 
@@ -144,21 +149,37 @@ def _key_or_id(batch: DataFrame) -> Column:
     return f.coalesce(*[f.col(name).cast("string") for name in parts])
 
 
+def _fence_once(target: Target, tasks: int) -> None:
+    """End what an earlier run of this query left open, also of tasks that this batch has no rows for.
+
+    An open transaction would hold readers back until it times out.
+    """
+    if target not in _fenced:
+        for task in range(tasks):
+            TransactionalWriter(target, task).close()
+        _fenced.add(target)
+
+
 def _number_of_tasks(batch_id: int, target: Target) -> int:
-    """How many tasks share the batch: as many as when it was begun before, or one for each partition of the topic."""
-    cluster = Cluster(target.bootstrap)
-    partitions = cluster.topics().get(target.topic)
+    """How many tasks share the batch: one for each partition of the topic, or as many as when it was begun before.
+
+    The number is committed before the first task begins, by a group that takes part in no transaction.
+    """
+    partitions = Cluster(target.bootstrap).topics().get(target.topic)
     if not partitions:
         raise PipelineError(f"topic {target.topic} has gone from {target.bootstrap}: make it again, and run again")
-    for found in cluster.committed(target.group, target.topic, partitions).values():
-        if found.offset > batch_id:
-            return int(found.metadata or partitions)
+    planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=_silent)
+    try:
+        (begun,) = planner.committed([TopicPartition(target.topic, 0)], timeout=PATIENCE_S)
+        if begun.offset == batch_id:
+            return int(begun.metadata or partitions)
+        planner.commit(offsets=[TopicPartition(target.topic, 0, batch_id, str(partitions))], asynchronous=False)
+    finally:
+        planner.close()
     return partitions
 
 
-def _write_tasks(
-    batches: Iterable[pa.RecordBatch], batch_id: int, tasks: int, target: Target
-) -> Iterator[pa.RecordBatch]:
+def _write_tasks(batches: Iterable[pa.RecordBatch], batch_id: int, target: Target) -> Iterator[pa.RecordBatch]:
     """On an executor: the rows of one Spark partition, which may hold several tasks, in the order of the tasks."""
     import pyarrow as pa
 
@@ -168,7 +189,7 @@ def _write_tasks(
         try:
             if writer.position() > batch_id:
                 continue
-            written = writer.write(map(_row, own), batch_id + 1, str(tasks))
+            written = writer.write(map(_row, own), batch_id + 1)
         finally:
             writer.close()
         yield pa.RecordBatch.from_pydict({"written": [written]})

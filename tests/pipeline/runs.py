@@ -1,0 +1,144 @@
+"""Runs of jobs for tests: as processes that may be killed, and in this process with a session that is there already."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from barnabas.pipeline.config import read_config
+from barnabas.pipeline.jobs import find_job
+from barnabas.pipeline.run import Run, run_job
+from bench.servers import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 240.0
+
+
+class Process:
+    """`barnabas pipeline run` as a process of its own, in a group of its own with the Java that it starts."""
+
+    def __init__(self, job: str, bootstrap: str, config: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "barnabas", "pipeline", "run", job, "-b", bootstrap, "--config", str(config)]
+        self._process = subprocess.Popen(
+            [*command, "--progress", "json", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+            start_new_session=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+
+    def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Read what it says up to the `count`th of these events; AssertionError when it ends before."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.said.append(line)
+            if line.startswith("{") and (told := json.loads(line))["event"] == event:
+                count -= 1
+                if not count:
+                    return dict(told)
+        raise AssertionError(f"it ended with {self._process.wait()} before {event}:\n{''.join(self.said[-30:])}")
+
+    def kill(self) -> None:
+        """kill -9 of Python and Java at once; the session's own process group only."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._close()
+
+    def end(self, code: int = 0) -> dict[str, Any]:
+        """Wait until it has ended by itself with this exit code; the summary."""
+        summary: dict[str, Any] = {}
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.said.append(line)
+            if line.startswith(('{"event": "done"', '{"event": "failed"')):
+                summary = json.loads(line)
+        assert self._process.wait(PATIENCE_S) == code, "".join(self.said[-30:])
+        self._close()
+        return summary
+
+    def _close(self) -> None:
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.kill()
+
+
+def run_here(spark: Any, job: str, bootstrap: str, config: Path) -> Run:
+    """Run a job with `--once` in the session of the tests; what it did. Raises what `run_job` raises."""
+    found = find_job(job)
+    run = Run(found, read_config(config, found.config), bootstrap)
+    run_job(run, once=True, every=None, watch=lambda *_: None, spark=spark)
+    return run
+
+
+def produce(
+    broker: Server, topic: str, values: Iterable[tuple[bytes | None, bytes | None]], partitions: int = 1
+) -> None:
+    """Record n, a key and a value, goes to partition n % partitions."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    for n, (key, value) in enumerate(values):
+        producer.produce(topic, value, key, partition=n % partitions)
+        if n % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def create(broker: Server, topic: str, partitions: int = 1) -> str:
+    """Make a topic."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    return topic
+
+
+def consume(broker: Server, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """Every record of a topic, up to its end as of now (the last stable one for read_committed)."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "check", "enable.auto.commit": False,
+         "isolation.level": isolation, "enable.partition.eof": True}
+    )  # fmt: skip
+    try:
+        partitions = list(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        messages, ended = [], set()
+        deadline = time.monotonic() + PATIENCE_S
+        while len(ended) < len(partitions):
+            assert time.monotonic() < deadline, f"{topic} does not end"
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if message.error() is None:
+                messages.append(message)
+            else:
+                assert message.error().name() == "_PARTITION_EOF", message.error()
+                ended.add(message.partition())
+        return messages
+    finally:
+        consumer.close()
+
+
+def header(message: Any, name: str) -> str | None:
+    """The header of this name."""
+    return next((value.decode() for key, value in message.headers() or [] if key == name), None)
+
+
+def toml(path: Path, lines: Sequence[str]) -> Path:
+    """A job's file."""
+    path.write_text("\n".join(lines) + "\n")
+    return path
