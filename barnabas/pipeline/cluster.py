@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from barnabas.pipeline.errors import MistakeError, PipelineError
 
@@ -78,6 +78,14 @@ class Cluster:
                 return False
             raise PipelineError(f"topic {topic} cannot be made at {self.bootstrap}: {error.args[0].str()}") from error
         return True
+
+    def topic_config(self, topic: str, key: str) -> str:
+        """The value of a topic's config key."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            return str(self._admin.describe_configs([resource])[resource].result(30)[key].value)
+        except KafkaException as error:
+            raise PipelineError(f"{self.bootstrap} does not tell {key} of {topic}: {error.args[0].str()}") from error
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The ids of topics: one that was deleted and made again has another. Topics that are gone are left out."""

@@ -94,7 +94,8 @@ def run_job(
             run.counts = job.run(spark, run.bootstrap, config)
         else:
             assert checkpoint is not None
-            _stream(run, spark, checkpoint, {"availableNow": True} if once else {"processingTime": every or "0 seconds"}, watch)
+            trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
+            _stream(run, spark, checkpoint, trigger, watch)
         run.ended = time.monotonic()
     except PipelineError:
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000
 """Records of one transaction."""
+KEEP = {"retention.ms": "-1"}
+"""Of a topic that a restore makes."""
 
 
 class ArchiveToRead(Table):
@@ -43,7 +46,9 @@ class RestoreTarget(Table):
     """Where to."""
 
     topic: str = Field(
-        "", description="The topic to write; the archive's name unless set. Made when it does not exist."
+        "",
+        description="The topic to write; the archive's name unless set. Made when it does not exist, to keep records "
+        "whatever their age (`retention.ms=-1`).",
     )
     append: bool = Field(False, description="Write also to a topic that has other records.")
 
@@ -67,13 +72,13 @@ def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
 def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCounts:
     """Write what is not written yet. MistakeError when there is no such archive, or the target is in use."""
     records = transform(_read(spark, config), config)
-    last = records.agg(f.max("partition")).first()
-    if last is None or last[0] is None:
+    facts = records.agg(f.max("partition"), f.min("timestamp_ms")).first()
+    if facts is None or facts[0] is None:
         raise MistakeError(f"there is nothing of topic {config.archive.topic} in {config.archive.path}")
-    partitions = last[0] + 1
+    partitions = facts[0] + 1
     name = config.target.topic or config.archive.topic
     target = Target(bootstrap, name, _group(config, name))
-    _prepare(target, partitions, append=config.target.append)
+    _prepare(target, partitions, facts[1], append=config.target.append)
     shared = records.repartition(partitions, "partition").sortWithinPartitions("partition", "offset")
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -97,9 +102,15 @@ def _group(config: RestoreConfig, topic: str) -> str:
     return f"barnabas-restore-{hashlib.sha256(told.encode()).hexdigest()[:16]}-{topic}"
 
 
-def _prepare(target: Target, partitions: int, *, append: bool) -> None:
+def _prepare(target: Target, partitions: int, oldest_ms: int, *, append: bool) -> None:
+    """A topic that keeps what is restored, whatever its age: brokers delete by the records' own timestamps."""
     cluster = Cluster(target.bootstrap)
-    cluster.create(target.topic, partitions)
+    if not cluster.create(target.topic, partitions, KEEP):
+        _check_topic(cluster, target, partitions, append=append)
+        _check_retention(cluster, target.topic, oldest_ms)
+
+
+def _check_topic(cluster: Cluster, target: Target, partitions: int, *, append: bool) -> None:
     there = cluster.topics().get(target.topic, partitions)
     if there < partitions:
         raise MistakeError(
@@ -109,6 +120,16 @@ def _prepare(target: Target, partitions: int, *, append: bool) -> None:
     if not begun and not append and any(cluster.ends({target.topic: there})[target.topic].values()):
         raise MistakeError(
             f"topic {target.topic} has other records: name another [target] topic, or set append = true to add to them"
+        )
+
+
+def _check_retention(cluster: Cluster, topic: str, oldest_ms: int) -> None:
+    retention_ms = int(cluster.topic_config(topic, "retention.ms"))
+    age_ms = datetime.now(UTC).timestamp() * 1000 - oldest_ms
+    if 0 <= retention_ms < age_ms:
+        raise MistakeError(
+            f"topic {topic} would delete the oldest of these records at once, by its retention.ms of {retention_ms}: "
+            f"'barnabas config set topic {topic} retention.ms=-1' keeps them, or name another [target] topic"
         )
 
 
