@@ -3,9 +3,9 @@
     compat/kcat/run [--against kafka] [pytest's own arguments]      # the same as: compat/run kcat ...
     compat/run all [--against kafka]
 
-`compat/NAME/tests.allow` names, as pytest does, the tests of `tests/clients/test_NAME.py` that pass against Barnabas
-and against Apache Kafka alike. A test that is listed has to pass, so that one skipped or lost is noticed; one that
-passes has to be listed.
+`compat/NAME/tests.allow` names, as pytest does, the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that
+pass against Barnabas and against Apache Kafka alike. A test that is listed has to pass, so that one skipped or lost is
+noticed; one that passes has to be listed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allow"))
 
 
-def test_file(name: str) -> Path:
-    """Where the suite of a client is."""
-    return ROOT / "tests" / "clients" / f"test_{name.replace('-', '_')}.py"
+def test_files(name: str) -> list[Path]:
+    """Where the suite of a client is: one module, or that and more with its name in front."""
+    folder, stem = ROOT / "tests" / "clients", f"test_{name.replace('-', '_')}"
+    return [folder / f"{stem}.py", *sorted(folder.glob(f"{stem}_*.py"))]
 
 
 def allowed(name: str) -> list[str]:
@@ -74,7 +75,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
         print("The suites need pytest and the clients: `make test` sets them up.", file=sys.stderr)
         return 2
     outcomes, listed = Outcomes(), allowed(name)
-    code = int(pytest.main([str(test_file(name)), "-q", *arguments], plugins=[outcomes]))
+    code = int(pytest.main([*map(str, test_files(name)), "-q", *arguments], plugins=[outcomes]))
     found = complaints(listed, outcomes.passed, outcomes.deselected)
     for complaint in found:
         print(f"{name}: {complaint}")

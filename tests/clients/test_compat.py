@@ -27,11 +27,11 @@ MODULES = {"franz-go": "github.com/twmb/franz-go"}
 @pytest.fixture(scope="module")
 def collected() -> dict[str, list[str]]:
     """The tests of each suite, as pytest finds them; a suite whose client is not installed has none."""
-    files = [str(suite.test_file(name)) for name in suite.NAMES]
+    names = {file.name: name for name in suite.NAMES for file in suite.test_files(name)}
+    files = [str(file) for name in suite.NAMES for file in suite.test_files(name)]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=suite.ROOT)
     found: dict[str, list[str]] = {name: [] for name in suite.NAMES}
-    names = {suite.test_file(name).name: name for name in suite.NAMES}
     for line in done.stdout.splitlines():
         file, colons, test = line.partition("::")
         if colons and file.endswith(".py"):

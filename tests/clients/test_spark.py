@@ -7,100 +7,26 @@ one direction can hide one of the other.
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.servers import Server
+from tests.clients.spark_kit import (
+    EPOCH,
+    MARKS,
+    PATIENCE_S,
+    consume,
+    create_topic,
+    delete_records,
+    delete_topic,
+    numbers,
+    produce,
+    source,
+)
 
-pytest.importorskip("pyspark")
-confluent_kafka = pytest.importorskip("confluent_kafka")
-from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
-from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
-
-from compat.jars import JarsUnavailableError  # noqa: E402
-
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.java,
-    pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),
-]
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
-PATIENCE_S = 90.0
-Name = Callable[..., str]
-Create = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """One Spark session for the module."""
-    from compat.spark.session import spark_session
-
-    try:
-        started = spark_session("tests")
-    except JarsUnavailableError as error:
-        pytest.skip(str(error))
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def create(broker: Server, topic_name: Name) -> Create:
-    """A factory of topics: `create(partitions=1) -> name`."""
-
-    def create_topic(partitions: int = 1, name: str | None = None) -> str:
-        topic = name or topic_name()
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
-        return topic
-
-    return create_topic
-
-
-def produce(broker: Server, topic: str, numbers: range, partitions: int = 1) -> None:
-    """Number n goes to partition n % partitions, with key, header and a timestamp n seconds after EPOCH."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "lz4"})
-    for n in numbers:
-        producer.produce(
-            topic, b"%d" % n, key=b"key-%d" % n, partition=n % partitions, timestamp=EPOCH + 1000 * n,
-            headers=[("n", b"%d" % n)],
-        )  # fmt: skip
-    assert producer.flush(30) == 0
-
-
-def consume(broker: Server, topic: str, count: int) -> list[Any]:
-    """`count` records of all partitions, by confluent-kafka."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "check", "auto.offset.reset": "earliest",
-         "enable.auto.commit": False}
-    )  # fmt: skip
-    try:
-        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        messages: list[Any] = []
-        deadline = time.monotonic() + 30
-        while len(messages) < count and time.monotonic() < deadline:
-            messages += [m for m in consumer.consume(500, 0.3) if m.error() is None]
-        return messages
-    finally:
-        consumer.close()
-
-
-def source(reader: Any, broker: Server, **options: object) -> Any:
-    """A Kafka source of a DataFrameReader or DataStreamReader."""
-    reader = reader.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
-    return reader.options(**{key.replace("__", "."): value for key, value in options.items()}).load()
-
-
-def numbers(frame: Any) -> list[int]:
-    """The values of a frame as sorted numbers."""
-    return sorted(int(row[0]) for row in frame.selectExpr("CAST(value AS STRING)").collect())
+pytestmark = MARKS
 
 
 def test_batch_read_gives_every_column(spark, broker, create) -> None:
@@ -248,9 +174,8 @@ def test_stream_stopped_in_the_middle_goes_on_where_it_was(spark, broker, create
 
 
 def test_stream_survives_a_restart_of_the_broker(spark, start_broker, topic_name, tmp_path) -> None:
-    server, topic = start_broker(), topic_name()
-    admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    server = start_broker()
+    topic = create_topic(server, topic_name(), 2)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     produce(server, topic, range(100), 2)
     query = (
@@ -336,9 +261,7 @@ def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> N
 
     run_available(stream("true"), out, checkpoint)
     produce(broker, topic, range(10, 30))
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 20)]).values()
-    assert deleted.result(20).low_watermark == 20
+    delete_records(broker, topic, 20)
     from pyspark.errors import StreamingQueryException
 
     with pytest.raises(StreamingQueryException):
@@ -358,8 +281,7 @@ def test_recreated_topic_under_a_stream_is_told(spark, broker, create, tmp_path)
         return source(spark.readStream, broker, subscribe=topic, startingOffsets="earliest")
 
     run_available(stream(), out, checkpoint)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([topic])[topic].result(20)
+    delete_topic(broker, topic)
     create(1, topic)
     produce(broker, topic, range(5))
     from pyspark.errors import StreamingQueryException
