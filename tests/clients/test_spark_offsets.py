@@ -1,7 +1,7 @@
 """Which records a batch read gets: offsets, timestamps, topics, and how many tasks share them.
 
-What looks offsets up is tried on each of the connector's ways: the relation that batches use, the scan of data source V2,
-and the deprecated lookup with a consumer in a group.
+What looks offsets up is tried on each of the connector's ways: the relation that batches use, the scan of data source
+V2, and the deprecated lookup with a consumer in a group.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def test_empty_topics_and_partitions(read: Read, broker, create: Create) -> None
 
 
 def test_as_many_tasks_as_told(read: Read, evens_and_odds: str) -> None:
-    """At least that many; `maxRecordsPerPartition` counts in a batch only where more tasks than partitions are wanted."""
+    """At least that many; `maxRecordsPerPartition` counts in a batch only when more tasks than partitions are asked."""
 
     def tasks(**options: object) -> int:
         frame = read(subscribe=evens_and_odds, **options)
