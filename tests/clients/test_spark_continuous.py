@@ -1,0 +1,128 @@
+"""The continuous trigger: records go through tasks that never end, and every epoch puts down how far they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.spark_kit import (
+    MARKS,
+    Create,
+    Name,
+    add_partitions,
+    by_partition,
+    consume,
+    numbers,
+    produce,
+    sink,
+    source,
+    wait_until,
+)
+
+pytestmark = MARKS
+EPOCHS = "200 milliseconds"
+
+
+def run(frame: Any, broker: Any, topic: str, checkpoint: Path, epochs: str = EPOCHS) -> Any:
+    """A continuous query into a topic."""
+    writer = sink(frame.select("key", "value").writeStream, broker, topic=topic, checkpointLocation=str(checkpoint))
+    return writer.trigger(continuous=epochs).start()
+
+
+def committed(checkpoint: Path, topic: str) -> dict[str, int]:
+    """The offsets of the latest epoch that is put down as done."""
+    done = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
+    if not done:
+        return {}
+    text = (checkpoint / "offsets" / str(max(done))).read_text()
+    return json.loads(text.splitlines()[-1])[topic]
+
+
+def values(broker: Any, topic: str, count: int) -> list[int]:
+    return sorted(int(message.value()) for message in consume(broker, topic, count))
+
+
+def test_from_topic_to_topic_and_again_from_the_checkpoint(spark, broker, create: Create, tmp_path: Path) -> None:
+    """What the epochs have put down is not written again, and what came while it was down is not missed."""
+    origin, target = create(2), create(2)
+    produce(broker, origin, range(40), 2)
+    frame = source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest")
+    query = run(frame, broker, target, tmp_path, "1 second")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 20}, "an epoch has all")
+    produce(broker, origin, range(40, 60), 2)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 30, "1": 30}, "an epoch has what came later")
+    query.stop()
+    produce(broker, origin, range(60, 100), 2)
+    query = run(frame, broker, target, tmp_path, "1 second")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 50, "1": 50}, "the second run is through")
+    query.stop()
+    assert numbers(source(spark.read, broker, subscribe=target)) == list(range(100))
+
+
+def test_where_it_begins(spark, broker, create: Create, tmp_path: Path) -> None:
+    """At offsets of each partition, -1 the end."""
+    origin, target = create(2), create()
+    produce(broker, origin, range(20), 2)
+    frame = source(spark.readStream, broker, subscribe=origin, startingOffsets=by_partition(origin, 5, -1))
+    query = run(frame, broker, target, tmp_path)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 10, "1": 10}, "the first epoch is through")
+    produce(broker, origin, range(20, 30), 2)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 15, "1": 15}, "the rest is through")
+    query.stop()
+    assert values(broker, target, 15) == sorted([*range(10, 20, 2), *range(20, 30)])
+
+
+def test_partitions_added_while_it_runs(spark, broker, create: Create, tmp_path: Path) -> None:
+    origin, target = create(1), create()
+    produce(broker, origin, range(10))
+    frame = source(
+        spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.metadata.max.age.ms": "100"}
+    )
+    query = run(frame, broker, target, tmp_path)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 10}, "the first partition is read")
+    add_partitions(broker, origin, 2)
+    produce(broker, origin, range(10, 30), 2)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 10}, "both partitions are read")
+    query.stop()
+    assert set(numbers(source(spark.read, broker, subscribe=target))) == set(range(30))
+
+
+def test_topics_of_a_pattern(spark, broker, create: Create, topic_name: Name, tmp_path: Path) -> None:
+    stem, target = topic_name("continuous"), create()
+    first = create(1, f"{stem}-a")
+    produce(broker, first, range(10))
+    frame = source(spark.readStream, broker, subscribePattern=f"^{stem}-.*", startingOffsets="earliest")
+    query = run(frame, broker, target, tmp_path)
+    wait_until(lambda: committed(tmp_path, first) == {"0": 10}, "the first topic is read")
+    second = create(1, f"{stem}-b")
+    produce(broker, second, range(10, 20))
+    wait_until(lambda: len(numbers(source(spark.read, broker, subscribe=target))) >= 20, "the second topic is read")
+    query.stop()
+    assert set(numbers(source(spark.read, broker, subscribe=target))) == set(range(20))
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_transactions(spark, broker, create: Create, topic: str, tmp_path: Path, level: str) -> None:
+    """An aborted transaction and markers are gone over."""
+    from tests.clients.spark_kit import Producer, produce_number
+
+    origin, target = create(), create()
+    writer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+    writer.init_transactions(30)
+    for first, end in ((0, writer.commit_transaction), (10, writer.abort_transaction), (20, writer.commit_transaction)):
+        writer.begin_transaction()
+        for n in range(first, first + 10):
+            produce_number(writer, origin, n)
+        end(30)
+    produce(broker, origin, range(30, 35))
+    frame = source(
+        spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.isolation.level": level}
+    )
+    query = run(frame, broker, target, tmp_path)
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 38}, "all is read")
+    query.stop()
+    shown = range(35) if level == "read_uncommitted" else [*range(10), *range(20, 35)]
+    assert values(broker, target, len(shown)) == list(shown)
