@@ -73,6 +73,30 @@ def produce_number(producer: Producer, topic: str, n: int, partition: int = 0) -
     )  # fmt: skip
 
 
+def transactional(broker: Server, transactional_id: str) -> Producer:
+    """A transactional producer, ready to begin."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id, "linger.ms": 0})
+    producer.init_transactions(30)
+    return producer
+
+
+def write(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1) -> None:
+    """Records of the transaction that is open, on the disk when this returns."""
+    for n in numbers:
+        produce_number(writer, topic, n, n % partitions)
+    assert writer.flush(30) == 0
+
+
+def transaction(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1, commit: bool = True) -> None:
+    """One transaction from its begin to its end."""
+    writer.begin_transaction()
+    write(writer, topic, numbers, partitions)
+    if commit:
+        writer.commit_transaction(30)
+    else:
+        writer.abort_transaction(30)
+
+
 def consume(broker: Server, topic: str, count: int) -> list[Any]:
     """`count` committed records of all partitions, by confluent-kafka."""
     consumer = Consumer(

@@ -19,6 +19,8 @@ from tests.clients.spark_kit import (
     produce,
     sink,
     source,
+    transaction,
+    transactional,
     wait_until,
 )
 
@@ -107,16 +109,11 @@ def test_topics_of_a_pattern(spark, broker, create: Create, topic_name: Name, tm
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_transactions(spark, broker, create: Create, topic: str, tmp_path: Path, level: str) -> None:
     """An aborted transaction and markers are gone over."""
-    from tests.clients.spark_kit import Producer, produce_number
-
     origin, target = create(), create()
-    writer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
-    writer.init_transactions(30)
-    for first, end in ((0, writer.commit_transaction), (10, writer.abort_transaction), (20, writer.commit_transaction)):
-        writer.begin_transaction()
-        for n in range(first, first + 10):
-            produce_number(writer, origin, n)
-        end(30)
+    writer = transactional(broker, topic)
+    transaction(writer, origin, range(10))
+    transaction(writer, origin, range(10, 20), commit=False)
+    transaction(writer, origin, range(20, 30))
     produce(broker, origin, range(30, 35))
     frame = source(
         spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.isolation.level": level}

@@ -290,13 +290,13 @@ def test_a_topic_joined_with_itself(stream: Stream, broker, create: Create, tmp_
 @pytest.mark.parametrize("deprecated", ["true", "false"])
 def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tmp_path, deprecated: str) -> None:
     """Only the deprecated lookup joins a group, under the prefix or the name that it is told; nothing is committed."""
-    topic, batches = create(2), Batches()
+    topic, of_prefixed, of_named = create(2), Batches(), Batches()
     produce(broker, topic, range(20), 2)
     spark.conf.set(DEPRECATED, deprecated)
     try:
-        prefixed = start(stream(subscribe=topic, groupIdPrefix=f"pre-{topic}"), batches, tmp_path / "a")
+        prefixed = start(stream(subscribe=topic, groupIdPrefix=f"pre-{topic}"), of_prefixed, tmp_path / "a")
         prefixed.processAllAvailable()
-        named = start(stream(subscribe=topic, **{"kafka.group.id": f"own-{topic}"}), batches, tmp_path / "b")
+        named = start(stream(subscribe=topic, **{"kafka.group.id": f"own-{topic}"}), of_named, tmp_path / "b")
         named.processAllAvailable()
     finally:
         spark.conf.unset(DEPRECATED)
@@ -313,7 +313,7 @@ def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tm
     for query in (prefixed, named):
         query.processAllAvailable()
         query.stop()
-    assert batches.all() == list(range(30))
+    assert of_prefixed.all() == of_named.all() == list(range(30))
 
 
 def test_a_stream_goes_on_when_its_broker_is_back(spark, start_broker, topic_name: Name, tmp_path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from tests.clients.spark_kit import (
@@ -16,11 +14,13 @@ from tests.clients.spark_kit import (
     delete_records,
     numbers,
     produce,
-    produce_number,
     source,
     start,
     take_available,
+    transaction,
+    transactional,
     wait_until,
+    write,
 )
 
 pytestmark = MARKS
@@ -33,26 +33,7 @@ UNCOMMITTED = {"kafka__isolation__level": "read_uncommitted"}
 @pytest.fixture
 def writer(broker, topic: str) -> Producer:
     """A transactional producer, ready to begin."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "linger.ms": 0})
-    producer.init_transactions(30)
-    return producer
-
-
-def write(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1) -> None:
-    """Records of the transaction that is open, on the disk when this returns."""
-    for n in numbers:
-        produce_number(writer, topic, n, n % partitions)
-    assert writer.flush(30) == 0
-
-
-def transaction(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1, commit: bool = True) -> None:
-    """One transaction from its begin to its end."""
-    writer.begin_transaction()
-    write(writer, topic, numbers, partitions)
-    if commit:
-        writer.commit_transaction(30)
-    else:
-        writer.abort_transaction(30)
+    return transactional(broker, topic)
 
 
 @pytest.fixture
@@ -170,12 +151,8 @@ def test_only_aborted_transactions_are_no_loss(spark, broker, create: Create, wr
 def test_records_of_several_transactions_between_each_other(spark, broker, create: Create, topic_name) -> None:
     """Producers that write to one partition at the same time: what each aborted is left out, by producer."""
     topic = create()
-    writers = [
-        Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic_name(), "linger.ms": 0})
-        for _ in range(3)
-    ]
+    writers = [transactional(broker, topic_name()) for _ in range(3)]
     for one in writers:
-        one.init_transactions(30)
         one.begin_transaction()
     for n in range(30):
         write(writers[n % 3], topic, [n])
