@@ -1,4 +1,7 @@
-"""The continuous trigger: records go through tasks that never end, and every epoch puts down how far they are."""
+"""The continuous trigger: records go through tasks that never end, and every epoch puts down how far they are.
+
+Each partition keeps a core to itself: two at most here, and no other job while a query runs, not even a batch read.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def committed(checkpoint: Path, topic: str) -> dict[str, int]:
     if not done:
         return {}
     text = (checkpoint / "offsets" / str(max(done))).read_text()
-    return json.loads(text.splitlines()[-1])[topic]
+    return json.loads(text.splitlines()[-1]).get(topic, {})
 
 
 def values(broker: Any, topic: str, count: int) -> list[int]:
@@ -101,7 +104,7 @@ def test_topics_of_a_pattern(spark, broker, create: Create, topic_name: Name, tm
     wait_until(lambda: committed(tmp_path, first) == {"0": 10}, "the first topic is read")
     second = create(1, f"{stem}-b")
     produce(broker, second, range(10, 20))
-    wait_until(lambda: len(numbers(source(spark.read, broker, subscribe=target))) >= 20, "the second topic is read")
+    wait_until(lambda: committed(tmp_path, second) == {"0": 10}, "the second topic is read")
     query.stop()
     assert set(numbers(source(spark.read, broker, subscribe=target))) == set(range(20))
 

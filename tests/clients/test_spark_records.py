@@ -168,21 +168,21 @@ def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -
 
 
 REFUSED = {
-    "no strategy": ({"subscribe": None}, "One of the following options must be specified"),
-    "two strategies": ({"subscribePattern": "t.*"}, "Only one of the following options can be specified"),
-    "no topics": ({"subscribe": " , "}, "No topics to subscribe"),
-    "no pattern": ({"subscribe": None, "subscribePattern": ""}, "Pattern to subscribe is empty"),
-    "no partitions": ({"subscribe": None, "assign": "[]"}, "No topicpartitions to assign"),
+    "no-strategy": ({"subscribe": None}, "One of the following options must be specified"),
+    "two-strategies": ({"subscribePattern": "t.*"}, "Only one of the following options can be specified"),
+    "no-topics": ({"subscribe": " , "}, "No topics to subscribe"),
+    "no-pattern": ({"subscribe": None, "subscribePattern": ""}, "Pattern to subscribe is empty"),
+    "no-partitions": ({"subscribe": None, "assign": "[]"}, "No topicpartitions to assign"),
     "auto.offset.reset": ({"kafka.auto.offset.reset": "latest"}, "'auto.offset.reset' is not supported"),
     "enable.auto.commit": ({"kafka.enable.auto.commit": "true"}, "'enable.auto.commit' is not supported"),
     "key.deserializer": ({"kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
     "value.deserializer": ({"kafka.value.deserializer": "x"}, "'value.deserializer' is not supported"),
     "interceptor.classes": ({"kafka.interceptor.classes": "x"}, "'interceptor.classes' is not supported"),
-    "no tasks": ({"minPartitions": "0"}, "minPartitions must be positive"),
-    "no records": ({"maxRecordsPerPartition": "0"}, "must be positive"),
-    "strange strategy": ({"startingOffsetsByTimestampStrategy": "first"}, "No value found for 'FIRST'"),
-    "strange timestamp": ({"startingTimestamp": "yesterday"}, "Expected a single long value"),
-    "strange offsets": ({"startingOffsets": "{"}, "Expected e.g."),
+    "no-tasks": ({"minPartitions": "0"}, "minPartitions must be positive"),
+    "no-records": ({"maxRecordsPerPartition": "0"}, "must be positive"),
+    "strange-strategy": ({"startingOffsetsByTimestampStrategy": "first"}, "No value found for 'FIRST'"),
+    "strange-timestamp": ({"startingTimestamp": "yesterday"}, "Expected a single long value"),
+    "strange-offsets": ({"startingOffsets": "{"}, "Expected e.g."),
 }
 
 
@@ -197,8 +197,8 @@ def test_an_option_that_no_read_takes(spark, broker, case: str) -> None:
 ONLY_IN_STREAMS = {
     "start": ({"startingOffsets": "latest"}, "starting offset can't be latest"),
     "end": ({"endingOffsets": "earliest"}, "ending offset can't be earliest"),
-    "start of a partition": ({"startingOffsets": json.dumps({"t": {"0": -1}})}, "can't be latest for batch"),
-    "end of a partition": ({"endingOffsets": json.dumps({"t": {"0": -2}})}, "can't be earliest for batch"),
+    "start-of-a-partition": ({"startingOffsets": json.dumps({"t": {"0": -1}})}, "can't be latest for batch"),
+    "end-of-a-partition": ({"endingOffsets": json.dumps({"t": {"0": -2}})}, "can't be earliest for batch"),
 }
 
 
@@ -209,18 +209,18 @@ def test_an_option_that_a_batch_does_not_take(spark, broker, case: str) -> None:
         numbers(source(spark.read, broker, subscribe="t", **options))
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"endingOffsets": "latest"}, "ending offset not valid in streaming"),
-        ({"endingOffsetsByTimestamp": json.dumps({"t": {"0": EPOCH}})}, "ending timestamp not valid in streaming"),
-        ({"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"}, "is higher than the maxOffsetsPerTrigger"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_an_option_that_a_stream_does_not_take(spark, broker, tmp_path, option: dict[str, str], message: str) -> None:
+ONLY_IN_BATCHES = {
+    "end": ({"endingOffsets": "latest"}, "ending offset not valid in streaming"),
+    "time-of-end": ({"endingOffsetsByTimestamp": json.dumps({"t": {"0": EPOCH}})}, "ending timestamp not valid"),
+    "more-than-at-most": ({"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"}, "is higher than the max"),
+}
+
+
+@pytest.mark.parametrize("case", ONLY_IN_BATCHES)
+def test_an_option_that_a_stream_does_not_take(spark, broker, tmp_path, case: str) -> None:
+    options, message = ONLY_IN_BATCHES[case]
     with pytest.raises(IllegalArgumentException, match=message):
-        take_available(source(spark.readStream, broker, subscribe="t", **option), Batches(), tmp_path)
+        take_available(source(spark.readStream, broker, subscribe="t", **options), Batches(), tmp_path)
 
 
 def test_the_address_of_a_broker_is_needed(spark) -> None:

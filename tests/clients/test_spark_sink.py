@@ -113,8 +113,8 @@ def test_an_empty_frame_writes_nothing(spark, broker, create: Create) -> None:
 
 
 WRONG_COLUMNS = {
-    "no topic": (["'v' AS value"], {}, "topic option required"),
-    "no value": (["'k' AS key"], {"topic": "t"}, "'value' not found"),
+    "no-topic": (["'v' AS value"], {}, "topic option required"),
+    "no-value": (["'k' AS key"], {"topic": "t"}, "'value' not found"),
     "topic": (["'v' AS value", "1 AS topic"], {}, "topic.*must be a"),
     "value": (["1 AS value"], {"topic": "t"}, "value.*must be a"),
     "key": (["'v' AS value", "1 AS key"], {"topic": "t"}, "key.*must be a"),
@@ -160,12 +160,12 @@ def test_a_topic_can_only_be_appended_to(spark, broker, create: Create, mode: st
 
 
 PRODUCERS = {
-    "acks 0": {"acks": "0", "enable.idempotence": "false"},
-    "acks 1": {"acks": "1", "enable.idempotence": "false"},
-    "all, idempotent": {"acks": "all", "enable.idempotence": "true"},
-    "one in flight, not idempotent": {"max.in.flight.requests.per.connection": "1", "enable.idempotence": "false"},
-    "big batches": {"batch.size": "1000000", "linger.ms": "50", "compression.type": "gzip"},
-    "no batches": {"batch.size": "0", "linger.ms": "0", "compression.type": "snappy"},
+    "acks-0": {"acks": "0", "enable.idempotence": "false"},
+    "acks-1": {"acks": "1", "enable.idempotence": "false"},
+    "all-idempotent": {"acks": "all", "enable.idempotence": "true"},
+    "one-in-flight-not-idempotent": {"max.in.flight.requests.per.connection": "1", "enable.idempotence": "false"},
+    "big-batches": {"batch.size": "1000000", "linger.ms": "50", "compression.type": "gzip"},
+    "no-batches": {"batch.size": "0", "linger.ms": "0", "compression.type": "snappy"},
 }
 
 
