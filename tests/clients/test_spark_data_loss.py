@@ -16,6 +16,7 @@ from tests.clients.spark_kit import (
     Batches,
     Create,
     Name,
+    add_partitions,
     delete_records,
     delete_topic,
     produce,
@@ -89,6 +90,22 @@ def test_all_records_of_a_batch_deleted_before_it_is_done_again(
         take_available(stream(True, subscribe=topic), batches, tmp_path)
     take_available(stream(False, subscribe=topic), batches, tmp_path)
     assert batches.of == {0: [], 1: list(range(20, 30))}
+
+
+def test_a_new_partition_that_has_lost_its_first_records(
+    stream: Stream, broker, create: Create, tmp_path: Path
+) -> None:
+    """What a stream has never seen of a partition that came meanwhile is lost data too."""
+    topic, batches = create(), Batches()
+    produce(broker, topic, range(10))
+    take_available(stream(True, subscribe=topic), batches, tmp_path)
+    add_partitions(broker, topic, 2)
+    produce(broker, topic, range(10, 30), 2)
+    delete_records(broker, topic, 4, partition=1)
+    with pytest.raises(StreamingQueryException, match=LOST):
+        take_available(stream(True, subscribe=topic), batches, tmp_path)
+    take_available(stream(False, subscribe=topic), batches, tmp_path)
+    assert batches.all() == sorted([*range(10), *range(10, 30, 2), *range(19, 30, 2)])
 
 
 @pytest.mark.parametrize("loss_fails", [True, False])

@@ -171,6 +171,15 @@ def test_topics_by_list_by_pattern_and_partitions_by_name(
     assert numbers(each_read(subscribe=f"{one},{two}", startingOffsets=both)) == sorted([9, *range(12, 40, 3), 37])
 
 
+def test_a_pattern_is_looked_for_within_names(read: Read, broker, create: Create, topic_name: Name) -> None:
+    """Unless it says where a name begins and ends; the deprecated lookup takes it as a pattern of whole names."""
+    stem = topic_name("within")
+    for n, name in enumerate((f"{stem}-a", f"{stem}-a-b", f"not-{stem}-a")):
+        produce(broker, create(1, name), [n])
+    assert numbers(read(subscribePattern=f"{stem}-a")) == [0, 1, 2]
+    assert numbers(read(subscribePattern=f"^{stem}-a$")) == [0]
+
+
 def test_a_pattern_that_no_topic_has_is_nothing(read: Read, topic: str) -> None:
     assert numbers(read(subscribePattern=f"{topic}.*")) == []
 
