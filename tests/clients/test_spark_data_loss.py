@@ -28,6 +28,8 @@ from tests.clients.spark_kit import (
 
 pytestmark = MARKS
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
+AGAIN = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
+"""A lookup may find a topic in the list, and gone a moment later."""
 Stream = Callable[..., Any]
 
 
@@ -36,8 +38,8 @@ def stream(spark, broker) -> Stream:
     """`stream(loss_fails, **options) -> frame`, from the earliest offset on."""
 
     def read(loss_fails: bool, **options: object) -> Any:
-        told = {"startingOffsets": "earliest", "failOnDataLoss": str(loss_fails).lower(), "fetchOffset.numRetries": 1}
-        return source(spark.readStream, broker, **(told | options))
+        told = {"startingOffsets": "earliest", "failOnDataLoss": str(loss_fails).lower()}
+        return source(spark.readStream, broker, **(AGAIN | told | options))
 
     return read
 
@@ -182,9 +184,7 @@ def test_a_topic_recreated_while_the_stream_runs(
     stem, batches = topic_name("again"), Batches()
     first, second = create(1, f"{stem}-a"), create(1, f"{stem}-b")
     produce(broker, first, range(10))
-    # a lookup may find the topic in the list and gone a moment later: it asks again
-    again = {"fetchOffset.numRetries": 20, "fetchOffset.retryIntervalMs": 50}
-    query = start(stream(False, subscribePattern=f"^{stem}-.*", **again), batches, tmp_path)
+    query = start(stream(False, subscribePattern=f"^{stem}-.*"), batches, tmp_path)
     query.processAllAvailable()
     delete_topic(broker, first)
     produce(broker, second, range(10, 20))
