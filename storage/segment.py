@@ -97,7 +97,8 @@ class Segment:
         segment._offset_index = OffsetIndex(files, segment.path(layout.INDEX_SUFFIX), base_offset)
         segment._time_index = TimeIndex(files, segment.path(layout.TIME_INDEX_SUFFIX), base_offset)
         segment._max_timestamp = NO_TIMESTAMP
-        files.truncate(segment.file, 0)
+        if files.size(segment.file):  # only then: ext4 writes out what a file that was cut to nothing holds when closed
+            files.truncate(segment.file, 0)
         return segment
 
     # --- files, opened when needed

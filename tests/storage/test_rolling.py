@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from storage.files import File, UnsyncedFiles
 from storage.log import Log
 from storage.segment import Segment
 from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
@@ -177,3 +178,34 @@ def test_rolled_segment_is_found_from_any_offset(tmp_path: Path) -> None:
         append(log, batch_of([b"v"]))
     segments: list[Segment] = [log.segments[log.segments.floor_index(offset)] for offset in range(9)]
     assert [segment.base_offset for segment in segments] == [0, 0, 2, 2, 4, 4, 6, 6, 8]
+
+
+class DelayedAllocation(UnsyncedFiles):
+    """As ext4 is: a file that was cut to nothing, even if there was nothing in it, is written out when it is closed."""
+
+    def __init__(self) -> None:
+        self.written_out_at_close: set[str] = set()
+
+    def truncate(self, file: File, size: int) -> None:
+        if not size:
+            self.written_out_at_close.add(Path(file.path).name)
+        super().truncate(file, size)
+
+
+def test_closing_a_segment_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """The loop closes the segments of a deleted topic: a gigabyte that nobody wants must not be written out then."""
+    files = DelayedAllocation()
+    log = open_log(tmp_path, small_config(segment_bytes=3 * SIZE), files)
+    for _ in range(7):
+        append(log, batch_of([b"v"]))
+    assert not {name for name in files.written_out_at_close if name.endswith(".log")}
+
+
+def test_leftovers_of_the_name_of_a_new_segment_are_cleared(tmp_path: Path) -> None:
+    log = open_log(tmp_path, small_config(segment_bytes=2 * SIZE))
+    (tmp_path / "t-0" / f"{2:020d}.log").write_bytes(b"left by a crash" * 100)
+    for value in (b"a", b"b", b"c"):
+        append(log, batch_of([value]))
+    assert bases(log) == [0, 2]
+    assert values_from(log, 0) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert (tmp_path / "t-0" / f"{2:020d}.log").stat().st_size == SIZE
