@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import cases, compaction, coordination, synced, thousand
+from bench import cases, compaction, coordination, spark, synced, thousand
 from bench.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does, unless it is told otherwise
@@ -56,5 +56,14 @@ def all_groups(scale: Scale) -> list[Group]:
             tuple(thousand.cases(scale)),
             barnabas=PAGE_CACHE,
             kafka={},
+        ),
+        Group(
+            "Spark",
+            "Both hand records to the page cache. PySpark in `local[2]` on the same cores, topics of "
+            f"{spark.PARTITIONS} partitions; CPU s are the broker's while the row runs.",
+            tuple(spark.cases(scale)),
+            barnabas=PAGE_CACHE | spark.SETTINGS,
+            kafka=spark.SETTINGS,
+            warm_up=spark.warm_up,
         ),
     ]

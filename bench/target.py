@@ -34,6 +34,7 @@ from bench.servers import ROOT, Server
 TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # so that the disk is free again before the next run
 PATIENCE_S = 60.0
 LOAD_TIMEOUT_S = 300.0
+EXACT_BATCH_BYTES = 50_000
 SENT_AHEAD = 8  # requests without an answer yet
 _topics = itertools.count(1)
 
@@ -73,6 +74,7 @@ class Target:
 
     server: Server
     filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
+    exact: dict[tuple[int, int, int], str] = field(default_factory=dict)
     by_time: tuple[str, int] | None = None  # the topic of `bench.by_time`, made once, and its first timestamp
 
     def __post_init__(self) -> None:
@@ -124,6 +126,24 @@ class Target:
             self.raw("produce", requests, partitions, 2, 0, LOAD_TIMEOUT_S / 2, megabytes)
             self.filled[key] = (topic, sum(self.end_offsets(topic, partitions)))
         return self.filled[key]
+
+    def fill_exactly(self, partitions: int, record_bytes: int, records: int) -> str:
+        """A topic with so many records, shared out evenly in batches of about 50 KB; made once."""
+        key = (partitions, record_bytes, records)
+        if key not in self.exact:
+            each = EXACT_BATCH_BYTES // record_bytes
+            batches, left = divmod(records, each)
+            if left:
+                raise ValueError(f"{records} is no multiple of {each}")
+            topic = self.create(partitions)
+            batch = frames.spread_batch(each, record_bytes, int(time.time() * 1000) - each)
+            requests = [frames.produce(topic, n, batch) for n in range(partitions)]
+            self.send(requests[n % partitions] for n in range(batches))
+            stored = sum(self.end_offsets(topic, partitions))
+            if stored != records:
+                raise RuntimeError(f"{stored} records are stored of {records}")
+            self.exact[key] = topic
+        return self.exact[key]
 
     def send(self, requests: Iterable[bytes]) -> None:
         """Send each Produce frame once, in order on one connection; raises RuntimeError at an error code."""

@@ -113,3 +113,11 @@ def test_only_the_broker_whose_turn_it_is_runs(tmp_path: Path) -> None:
         assert {_state(server) for server in servers.values()} == {psutil.STATUS_STOPPED}
     codes = [server.process.returncode for server in servers.values() if server.process is not None]
     assert codes == [0, 0], "a paused broker is stopped as any other"
+
+
+def test_a_topic_has_exactly_as_many_records_as_were_asked_for(served: target.Target) -> None:
+    topic = served.fill_exactly(4, 1000, 800)
+    assert served.end_offsets(topic, 4) == [200] * 4
+    assert served.fill_exactly(4, 1000, 800) == topic
+    with pytest.raises(ValueError, match="multiple"):
+        served.fill_exactly(4, 1000, 801)

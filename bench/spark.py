@@ -1,0 +1,186 @@
+"""Spark beside both brokers: batch read, batch write, a stream to Parquet, topic to topic; every count is checked.
+
+One session in `local[2]` serves all rows and both brokers, and is started and warmed before the first of them, since a
+cold JVM is several times slower. A row's time is Spark's whole action with its planning and its clients' start, without
+the start of the session. What Spark does with the records is as little as there is, so that the broker can be seen:
+a sum of lengths, a constant value, Parquet of a few dozen distinct values (which it writes as a dictionary).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from bench.case import Case, Figures, Goal, Scale
+from bench.target import Target
+from compat.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+PARTITIONS = 4
+SETTINGS = {"log.segment.delete.delay.ms": "100"}  # so that a topic of 5 GB is gone before the next run
+STREAM_TIMEOUT_S = 600
+DELETE_TIMEOUT_S = 120
+COUNTED = ("count(*)", "sum(length(value))")
+GOALS = {"msg/s": Goal(1.0), "CPU s": Goal(0.5)}
+Action = Callable[["SparkSession", Target, str, int, int], "Spent"]
+"""(session, broker, filled topic, its records, their bytes); raises RuntimeError when what it did is wrong."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of an action, and CPU seconds of the broker meanwhile."""
+
+    seconds: float
+    cpu_s: float
+
+    @classmethod
+    def on(cls, target: Target, work: Callable[[], object]) -> Spent:
+        """Do the work, and measure it."""
+        cpu_s, started = target.server.cpu_s(), time.monotonic()
+        work()
+        return cls(time.monotonic() - started, target.server.cpu_s() - cpu_s)
+
+
+@cache
+def session() -> SparkSession:
+    """The session of this process; how long its start took goes to stderr.
+
+    Executors pool their consumers and close the oldest when there are more than 64, in the middle of a task, and the
+    broker of those may be the one that is paused: the close would wait for it for seconds.
+    """
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g pyspark-shell")
+    started = time.monotonic()
+    spark = spark_session(
+        "bench",
+        spark__ui__showConsoleProgress="false",
+        spark__kafka__consumer__cache__capacity="10000",
+        spark__kafka__consumer__cache__timeout="2h",
+    )
+    print(f"Spark {spark.version}: session started in {time.monotonic() - started:.1f} s", file=sys.stderr)
+    return spark
+
+
+def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
+    """All records of the topic: their number, and the sum of their values' lengths."""
+    found: list[Row] = []
+
+    def work() -> None:
+        found.extend(_source(spark.read, target, topic).selectExpr(*COUNTED).collect())
+
+    spent = Spent.on(target, work)
+    _check("batch read", tuple(found[0]), (count, count * size))
+    return spent
+
+
+def batch_write(spark: SparkSession, target: Target, _: str, count: int, size: int) -> Spent:
+    """As many records as the topic has, of a constant value, into a new topic."""
+    sink = target.create(PARTITIONS)
+    frame = spark.range(0, count, 1, PARTITIONS).selectExpr(f"'{'x' * size}' as value")
+    spent = Spent.on(target, _sink(frame.write, target, sink).save)
+    _check_end(target, sink, count)
+    return spent
+
+
+def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
+    """A stream that writes all there is to Parquet files, and ends."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        frame = _source(spark.readStream, target, topic).select("value")
+        spent = _stream(target, frame.writeStream.format("parquet").option("path", f"{folder}/table"), folder)
+        (found,) = spark.read.parquet(f"{folder}/table").selectExpr(*COUNTED).collect()
+    _check("stream to Parquet", tuple(found), (count, count * size))
+    return spent
+
+
+def topic_to_topic(spark: SparkSession, target: Target, topic: str, count: int, _: int) -> Spent:
+    """A stream that writes all there is to another topic, and ends."""
+    sink = target.create(PARTITIONS)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        frame = _source(spark.readStream, target, topic).select("value")
+        spent = _stream(target, _sink(frame.writeStream, target, sink), folder)
+    _check_end(target, sink, count)
+    return spent
+
+
+def _source(reader: Any, target: Target, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": target.server.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    frame: DataFrame = reader.format("kafka").options(**options).load()
+    return frame
+
+
+def _sink(writer: Any, target: Target, topic: str) -> Any:
+    return writer.format("kafka").option("kafka.bootstrap.servers", target.server.bootstrap).option("topic", topic)
+
+
+def _stream(target: Target, writer: Any, folder: str) -> Spent:
+    """Run a query to the end of what there is, with its checkpoint in the folder."""
+
+    def work() -> None:
+        query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
+        if not query.awaitTermination(STREAM_TIMEOUT_S):
+            query.stop()
+            raise RuntimeError(f"the stream did not end in {STREAM_TIMEOUT_S} s")
+
+    return Spent.on(target, work)
+
+
+def _check(name: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise RuntimeError(f"{name}: {found} instead of {wanted}")
+
+
+def _check_end(target: Target, sink: str, count: int) -> None:
+    """As many records as there should be are in the topic; then it goes, and its files before the next run begins."""
+    _check("records stored", sum(target.end_offsets(sink, PARTITIONS)), count)
+    target.delete(sink)
+    give_up = time.monotonic() + DELETE_TIMEOUT_S
+    while any(target.server.log_dir.glob(f"{sink}-*")):
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"the files of {sink} are still there after {DELETE_TIMEOUT_S} s")
+        time.sleep(0.05)
+
+
+ACTIONS: dict[str, Action] = {
+    "batch read": batch_read,
+    "batch write": batch_write,
+    "stream to Parquet": to_parquet,
+    "topic to topic": topic_to_topic,
+}
+
+
+def measure(target: Target, scale: Scale, *, action: Action, size: int) -> Figures:
+    """Records a second of an action, and the broker's CPU seconds in it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    count = scale.spark_records if size < 1000 else scale.spark_large
+    topic = target.fill_exactly(PARTITIONS, size, count)
+    try:
+        spent = action(session(), target, topic, count, size)
+    except (Py4JError, PySparkException) as error:
+        raise RuntimeError(str(error)) from error
+    return {"msg/s": count / spent.seconds, "CPU s": spent.cpu_s}
+
+
+def cases(scale: Scale) -> Iterator[Case]:
+    """Every row of the group, in its order."""
+    for size, count in ((100, scale.spark_records), (1000, scale.spark_large)):
+        label = f"{count / 1e6:g}M x {'100 B' if size < 1000 else '1 KB'}"
+        for name, action in ACTIONS.items():
+            yield Case(f"{name}, {label}", partial(measure, action=action, size=size), GOALS)
+
+
+def warm_up(target: Target, scale: Scale) -> None:
+    """Let both JVMs compile their paths: every action, with records of both sizes."""
+    small = replace(scale, spark_records=scale.spark_records // 2, spark_large=scale.spark_records // 5)
+    for _ in range(scale.warmup_rounds):
+        for action in ACTIONS.values():
+            for size in (100, 1000):
+                measure(target, small, action=action, size=size)
