@@ -22,7 +22,7 @@ LOWER_IS_BETTER = frozenset(
     {
         "start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB", "sync p50 ms", "sync p99 ms", "p99/sync", "MB",
         "clean start s", "clean all s", "kill start s", "kill all s", "kill read MB",
-        "load s", "CPU ms", "CPU us/op", "CPU s",
+        "load s", "CPU ms", "CPU us/op", "CPU s", "run s", "whole s",
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
@@ -115,6 +115,8 @@ class Group:
     barnabas: Mapping[str, str]
     kafka: Mapping[str, str]
     warm_up: Callable[[Target, Scale], None] | None = None
+    sides: tuple[str, str] = ("Barnabas", "Kafka")
+    """The headings of the two columns, where something else is compared than the two brokers."""
 
     def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
         """A server of the group that is ready to be spawned: Kafka's data directory is formatted beforehand."""
@@ -134,4 +136,4 @@ class Group:
             ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "defaults"
             for settings in (self.barnabas, {**self.kafka, **paused})
         )
-        return f"Barnabas: {ours}. Kafka: {theirs}."
+        return f"{self.sides[0]}: {ours}. {self.sides[1]}: {theirs}."

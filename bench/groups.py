@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import cases, compaction, coordination, spark, synced, thousand
+from bench import cases, compaction, coordination, spark, spark_etl, synced, thousand
 from bench.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does, unless it is told otherwise
@@ -65,5 +65,15 @@ def all_groups(scale: Scale) -> list[Group]:
             barnabas=PAGE_CACHE | spark.SETTINGS,
             kafka=spark.SETTINGS,
             warm_up=spark.warm_up,
+        ),
+        Group(
+            "Pipeline",
+            "`barnabas pipeline run etl --once` beside a plain PySpark job that does the same work, each in a new "
+            f"process with `local[2]`, both on a Barnabas of {spark_etl.PARTITIONS} partitions. run s is without the "
+            "start of the session, whole s with it.",
+            tuple(spark_etl.cases(scale)),
+            barnabas=PAGE_CACHE,
+            kafka=PAGE_CACHE,
+            sides=("pipeline", "plain Spark"),
         ),
     ]

@@ -20,7 +20,7 @@ from bench.case import KINDS, Case, Group
 from bench.noise import Noise
 from bench.real_kafka import VERSION as KAFKA_VERSION
 
-HEADINGS = ("case", "figure", "Barnabas", "Kafka", "ratio", "to reach", "", "load", "steal", "idle")
+HEADINGS = ("case", "figure", "{}", "{}", "ratio", "to reach", "", "load", "steal", "idle")
 WIDTHS = (44, 13, 11, 11, 7, 16, 5, 5, 6, 5)
 READING = (
     "Medians of {runs}, the other broker paused meanwhile; ratio is Barnabas to Kafka; everything on the loopback, the"
@@ -78,7 +78,12 @@ def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], noise
 def print_header(group: Group) -> None:
     """What a group of rows is about, and the headings of its table, on the terminal."""
     print(f"\n{group.title}. {group.text}\n{group.settings()}\n")
-    _print_cells(HEADINGS)
+    _print_cells(_headings(group))
+
+
+def _headings(group: Group) -> tuple[str, ...]:
+    sides = iter(group.sides)
+    return tuple(next(sides) if heading == "{}" else heading for heading in HEADINGS)
 
 
 def print_line(line: Line) -> None:
@@ -135,7 +140,7 @@ def write_markdown(
     ]
     for group, lines in tables.values():
         text += ["", f"## {group.title}", "", f"{group.text} {group.settings()}", ""]
-        text += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|---:|---|---|---:|---:|---:|"]
+        text += ["| " + " | ".join(_headings(group)) + " |", "|---|---|---:|---:|---:|---|---|---:|---:|---:|"]
         text += ["| " + " | ".join(line.cells()) + " |" for line in lines]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(text) + "\n")

@@ -49,6 +49,14 @@ def test_the_table_has_medians_goals_and_the_machine_beside_them(tmp_path: Path)
     assert "2 minutes" in text
 
 
+def test_a_group_may_compare_something_else_than_the_brokers(tmp_path: Path) -> None:
+    group = Group("Other", "", (), barnabas={"our.key": "1"}, kafka={}, sides=("one", "other"))
+    write_markdown(tmp_path / "table.md", {group.title: (group, [])}, 1, 1.0, quick=False)
+    text = (tmp_path / "table.md").read_text()
+    assert "| figure | one | other | ratio |" in text
+    assert "one: `our.key=1`. other: defaults." in text
+
+
 @pytest.mark.parametrize("scale", [FULL, QUICK])
 def test_every_row_has_a_name_of_its_own_and_goals_of_known_figures(scale: object) -> None:
     names = [case.name for group in all_groups(scale) for case in group.cases]  # type: ignore[arg-type]

@@ -1,0 +1,178 @@
+"""`barnabas pipeline run etl --once` beside a plain PySpark job that does the same, both on Barnabas.
+
+The work: JSON of a topic, of which one record in a hundred does not fit, becomes typed Parquet by day with the origin
+of each record, exactly once; what does not fit goes to another topic with the reason in a header. `run s` is without
+the start of the session, which both make alike in a process of their own; `whole s` is that process from beginning to
+end.
+
+python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # the plain job: as one would write it by hand
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import frames
+from bench.case import Case, Figures, Goal, Group, On, Scale
+from bench.servers import ROOT
+from bench.target import Target
+from compat.jars import fetch
+from compat.spark.session import POM
+
+PARTITIONS = 4
+IN_BATCH = 1000
+BROKEN_OF_BATCH = 10
+DAYS = 4
+TIMEOUT_S = 300
+FIELDS = "id BIGINT NOT NULL, at TIMESTAMP NOT NULL, customer STRING NOT NULL, amount DOUBLE, kind STRING"
+COLUMNS = ["id", "at", "customer", "amount", "kind", "_topic", "_partition", "_offset", "_timestamp"]
+RULE = "amount >= 0"
+DAY = "to_date(at)"
+JOB = """
+checkpoint = "{folder}/checkpoint"
+[source]
+topic = "{topic}"
+[schema]
+fields = "{fields}"
+rules = ["{rule}"]
+[columns]
+day = "{day}"
+[output]
+path = "{folder}/table"
+partition_by = ["day"]
+[dead_letters]
+topic = "{letters}"
+[spark]
+master = "local[2]"
+"""
+
+
+def measure(group: Group, kind: str, scale: Scale) -> Figures:
+    """One run on a broker of its own, Barnabas in either case: of the pipeline, or of the plain job."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        group.server("barnabas", Path(folder) / "broker") as server,
+    ):
+        target = Target(server)
+        topic = _fill(target, scale.spark_records)
+        letters = target.create(1)
+        out = Path(folder) / "out"
+        out.mkdir()
+        started = time.monotonic()
+        seconds = (_pipeline if kind == "barnabas" else _plain)(server.bootstrap, topic, letters, out)
+        whole = time.monotonic() - started
+        _check(target, letters, out / "table", scale.spark_records)
+        return {"run s": seconds, "whole s": whole}
+
+
+def _fill(target: Target, records: int) -> str:
+    """A topic with that many records, a thousand of them over and over."""
+    topic = target.create(PARTITIONS)
+    values = [_value(n) for n in range(IN_BATCH)]
+    batch = frames.keyed_batch([b"customer-%d" % n for n in range(IN_BATCH)], values)
+    requests = [frames.produce(topic, n, batch) for n in range(PARTITIONS)]
+    target.send(requests[n % PARTITIONS] for n in range(records // IN_BATCH))
+    return topic
+
+
+def _value(n: int) -> bytes:
+    """A record; of a hundred one is cut short or breaks the rule."""
+    at = f"2026-01-{1 + n % DAYS:02}T{n % 24:02}:00:00Z"
+    amount = -1.0 if n % 200 == 7 else round(n * 1.1, 2)
+    record = {"id": n, "at": at, "customer": f"customer-{n}", "amount": amount, "kind": ("sale", "return")[n % 2]}
+    text = json.dumps(record).encode()
+    return text[:-10] if n % 200 == 107 else text
+
+
+def _pipeline(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
+    job = folder / "job.toml"
+    job.write_text(JOB.format(folder=folder, topic=topic, letters=letters, fields=FIELDS, rule=RULE, day=DAY))
+    command = ["barnabas", "pipeline", "run", "etl", "--once", "-b", bootstrap, "--config", str(job)]
+    done = json.loads(_run([*command, "--progress", "json"]).strip().splitlines()[-1])
+    return float(done["seconds"])
+
+
+def _plain(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
+    told = _run(["bench.spark_etl", bootstrap, topic, letters, str(folder)])
+    return float(told.strip().splitlines()[-1].removeprefix("seconds="))
+
+
+def _run(arguments: list[str]) -> str:
+    """Run a module with the connector's jars at hand; what it says on stderr."""
+    environment = os.environ | {"BARNABAS_SPARK_JARS": str(fetch(POM))}
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{arguments[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stderr
+
+
+def _check(target: Target, letters: str, table: Path, records: int) -> None:
+    """Every record is in the table or among the letters, and the table has the columns it should have."""
+    import pyarrow.parquet as pq
+
+    broken = records // IN_BATCH * BROKEN_OF_BATCH
+    files = list(table.glob("day=*/*.parquet"))
+    rows = sum(pq.read_metadata(file).num_rows for file in files)
+    dead = sum(target.end_offsets(letters, 1))
+    if (rows, dead) != (records - broken, broken):
+        raise RuntimeError(f"{rows} rows and {dead} letters of {records} records, of which {broken} are broken")
+    if pq.read_schema(files[0]).names != COLUMNS:
+        raise RuntimeError(f"the table has {pq.read_schema(files[0]).names}")
+
+
+def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
+    """The job without the pipeline; the seconds it took when the session was there."""
+    from pyspark.sql import functions as f
+
+    from barnabas.pipeline.session import session
+
+    spark = session("plain", master="local[2]")
+    started = time.monotonic()
+    source = {"subscribe": topic, "startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}
+    broker = {"kafka.bootstrap.servers": bootstrap}
+    records = spark.readStream.format("kafka").options(includeHeaders="true", **broker, **source).load()
+    options = {"columnNameOfCorruptRecord": "broken"}
+    data = f.from_json(f.col("value").cast("string"), f"{FIELDS}, broken STRING", options)
+    reason = (
+        f.when(f.col("data.broken").isNotNull(), "not JSON")
+        .when(
+            f.col("data.id").isNull() | f.col("data.at").isNull() | f.col("data.customer").isNull(), "a field missing"
+        )
+        .when(~f.coalesce(f.col("data.amount") >= 0, f.lit(False)), RULE)
+    )
+    parsed = records.withColumn("data", data).withColumn("reason", reason)
+    origin = [f.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "timestamp")]
+    rows = parsed.where("reason IS NULL").select("data.*", *origin).drop("broken").withColumn("day", f.expr(DAY))
+    header = f.struct(f.lit("reason").alias("key"), f.col("reason").cast("binary").alias("value"))
+    dead = parsed.where("reason IS NOT NULL").select("key", "value", f.array(header).alias("headers"))
+    table = rows.writeStream.format("parquet").partitionBy("day").option("path", f"{folder}/table")
+    topic_sink = dead.writeStream.format("kafka").options(topic=letters, **broker)
+    queries = [
+        writer.option("checkpointLocation", f"{folder}/{name}").trigger(availableNow=True).start()
+        for name, writer in (("table-checkpoint", table), ("letters-checkpoint", topic_sink))
+    ]
+    for query in queries:
+        query.awaitTermination()
+    took = time.monotonic() - started
+    spark.stop()
+    return took
+
+
+def cases(scale: Scale) -> Iterator[Case]:
+    """The only row."""
+    name = f"etl --once, {scale.spark_records / 1e6:g}M JSON records"
+    yield Case(name, measure, {"run s": Goal(1.1)}, On.OWN)
+
+
+if __name__ == "__main__":
+    print(f"seconds={plain(*sys.argv[1:5]):.3f}", file=sys.stderr)
