@@ -48,7 +48,8 @@ def classpath(*poms: Path | str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    poms = arguments or sorted(str(pom) for pom in (ROOT / "compat").glob("*/pom.xml"))
+    found = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "pipeline" / "pom.xml"]
+    poms = arguments or sorted(str(pom) for pom in found)
     try:
         for pom in poms:
             print(fetch(pom))

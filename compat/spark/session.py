@@ -13,7 +13,7 @@ from compat.jars import jars
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POM = Path(__file__).resolve().parent / "pom.xml"
+POM = Path(__file__).resolve().parents[2] / "barnabas" / "pipeline" / "pom.xml"
 
 
 def spark_session(name: str = "compat", **settings: str) -> SparkSession:

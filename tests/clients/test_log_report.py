@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(400)]
 @pytest.fixture(scope="module", autouse=True)
 def _connector():
     try:
-        fetch(ROOT / "compat" / "spark" / "pom.xml")
+        fetch(ROOT / "barnabas" / "pipeline" / "pom.xml")
     except JarsUnavailableError as why:
         pytest.skip(str(why))
 

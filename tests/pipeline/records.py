@@ -1,0 +1,39 @@
+"""Records as Spark's Kafka source gives them, made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+TYPES = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+"""The columns of Spark's source, in its order."""
+AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def record(value: bytes | str | None, offset: int = 0, **more: Any) -> tuple[Any, ...]:
+    """One row; `more`: key, topic, partition, timestamp, headers."""
+    encoded = value.encode() if isinstance(value, str) else value
+    return (
+        more.get("key"), encoded, more.get("topic", "in"), more.get("partition", 0), offset, more.get("timestamp", AT),
+        0, more.get("headers"),
+    )  # fmt: skip
+
+
+def records(spark: Any, values: Sequence[bytes | str | tuple[Any, ...] | None]) -> Any:
+    """A frame of records: value n has offset n, unless it is a row already."""
+    rows = [told if isinstance(told, tuple) else record(told, offset) for offset, told in enumerate(values)]
+    return spark.createDataFrame(rows, TYPES)
+
+
+def plain(row: Any) -> dict[str, Any]:
+    """A row as a dict, binary as bytes, without the columns that say where it came from."""
+    told = row.asDict(recursive=True)
+    return {
+        name: bytes(value) if isinstance(value, bytearray) else value
+        for name, value in told.items()
+        if not name.startswith("_")
+    }
