@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pyspark.errors import AnalysisException, IllegalArgumentException
+
 from barnabas.pipeline.errors import MistakeError, PipelineError
 
 LONGEST = 400
@@ -24,8 +26,8 @@ KNOWN: tuple[tuple[str, str], ...] = (
         "the broker at {bootstrap} does not answer: see that it runs, and run the job again; it goes on where it was",
     ),
     (r"PATH_NOT_FOUND", "a path does not exist: {detail}"),
-    (r"UNRESOLVED_COLUMN", "an expression names a column that there is not: {detail}"),
     (r"PARSE_SYNTAX_ERROR", "an expression is not SQL: {detail}"),
+    (r"PatternSyntaxException", "a pattern is no Java regular expression: {detail}"),
     (
         r"No space left on device",
         "the disk is full: make room, and run the job again; it goes on where it was",
@@ -36,21 +38,40 @@ KNOWN: tuple[tuple[str, str], ...] = (
     ),
 )
 """What to look for in an exception, and what it means."""
-MISTAKES = ("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR", "PATH_NOT_FOUND")
+MISTAKES = ("PARSE_SYNTAX_ERROR", "PATH_NOT_FOUND", "PatternSyntaxException")
+OF_THE_FILE = (AnalysisException, IllegalArgumentException)
+"""What Spark raises when it is asked for something that cannot be, before it reads anything."""
 
 
 def sentence_of(error: Exception, bootstrap: str) -> PipelineError:
     """The failure in one sentence; a MistakeError where the job's file is wrong."""
     text = str(error)
+    if isinstance(error, AnalysisException) and (column := _unknown_column(text)):
+        return MistakeError(column)
     for pattern, sentence in KNOWN:
         if re.search(pattern, text):
             kind = MistakeError if any(name in text for name in MISTAKES) else PipelineError
             return kind(sentence.format(bootstrap=bootstrap, detail=_detail(text)))
+    if isinstance(error, OF_THE_FILE):
+        return MistakeError(f"Spark cannot do what the job's file asks for: {_detail(text)}")
     return PipelineError(f"Spark failed: {_detail(text)}")
+
+
+def _unknown_column(text: str) -> str | None:
+    """What to say of a name in an expression that nothing has; columns that jobs add themselves are not offered."""
+    found = re.search(
+        r"with name (\S+) cannot be resolved(?:\. Did you mean one of the following\? \[([^\]]*)\])?", text
+    )
+    if found is None:
+        return None
+    others = [name for name in re.findall(r"`(?:[^`]+`\.`)*([^`]+)`", found[2] or "") if not name.startswith("_")]
+    return f"an expression names {found[1]}, which is no column" + (
+        f"; there are {', '.join(others)}" if others else ""
+    )
 
 
 def _detail(text: str) -> str:
     """What it says of itself, without the stack and Spark's frame around it."""
     inner = re.findall(r"(?:Exception|Error): (\[?[^\n]+)", text)
     line = inner[-1] if inner else text.strip().splitlines()[0] if text.strip() else "it does not say why"
-    return re.sub(r"\s*SQLSTATE: \w+", "", line)[:LONGEST].rstrip(" .;")
+    return re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+.*$", "", line)[:LONGEST].rstrip(" .;")

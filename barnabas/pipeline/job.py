@@ -59,7 +59,8 @@ class Job:
     """What must stay as it is while a checkpoint is in use; see `checkpoint.py`."""
     output: Callable[[Any], str] = lambda _: ""
     """Where results go, for the checkpoint's owner."""
-
+    files: Callable[[Any], tuple[str, str] | None] = lambda _: None
+    """For a job that writes files: the flow and its directory."""
     run: Callable[[SparkSession, str, Any], BatchCounts] | None = None
     """For a job that is no stream: all of it."""
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.sql import named
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -17,10 +19,10 @@ def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], versio
 
     The same result has the same id however often it is written; a result that has changed since has another.
     """
-    key = f.to_json(f.struct(*identity))
+    key = f.to_json(f.struct(*map(named, identity)))
     return batch.select(
         key.alias("key"),
-        f.to_json(f.struct(*[column for column in batch.columns if column != version])).alias("value"),
+        f.to_json(f.struct(*[named(column) for column in batch.columns if column != version])).alias("value"),
         f.sha2(f.concat_ws("|", f.lit(name), key, f.col(version).cast("string")), 256).alias("event_id"),
     )
 
@@ -28,14 +30,16 @@ def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], versio
 def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
     """Print the last `rows` rows of a batch in this order; nothing when it is empty."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    found = batch.orderBy(*[f.col(column).desc() for column in order]).limit(rows).collect()
+    found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
     if not found:
         return
-    table = Table(*batch.columns)
+    table = Table(*map(escape, batch.columns))
     for row in reversed(found):
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(Text(_cell(value)) for value in row))
     Console(file=sys.stdout).print(table)
 
 

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
@@ -19,15 +20,20 @@ from pyspark.sql.types import StringType, StructType
 from barnabas.pipeline.config import Schema
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.kafka import HEADERS_TYPE, source_position
+from barnabas.pipeline.sql import sql
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 CORRUPT = "_barnabas_corrupt"
 PARSED = "_barnabas_parsed"
+END_MARK = bytes.fromhex("b5c1a7e20f9d4c38a96e71d35082fb4c")
+"""Put behind an Avro value; of no meaning."""
 REGISTRY_HEADER_BYTES = 5
 ORIGIN = {"_topic": "topic", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
 """Columns that say where a fitting record came from."""
+RESERVED = {*ORIGIN, CORRUPT, PARSED, "_record", "_misfit", "_reason"}
+"""Names that no field may have."""
 
 
 def parsed(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -35,14 +41,18 @@ def parsed(frame: DataFrame, schema: Schema) -> DataFrame:
 
     MistakeError when the schema itself cannot be read.
     """
-    reasons = [f.when(f.col("value").isNull(), "the value is empty")]
+    reasons = [f.when(f.coalesce(f.length("value"), f.lit(0)) == 0, "the value is empty")]
     if schema.format == "json":
         frame, required = _json(frame, schema)
-        reasons.append(f.when(f.col("data." + CORRUPT).isNotNull(), "not JSON, or a field of another type"))
+        text = f.col("value").cast("string")
+        reasons.append(f.when(~f.is_valid_utf8(text), "not UTF-8"))
+        is_corrupt = f.col("data").isNull() | f.col("data." + CORRUPT).isNotNull()
+        reasons.append(f.when(is_corrupt | ~_is_one_value(text), "not JSON, or a field of another type"))
     else:
         frame, required = _avro(frame, schema)
-        reasons.append(f.when(f.col("data." + PARSED).isNull(), "not Avro of this schema"))
-    reasons += [f.when(f.col(f"data.`{name}`").isNull(), f"{name} is missing") for name in required]
+        is_whole = f.coalesce(f.col("data." + PARSED) == f.lit(END_MARK), f.lit(False))
+        reasons.append(f.when(~is_whole, "not Avro of this schema"))
+    reasons += [f.when(f.col("data").getField(name).isNull(), f"{name} is missing") for name in required]
     return _with_reason(frame, reasons, schema.rules)
 
 
@@ -56,15 +66,32 @@ def _json(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
     return frame.withColumn("data", f.from_json(f.col("value").cast("string"), wanted, options)), required
 
 
+def _is_one_value(text: Column) -> Column:
+    """Whether nothing follows behind the first JSON value, where Spark's parser stops to look."""
+    both = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]")))
+    return f.coalesce(both, f.lit(0)) == 2
+
+
 def read_fields(fields: str) -> StructType:
     """The columns that this text declares; MistakeError when it is not a declaration."""
     try:
-        return cast("StructType", StructType.fromDDL(fields))
+        declared = cast("StructType", StructType.fromDDL(fields))
     except PySparkException as error:
         where = str(error).strip().splitlines()[0].removeprefix("[PARSE_SYNTAX_ERROR] ")
         raise MistakeError(
             f'[schema] fields cannot be read: {where} Write "name TYPE, name TYPE NOT NULL", with Spark SQL\'s types'
         ) from error
+    _check_names([field.name for field in declared.fields], "fields")
+    return declared
+
+
+def _check_names(names: list[str], key: str) -> None:
+    lower = [name.lower() for name in names]
+    for name in names:
+        if lower.count(name.lower()) > 1:
+            raise MistakeError(f"[schema] {key}: {name} is there twice (upper and lower case are the same)")
+        if name.lower() in RESERVED:
+            raise MistakeError(f"[schema] {key}: {name} is a column that jobs add themselves: name it otherwise")
 
 
 def declared_types(schema: Schema) -> dict[str, str]:
@@ -75,8 +102,8 @@ def declared_types(schema: Schema) -> dict[str, str]:
         except (OSError, ValueError, KeyError, TypeError):
             return {}
         return {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
-    declared = [text.split(maxsplit=1) for text in _top_level(schema.fields)]
-    found = {parts[0].strip("`"): parts[1] for parts in declared if len(parts) > 1}
+    declared = [re.match(r"\s*(`[^`]+`|[^\s:]+)\s*:?\s+(.+)", text, re.DOTALL) for text in _top_level(schema.fields)]
+    found = {part[1].strip("`"): part[2] for part in declared if part is not None}
     return {name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", told).strip().upper() for name, told in found.items()}
 
 
@@ -93,26 +120,36 @@ def _top_level(fields: str) -> list[str]:
 
 
 def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
-    """Decoded with one more field that has a default: it is null only where nothing could be decoded."""
+    """Decoded with an end mark behind each value, as one more field, which is found there only when all of the value
+    was read and no more: Avro itself is content with bytes that are left over, and takes any for a number.
+    """
+    place = f"[schema] avro_schema: {schema.avro_schema}"
     try:
-        text = Path(schema.avro_schema).read_text()
-        declared = json.loads(text)
+        declared = json.loads(Path(schema.avro_schema).read_text(encoding="utf-8"))
         fields = declared["fields"]
+        names = [str(field["name"]) for field in fields]
     except OSError as error:
-        raise MistakeError(f"[schema] avro_schema: {schema.avro_schema}: {error.strerror}") from error
+        raise MistakeError(f"{place}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise MistakeError(f"[schema] avro_schema: {schema.avro_schema} is not the schema of an Avro record") from error
-    wanted = {**declared, "fields": [*fields, {"name": PARSED, "type": "boolean", "default": True}]}
+        raise MistakeError(f"{place} is not the schema of an Avro record") from error
+    _check_names(names, "avro_schema")
+    mark = {"name": PARSED, "type": {"type": "fixed", "name": PARSED, "size": len(END_MARK)}}
+    marked = json.dumps({**declared, "fields": [*fields, mark]})
     value = f.col("value")
     if schema.avro_header:
-        value = f.when(f.length(value) > REGISTRY_HEADER_BYTES, f.substring(value, REGISTRY_HEADER_BYTES + 1, 1 << 30))
-    options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(wanted)}
-    return frame.withColumn("data", from_avro(value, text, options)), []
+        has_header = (f.length(value) >= REGISTRY_HEADER_BYTES) & (f.substring(value, 1, 1) == f.lit(b"\x00"))
+        value = f.when(has_header, f.substring(value, REGISTRY_HEADER_BYTES + 1, 1 << 30))
+    ended = f.concat(value, f.lit(END_MARK))
+    try:
+        return frame.withColumn("data", from_avro(ended, marked, {"mode": "PERMISSIVE"})), []
+    except Py4JJavaError as error:  # from Avro's own parser
+        said = str(error.java_exception.getMessage()).splitlines()[0]
+        raise MistakeError(f"{place} is not the schema of an Avro record: {said}") from error
 
 
 def _with_reason(frame: DataFrame, reasons: list[Column], rules: list[str]) -> DataFrame:
     """Rules speak of the fields by their names, so they are judged beside the record, not among its columns."""
-    checks = [f.when(~f.coalesce(f.expr(rule), f.lit(False)), f"not so: {rule}") for rule in rules]
+    checks = [f.when(~f.coalesce(sql(rule, "[schema] rules"), f.lit(False)), f"not so: {rule}") for rule in rules]
     both = frame.select(f.struct("*").alias("_record"), "data.*", f.coalesce(*reasons).alias("_misfit"))
     judged = both.withColumn("_reason", f.coalesce(f.col("_misfit"), *checks))
     return judged.select("_record.*", f.col("_reason").alias("reason"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pydantic import Field
-from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, FileOutput, JobConfig, Schema, Source, TopicOutput
 from barnabas.pipeline.job import Flow, Job, TopicToMake
 from barnabas.pipeline.kafka import read_source
 from barnabas.pipeline.schema import dead_letters, declared_types, fitting, parsed
 from barnabas.pipeline.sinks import ParquetSink, TopicSink
+from barnabas.pipeline.sql import named, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,9 +31,9 @@ class EtlConfig(JobConfig):
 
 def transform(records: DataFrame, config: EtlConfig) -> DataFrame:
     """Fitting records with their further columns; those that say where a record came from stay last."""
-    derived = records.withColumns({name: f.expr(text) for name, text in config.columns.items()})
+    derived = records.withColumns({name: sql(text, f"[columns] {name}") for name, text in config.columns.items()})
     origin = [name for name in derived.columns if name.startswith("_")]
-    return derived.select(*[name for name in derived.columns if name not in origin], *origin)
+    return derived.select(*[named(name) for name in derived.columns if name not in origin], *origin)
 
 
 def flows(spark: SparkSession, bootstrap: str, config: EtlConfig) -> list[Flow]:
@@ -62,4 +62,18 @@ def output(config: EtlConfig) -> str:
     return config.output.path
 
 
-JOB = Job("etl", "A topic to typed, partitioned Parquet, and dead letters.", EtlConfig, flows, topics, state_of, output)
+def files(config: EtlConfig) -> tuple[str, str]:
+    """Which flow writes files, and where."""
+    return "parquet", config.output.path
+
+
+JOB = Job(
+    "etl",
+    "A topic to typed, partitioned Parquet, and dead letters.",
+    EtlConfig,
+    flows,
+    topics,
+    state_of,
+    output,
+    files,
+)

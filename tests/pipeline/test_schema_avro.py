@@ -1,0 +1,123 @@
+"""Avro to typed columns: bare and behind a registry's header, of other schemas, cut off, and with nothing in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import to_avro
+
+from barnabas.pipeline.config import Schema
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.schema import declared_types, fitting, parsed
+from tests.pipeline.records import plain, records
+
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "text", "type": ["null", "string"], "default": None},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "default": []},
+    ],
+}
+NULLS = {
+    "type": "record",
+    "name": "Empty",
+    "fields": [
+        {"name": "a", "type": ["null", "long"], "default": None},
+        {"name": "b", "type": ["null", "string"], "default": None},
+    ],
+}
+HEADER = b"\x00\x00\x00\x00\x07"
+WRONG = "not Avro of this schema"
+
+
+@pytest.fixture
+def schema_file(tmp_path):
+    """`schema_file(schema) -> path`, of one `.avsc`."""
+
+    def write(schema):
+        path = tmp_path / "schema.avsc"
+        path.write_text(schema if isinstance(schema, str) else json.dumps(schema))
+        return str(path)
+
+    return write
+
+
+def encoded(spark, rows, schema):
+    """The Avro bytes of rows, made by Spark."""
+    names = [field["name"] for field in schema["fields"]]
+    types = {"id": "BIGINT", "text": "STRING", "at": "TIMESTAMP", "tags": "ARRAY<STRING>", "a": "BIGINT", "b": "STRING"}
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} {types[name]}" for name in names))
+    made = frame.select(to_avro(f.struct(*names), json.dumps(schema)).alias("made"))
+    return [bytes(row.made) for row in made.collect()]
+
+
+def judged(spark, values, **schema):
+    """By value: the fields, or the reason."""
+    rows = parsed(records(spark, values), Schema(format="avro", **schema)).collect()
+    assert len(rows) == len(values)
+    return [row.reason or plain(row.data) for row in rows]
+
+
+def test_bare_avro(spark, schema_file):
+    whole, nothing = encoded(spark, [(5, "x", None, ["a", "b"]), (-1, None, None, [])], SCHEMA)
+    values = [whole, nothing, whole[:-1], whole[:1], b"", None, b"\xff" * 40, HEADER + whole]
+    found = judged(spark, values, avro_schema=schema_file(SCHEMA))
+    assert found == [
+        {"id": 5, "text": "x", "at": None, "tags": ["a", "b"]}, {"id": -1, "text": None, "at": None, "tags": []},
+        WRONG, WRONG, "the value is empty", "the value is empty", WRONG, WRONG,
+    ]  # fmt: skip
+
+
+def test_avro_behind_the_header_of_a_registry(spark, schema_file):
+    (whole,) = encoded(spark, [(5, "x", None, [])], SCHEMA)
+    values = [HEADER + whole, HEADER + whole[:-1], HEADER, HEADER[:3], b"\x01\x00\x00\x00\x07" + whole, b""]
+    found = judged(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
+    assert found == [{"id": 5, "text": "x", "at": None, "tags": []}, WRONG, WRONG, WRONG, WRONG, "the value is empty"]
+
+
+def test_a_record_whose_fields_are_all_null_fits(spark, schema_file):
+    (value,) = encoded(spark, [(None, None)], NULLS)
+    assert judged(spark, [value, value[:1]], avro_schema=schema_file(NULLS)) == [{"a": None, "b": None}, WRONG]
+
+
+def test_rules_hold_for_avro_too_and_the_columns_are_the_schemas(spark, schema_file):
+    values = encoded(spark, [(5, "x", None, []), (-5, "y", None, [])], SCHEMA)
+    schema = Schema(format="avro", avro_schema=schema_file(SCHEMA), rules=["id > 0"])
+    judged_frame = parsed(records(spark, values), schema)
+    assert [row.reason for row in judged_frame.collect()] == [None, "not so: id > 0"]
+    columns = dict(fitting(judged_frame).dtypes)
+    assert [name for name in columns if not name.startswith("_")] == ["id", "text", "at", "tags"]
+    assert (columns["id"], columns["at"], columns["tags"]) == ("bigint", "timestamp", "array<string>")
+
+
+def test_declared_types_are_the_files(schema_file):
+    assert declared_types(Schema(format="avro", avro_schema=schema_file(NULLS))) == {
+        "a": '["null", "long"]', "b": '["null", "string"]',
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "is not the schema of an Avro record"),
+        ('"string"', "is not the schema of an Avro record"),
+        ("[1]", "is not the schema of an Avro record"),
+        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "lung"}]}, "lung"),
+        ({"type": "record", "name": "X", "fields": [{"nam": "a", "type": "long"}]}, "is not the schema"),
+        ({"type": "record", "name": "X", "fields": [{"name": "_topic", "type": "long"}]}, "_topic is a column"),
+    ],
+)
+def test_a_schema_file_that_is_none_is_one_sentence(spark, schema_file, content, says):
+    with pytest.raises(MistakeError, match=says) as found:
+        judged(spark, [b"x"], avro_schema=schema_file(content))
+    assert "\n" not in str(found.value)
+
+
+def test_a_schema_file_that_is_not_there_is_one_sentence(spark, tmp_path):
+    with pytest.raises(MistakeError, match=r"none\.avsc: No such file"):
+        judged(spark, [b"x"], avro_schema=str(tmp_path / "none.avsc"))

@@ -1,0 +1,164 @@
+"""JSON to typed columns: what fits gives exactly these columns, and everything else a reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from barnabas.pipeline.config import Schema
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.schema import fitting, parsed, read_fields
+from tests.pipeline.records import plain, records
+
+WRONG = "not JSON, or a field of another type"
+FIELDS = (
+    "id BIGINT, n INT, text STRING, ratio DOUBLE, price DECIMAL(5,2), at TIMESTAMP, day DATE, flag BOOLEAN, "
+    "list ARRAY<INT>, inner STRUCT<x: INT, deep: STRUCT<y: STRING>>, pairs MAP<STRING, INT>, raw BINARY"
+)
+
+
+def judged(spark, values, **schema):
+    """By value: the fields that are set, or the reason as a string."""
+    rows = parsed(records(spark, values), Schema(**schema)).collect()
+    assert len(rows) == len(values)
+    return [row.reason or {name: value for name, value in plain(row.data).items() if value is not None} for row in rows]
+
+
+def at(*parts):
+    return datetime(*parts, tzinfo=UTC).replace(tzinfo=None)
+
+
+FITTING = [
+    ('{"id": 1}', {"id": 1}),
+    (' \n{"id": 1}\t ', {"id": 1}),
+    ("{}", {}),
+    ('{"id": null, "text": null}', {}),
+    ('{"id": -9223372036854775808}', {"id": -(2**63)}),
+    ('{"text": "gr\\u00fc\\u00df \\"x\\" grüß 🙂"}', {"text": 'grüß "x" grüß 🙂'}),
+    ('{"text": {"a": [1]}}', {"text": '{"a":[1]}'}),
+    ('{"ratio": 1e3}', {"ratio": 1000.0}),
+    ('{"price": 12.5}', {"price": Decimal("12.50")}),
+    ('{"at": "2026-01-31T12:00:00Z"}', {"at": at(2026, 1, 31, 12)}),
+    ('{"at": "2026-01-31T12:00:00.123456+02:00"}', {"at": at(2026, 1, 31, 10, 0, 0, 123456)}),
+    ('{"at": "2026-01-31 12:00:00"}', {"at": at(2026, 1, 31, 12)}),
+    ('{"at": "2026-01-31"}', {"at": at(2026, 1, 31)}),
+    ('{"day": "2026-01-31"}', {"day": date(2026, 1, 31)}),
+    ('{"flag": true}', {"flag": True}),
+    ('{"list": [1, null, 3]}', {"list": [1, None, 3]}),
+    ('{"list": []}', {"list": []}),
+    ('{"inner": {"x": 1, "deep": {"y": "z"}, "new": 2}}', {"inner": {"x": 1, "deep": {"y": "z"}}}),
+    ('{"pairs": {"a": 1, "b": 2}}', {"pairs": {"a": 1, "b": 2}}),
+    ('{"raw": "AAE="}', {"raw": b"\x00\x01"}),
+    ('{"id": 1, "unknown": {"a": [1, {"b": "}]"}]}}', {"id": 1}),
+    ('{"id": 1, "id": 2}', {"id": 2}),
+    ('{"ID": 1}', {}),
+    ('{"_barnabas_corrupt": "x", "id": 1}', {"id": 1}),
+]
+MISFITS = [
+    (None, "the value is empty"),
+    ("", "the value is empty"),
+    (" ", WRONG),
+    ("null", WRONG),
+    ("1", WRONG),
+    ('"text"', WRONG),
+    ("[]", WRONG),
+    ('[{"id": 1}]', WRONG),
+    ('{"id": 1', WRONG),
+    ('{"id": 1,}', WRONG),
+    ("{id: 1}", WRONG),
+    ('{"id": 1} x', WRONG),
+    ('{"id": 1}{"id": 2}', WRONG),
+    ('{"id": 1}\n{"id": 2}', WRONG),
+    ('{"id": 1}, {"id": 2}', WRONG),
+    ('{"id": 1}]', WRONG),
+    ('{"id": 1}}', WRONG),
+    ('{"id": 1}\0', WRONG),
+    ('\ufeff{"id": 1}', WRONG),
+    (b'{"text": "\xff\xfe"}', "not UTF-8"),
+    (b'{"text": "gr\xfc\xdf"}', "not UTF-8"),
+    (b"\x00\x01\x02", WRONG),
+    ('{"id": "1"}', WRONG),
+    ('{"id": 1.5}', WRONG),
+    ('{"id": 1e3}', WRONG),
+    ('{"id": 9223372036854775808}', WRONG),
+    ('{"id": 1' + "0" * 900 + "}", WRONG),
+    ('{"n": 2147483648}', WRONG),
+    ('{"price": 123456.78}', WRONG),
+    ('{"at": "yesterday"}', WRONG),
+    ('{"at": "2026-13-01T00:00:00Z"}', WRONG),
+    ('{"day": "2026-02-30"}', WRONG),
+    ('{"flag": "true"}', WRONG),
+    ('{"flag": 1}', WRONG),
+    ('{"list": [1, "x"]}', WRONG),
+    ('{"list": 1}', WRONG),
+    ('{"inner": {"x": "y"}}', WRONG),
+    ('{"inner": {"deep": {"y": "z"}, "x": []}}', WRONG),
+    ('{"inner": [1]}', WRONG),
+    ('{"pairs": {"a": "b"}}', WRONG),
+]
+
+
+def test_what_fits_gives_these_columns(spark):
+    found = judged(spark, [value for value, _ in FITTING], fields=FIELDS)
+    assert dict(zip([value for value, _ in FITTING], found, strict=True)) == dict(FITTING)
+
+
+def test_what_does_not_fit_says_why(spark):
+    found = judged(spark, [value for value, _ in MISFITS], fields=FIELDS)
+    assert list(zip([value for value, _ in MISFITS], found, strict=True)) == MISFITS
+
+
+def test_not_null_fields_are_wanted(spark):
+    values = ['{"id": 1, "x.y": 2}', '{"x.y": 2}', '{"id": null, "x.y": 2}', '{"id": 1}', "{}"]
+    found = judged(spark, values, fields="id BIGINT NOT NULL, `x.y` INT NOT NULL")
+    assert found == [{"id": 1, "x.y": 2}, "id is missing", "id is missing", "x.y is missing", "id is missing"]
+
+
+def test_rules_must_hold_and_null_does_not(spark):
+    values = ['{"a": 1, "b": 1}', '{"a": -1, "b": 1}', '{"b": 1}', '{"a": 1, "b": 0}', '{"a": 0}', "no"]
+    found = judged(spark, values, fields="a INT, b INT", rules=["a > 0", "10 / b > 1"])
+    assert found == [
+        {"a": 1, "b": 1}, "not so: a > 0", "not so: a > 0", "not so: 10 / b > 1", "not so: a > 0", WRONG,
+    ]  # fmt: skip
+
+
+def test_rules_speak_of_fields_also_where_the_record_has_columns_of_these_names(spark):
+    values = ['{"key": "a", "offset": 7, "value": 1, "reason": "r"}', '{"key": "b", "offset": 7}']
+    fields = "key STRING, offset INT, value INT, reason STRING"
+    found = judged(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
+    assert found == [
+        {"key": "a", "offset": 7, "value": 1, "reason": "r"},
+        "not so: key = 'a' AND offset = 7 AND reason = 'r'",
+    ]
+
+
+def test_a_timestamp_format_of_its_own(spark):
+    values = ['{"at": "31.01.2026 12:00"}', '{"at": "2026-01-31T12:00:00Z"}']
+    found = judged(spark, values, fields="at TIMESTAMP", timestamp_format="dd.MM.yyyy HH:mm")
+    assert found == [{"at": at(2026, 1, 31, 12)}, WRONG]
+
+
+def test_fitting_records_say_where_they_came_from(spark):
+    (row,) = fitting(parsed(records(spark, [None, '{"id": 5}', "x"]), Schema(fields="id BIGINT"))).collect()
+    assert row.asDict() == {
+        "id": 5, "_topic": "in", "_partition": 0, "_offset": 1, "_timestamp": at(2026, 1, 31, 12),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ("id BIGNT", "BIGNT"),
+        ("id BIGINT,, x INT", "fields cannot be read"),
+        ("id", "fields cannot be read"),
+        ("a INT, A INT", "A is there twice|a is there twice"),
+        ("_offset BIGINT", "_offset is a column that jobs add themselves"),
+    ],
+)
+def test_fields_that_cannot_be_are_one_sentence(spark, fields, says):
+    with pytest.raises(MistakeError, match=says) as found:
+        read_fields(fields)
+    assert "\n" not in str(found.value)
+    assert str(found.value).startswith("[schema] fields")

@@ -1,0 +1,77 @@
+"""Whatever the bytes are: every record is either fitting or a dead letter, and a dead letter is what came."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from barnabas.pipeline.config import Schema
+from barnabas.pipeline.kafka import EVENT_ID, with_event_id
+from barnabas.pipeline.schema import dead_letters, fitting, parsed
+from tests.pipeline.records import record, records
+
+EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "0")) // 100 or 8
+FIELDS = "id BIGINT NOT NULL, text STRING, ratio DOUBLE, tags ARRAY<STRING>, inner STRUCT<x: INT>"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner),
+    max_leaves=5,
+)
+NEARLY = st.fixed_dictionaries(
+    {"id": st.integers(-5, 5) | JSON},
+    optional={"text": st.text() | JSON, "ratio": st.floats() | JSON, "tags": JSON, "inner": JSON},
+)
+ENCODED = st.builds(lambda value: json.dumps(value).encode(), NEARLY | JSON)
+CUT = st.builds(lambda value, at: value[:at], ENCODED, st.integers(0, 40))
+VALUES = st.none() | ENCODED | CUT | st.binary(max_size=40) | st.builds(lambda a, b: a + b, ENCODED, ENCODED)
+HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2)
+RECORDS = st.lists(st.tuples(st.none() | st.binary(max_size=5), VALUES, HEADERS), min_size=20, max_size=120)
+
+
+def strictly_json(value):
+    """Whether these bytes are one JSON object in UTF-8; Spark is a bit kinder (quotes), never stricter."""
+    try:
+        return isinstance(json.loads(value.decode()), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(told=RECORDS)
+def test_every_record_is_fitting_or_a_dead_letter_never_both_or_none(spark, told):
+    rows = [record(value, n, key=key, headers=headers, partition=n % 3) for n, (key, value, headers) in enumerate(told)]
+    judged = parsed(records(spark, rows), Schema(fields=FIELDS, rules=["id <> 3"])).cache()
+    good = {row._offset: row for row in fitting(judged).collect()}
+    bad = {int(row.event_id.split("/")[2]): row for row in with_event_id(dead_letters(judged), "event_id").collect()}
+    judged.unpersist()
+
+    assert not good.keys() & bad.keys()
+    assert good.keys() | bad.keys() == set(range(len(told)))
+    for n in good:
+        assert told[n][1] is not None
+        assert told[n][1].lstrip().startswith(b"{")
+        assert good[n].id is not None
+        assert good[n].id != 3
+    for n, row in bad.items():
+        key, value, headers = told[n]
+        assert (row.key, row.value) == (key, value)
+        assert [(h.key, h.value) for h in row.headers][: len(headers or [])] == (headers or [])
+        more = {h.key: bytes(h.value).decode() for h in row.headers[len(headers or []) :]}
+        assert more.pop("barnabas-reason")
+        assert more == {
+            "barnabas-topic": "in", "barnabas-partition": str(n % 3), "barnabas-offset": str(n),
+            EVENT_ID: f"in/{n % 3}/{n}",
+        }  # fmt: skip
+    for n, (_, value, _) in enumerate(told):
+        if value is not None and strictly_json(value) and fits(json.loads(value)):
+            assert n in good, value
+
+
+def fits(told):
+    """What surely fits; of the rest nothing is said here."""
+    id_, text = told.get("id"), told.get("text")
+    known = told.keys() <= {"id", "text"} and isinstance(text, str | None)
+    return known and type(id_) is int and -(2**63) <= id_ < 2**63 and id_ != 3
