@@ -15,10 +15,12 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from barnabas.pipeline.cluster import Offsets
+from barnabas.pipeline.cluster import Offsets, read_offsets
 from barnabas.pipeline.errors import MistakeError
 
 FILE = "barnabas-job.json"
+NEW_FILE = f"{FILE}.new"
+"""What a crash may leave of writing it."""
 
 
 @dataclass(frozen=True)
@@ -75,28 +77,52 @@ class Checkpoint:
     def owner(self) -> Owner | None:
         """Whose it is; None for a new one."""
         text = self._read(FILE)
-        return None if text is None else Owner(**json.loads(text))
+        if text is None:
+            return None
+        try:
+            return Owner(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise MistakeError(
+                f"{self.path}/{FILE} cannot be read, so nobody can tell whose checkpoint this is: name a new checkpoint"
+            ) from error
 
     def claim(self, owner: Owner) -> None:
         """Take it for a job, or see that it is this job's. MistakeError when it is another's, or the topics are not
         those that it has read from."""
         known = self.owner()
-        if known is not None:
+        if known is not None and not self._has_begun():
+            self._check_name(known, owner)
+        elif known is not None:
+            self._check_name(known, owner)
             self._check(known, owner)
             topic_ids = {**known.topic_ids, **owner.topic_ids}
             owner = replace(owner, topic_ids=topic_ids, fields={**known.fields, **owner.fields})
-        elif self._entries(""):
+        elif any(name != NEW_FILE for name in self._entries("")):
             raise MistakeError(
                 f"{self.path} holds something else than the checkpoint of a pipeline: name an empty or new directory"
             )
         self._write(FILE, json.dumps(asdict(owner), indent=2) + "\n")
 
-    def _check(self, known: Owner, owner: Owner) -> None:
+    def _has_begun(self) -> bool:
+        """Whether a batch was begun; until then the job's file may change at will."""
+        return any(self.has_begun(name) for name in self._entries(""))
+
+    def has_begun(self, flow: str) -> bool:
+        """Whether the query of a flow has begun a batch."""
+        return next(self._batches(f"{flow}/offsets"), None) is not None
+
+    def batch(self, flow: str) -> int:
+        """The last batch that the query of a flow has done; -1 before the first."""
+        return max(self._batches(f"{flow}/commits"), default=-1)
+
+    def _check_name(self, known: Owner, owner: Owner) -> None:
         if (known.job, known.name) != (owner.job, owner.name):
             other = known.job if known.name == known.job else f"{known.job} job {known.name}"
             raise MistakeError(
                 f"the checkpoint {self.path} belongs to the job {other}: give this one a checkpoint of its own"
             )
+
+    def _check(self, known: Owner, owner: Owner) -> None:
         facts = {"source": (known.source, owner.source), "output": (known.output, owner.output)}
         facts |= {name: (known.fields[name], now) for name, now in owner.fields.items() if name in known.fields}
         for what, (before, now) in facts.items():
@@ -117,7 +143,7 @@ class Checkpoint:
         return [self._position(name) for name in sorted(self._entries("")) if self._exists(f"{name}/metadata")]
 
     def _position(self, name: str) -> Position:
-        done = max(self._batches(f"{name}/commits"), default=-1)
+        done = self.batch(name)
         begun = max(self._batches(f"{name}/offsets"), default=-1)
         text = self._read(f"{name}/offsets/{done}") if done >= 0 else None
         return Position(name, done, self._time(f"{name}/commits/{done}"), _offsets(text or ""), begun > done)
@@ -130,7 +156,10 @@ class Checkpoint:
 
     def _entries(self, directory: str) -> list[str]:
         where = f"{self._root}/{directory}".rstrip("/")
-        found = self._files.get_file_info(fs.FileSelector(where, allow_not_found=True))
+        try:
+            found = self._files.get_file_info(fs.FileSelector(where, allow_not_found=True))
+        except NotADirectoryError:
+            return []
         return [info.base_name for info in found if not info.base_name.startswith((".", "spark.log"))]
 
     def _time(self, name: str) -> datetime | None:
@@ -143,19 +172,22 @@ class Checkpoint:
                 return bytes(file.read()).decode()
         except FileNotFoundError:
             return None
+        except (NotADirectoryError, UnicodeDecodeError) as error:
+            raise MistakeError(f"{self.path} is no directory that a checkpoint can be in: {error}") from error
 
     def _write(self, name: str, text: str) -> None:
-        self._files.create_dir(self._root, recursive=True)
-        with self._files.open_output_stream(f"{self._root}/{name}.new") as file:
-            file.write(text.encode())
-        self._files.move(f"{self._root}/{name}.new", f"{self._root}/{name}")
+        try:
+            self._files.create_dir(self._root, recursive=True)
+            with self._files.open_output_stream(f"{self._root}/{name}.new") as file:
+                file.write(text.encode())
+            self._files.move(f"{self._root}/{name}.new", f"{self._root}/{name}")
+        except OSError as error:
+            raise MistakeError(
+                f"the checkpoint {self.path} cannot be written ({error.strerror or error}): name a directory that this "
+                "user may write to"
+            ) from error
 
 
 def _offsets(text: str) -> Offsets:
     """The offsets in Spark's own file of a batch: a version, a line about the batch, and a line for each source."""
-    found: Offsets = {}
-    for line in text.splitlines()[2:]:
-        if line.startswith("{"):
-            for topic, partitions in json.loads(line).items():
-                found[topic] = {int(partition): offset for partition, offset in partitions.items()}
-    return found
+    return {topic: own for line in text.splitlines()[2:] for topic, own in read_offsets(line).items()}

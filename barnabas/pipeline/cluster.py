@@ -5,6 +5,7 @@ Spark asks the same on its own, but tells of a broker that is not there only aft
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,16 @@ PATIENCE_S = 5.0
 """How long a broker has to answer the first question."""
 Offsets = dict[str, dict[int, int]]
 """By topic and partition."""
+
+
+def read_offsets(text: str | None) -> Offsets:
+    """Offsets as Spark writes them, `{"orders": {"0": 12}}`; none where the text is of another source, or torn."""
+    try:
+        told = json.loads(text or "")
+        return {topic: {int(p): int(offset) for p, offset in own.items()} for topic, own in told.items()}
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
 
 _silent = logging.getLogger("barnabas.pipeline.librdkafka")
 _silent.addHandler(logging.NullHandler())

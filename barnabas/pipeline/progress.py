@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.cluster import Cluster, Offsets
+from barnabas.pipeline.cluster import Cluster, Offsets, read_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -102,18 +102,8 @@ def read_batch(name: str, told: Any) -> Batch:
         rows_out=0 if observed is None else observed["rows"] or 0,
         late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
         duration_ms=told["durationMs"].get("triggerExecution", 0),
-        offsets=_end_offsets(told["sources"]),
+        offsets={topic: own for source in told["sources"] for topic, own in read_offsets(source["endOffset"]).items()},
     )
-
-
-def _end_offsets(sources: Iterable[Any]) -> Offsets:
-    found: Offsets = {}
-    for source in sources:
-        text = source["endOffset"]
-        if text and text.startswith("{"):
-            for topic, partitions in json.loads(text).items():
-                found[topic] = {int(partition): offset for partition, offset in partitions.items()}
-    return found
 
 
 def lag(offsets: Offsets, cluster: Cluster) -> dict[str, dict[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
@@ -18,6 +18,7 @@ from barnabas.pipeline.kafka import read_source
 from barnabas.pipeline.results import as_json_records, show
 from barnabas.pipeline.schema import dead_letters, fitting, parsed
 from barnabas.pipeline.sinks import BatchSink, TopicSink
+from barnabas.pipeline.sql import named, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,28 +53,42 @@ class AnalyticsConfig(JobConfig):
     dead_letters: DeadLetters = Field(description="Where events go that do not fit, or have no time.")
     console: int = Field(10, ge=0, description="How many of the latest results the terminal shows; 0: none.")
 
+    @model_validator(mode="after")
+    def _names(self) -> AnalyticsConfig:
+        taken = {"window_start", "window_end", CHANGES}
+        for name in (*self.keys, *self.aggregates):
+            if name.lower() in taken:
+                raise ValueError(f"[keys] and [aggregates] want a name for each column, and {name} is there already")
+            taken.add(name.lower())
+        return self
+
+
+def timed_schema(config: AnalyticsConfig) -> Schema:
+    """The schema of the file, and that an event has a time: one without belongs to no window."""
+    sql(config.window.time, "[window] time")
+    rules = [*config.record.rules, f"CAST(({config.window.time}) AS TIMESTAMP) IS NOT NULL"]
+    return config.record.model_copy(update={"rules": rules})
+
 
 def transform(records: DataFrame, config: AnalyticsConfig) -> DataFrame:
     """Results by window and key: window_start, window_end, the keys, the numbers, and the number of records."""
     window = config.window
     told = f.window("_event_time", window.size, window.slide or None)
-    keys: list[Column] = [f.expr(text).alias(name) for name, text in config.keys.items()]
-    numbers = [f.expr(text).alias(name) for name, text in config.aggregates.items()]
-    timed = records.withColumn("_event_time", f.expr(window.time).cast("timestamp"))
+    keys: list[Column] = [sql(text, f"[keys] {name}").alias(name) for name, text in config.keys.items()]
+    numbers = [sql(text, f"[aggregates] {name}").alias(name) for name, text in config.aggregates.items()]
+    timed = records.withColumn("_event_time", sql(window.time, "[window] time").cast("timestamp"))
     grouped = timed.withWatermark("_event_time", window.watermark).groupBy(told.alias("_window"), *keys)
     return grouped.agg(*numbers, f.count(f.lit(1)).alias(CHANGES)).select(
         f.col("_window.start").alias("window_start"),
         f.col("_window.end").alias("window_end"),
-        *config.keys,
-        *config.aggregates,
+        *map(named, (*config.keys, *config.aggregates)),
         CHANGES,
     )
 
 
 def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[Flow]:
     """One query for the results, one for the dead letters."""
-    timed = config.record.model_copy(update={"rules": [*config.record.rules, f"({config.window.time}) IS NOT NULL"]})
-    records = parsed(read_source(spark, bootstrap, config.source), timed)
+    records = parsed(read_source(spark, bootstrap, config.source), timed_schema(config))
     results = transform(fitting(records), config)
     sink, name = TopicSink(config.output), config.name or JOB.name
     identity = ["window_start", *config.keys]
