@@ -25,6 +25,7 @@ Fold = Callable[[State | None, State], State | None]
 SNAPSHOT = "key STRING, state STRING, version BIGINT"
 """What comes out of a fold, a row for each key that a batch has touched; state is JSON or null."""
 STORED = "state STRING, version BIGINT"
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
 
 def _smaller(known: Any, new: Any) -> Any:
@@ -46,14 +47,16 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 """What one field of a state may do with a field of an event; events that lack the field are passed over."""
 
 
-def fold_of(fields: Mapping[str, str], function: str) -> Fold:
+def fold_of(fields: Mapping[str, str], function: str, types: Mapping[str, str] | None = None) -> Fold:
     """The fold that a job's file describes: `field = "operation(column)"`, or a function of the user's own.
 
-    MistakeError when it cannot be read.
+    `types`: of the columns, if they are to be checked. MistakeError when it cannot be read.
     """
     if function:
         return load(function)
     steps = {name: _step(name, text) for name, text in fields.items()}
+    if types is not None:
+        _check_columns(steps, types)
 
     def fold(state: State | None, event: State) -> State:
         state = dict(state or {})
@@ -75,6 +78,17 @@ def _step(name: str, text: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+def _check_columns(steps: Mapping[str, tuple[str, str]], types: Mapping[str, str]) -> None:
+    for name, (operation, column) in steps.items():
+        if column and column not in types:
+            known = ", ".join(types)
+            raise MistakeError(f"[state.fields] {name}: there is no column {column}; there are {known}")
+        if operation == "sum" and not types[column].startswith(NUMBERS):
+            raise MistakeError(f"[state.fields] {name}: only numbers have a sum, and {column} is {types[column]}")
+        if operation in ("min", "max") and types[column].startswith(("struct", "map", "boolean", "variant")):
+            raise MistakeError(f"[state.fields] {name}: {column} is {types[column]}, which has no {operation}")
+
+
 class Folding(StatefulProcessor):
     """Keeps one state a key in Spark's state store, as JSON, with the number of events that made it."""
 
@@ -93,13 +107,13 @@ class Folding(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Fold the events of one key in this batch, in the order of `position`; one row out."""
+        """Fold the events of one key in this batch, by `order`, then by `position`; one row out."""
         import pandas as pd
 
         kept = self._kept.get() if self._kept.exists() else None
         state = json.loads(kept[0]) if kept is not None and kept[0] is not None else None
         version = int(kept[1]) if kept is not None else 0
-        events = pd.concat(list(rows)).sort_values("position", kind="stable")
+        events = pd.concat(list(rows)).sort_values(["order", "position"], na_position="first", ignore_index=True)
         for event in events["event"]:
             state = self._fold(state, json.loads(event))
             version += 1

@@ -16,8 +16,9 @@ from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Tab
 from barnabas.pipeline.fold import SNAPSHOT, Folding, fold_of
 from barnabas.pipeline.job import Flow, Job, TopicToMake
 from barnabas.pipeline.kafka import read_source
-from barnabas.pipeline.schema import dead_letters, fitting, parsed
+from barnabas.pipeline.schema import ORIGIN, dead_letters, fitting, parsed
 from barnabas.pipeline.sinks import TopicSink
+from barnabas.pipeline.sql import named, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,17 +59,23 @@ class EventsConfig(JobConfig):
     dead_letters: DeadLetters = Field(description="Where events go that do not fit, or have no key.")
 
 
+def keyed_schema(config: EventsConfig) -> Schema:
+    """The schema of the file, and that an event has a key: one without is of no state."""
+    sql(config.state.key, "[state] key")
+    return config.record.model_copy(update={"rules": [*config.record.rules, f"({config.state.key}) IS NOT NULL"]})
+
+
 def transform(records: DataFrame, config: EventsConfig) -> DataFrame:
     """Snapshots: key, state (JSON or null) and version, the number of events in it."""
     state = config.state
-    fold_of(state.fields, state.function)  # a mistake in it is told before Spark starts on it
-    fields = [name for name in records.columns if not name.startswith("_")]
+    types = {name: told for name, told in records.dtypes if name not in ORIGIN}
+    fold_of(state.fields, state.function, types)  # a mistake in it is told before Spark starts on it
     position = f.format_string("%s/%010d/%020d", f.col("_topic"), f.col("_partition"), f.col("_offset"))
-    if state.order_by:
-        position = f.concat_ws("/", f.expr(state.order_by).cast("string"), position)
+    order = sql(state.order_by, "[state] order_by") if state.order_by else f.lit(None).cast("string")
     events = records.select(
-        f.expr(state.key).cast("string").alias("key"),
-        f.to_json(f.struct(*fields)).alias("event"),
+        sql(state.key, "[state] key").cast("string").alias("key"),
+        f.to_json(f.struct(*map(named, types))).alias("event"),
+        order.alias("order"),
         position.alias("position"),
     )
     return events.groupBy("key").transformWithStateInPandas(
@@ -84,8 +91,7 @@ def as_records(snapshots: DataFrame, name: str) -> DataFrame:
 
 def flows(spark: SparkSession, bootstrap: str, config: EventsConfig) -> list[Flow]:
     """One query for the snapshots, one for the dead letters."""
-    keyed = config.record.model_copy(update={"rules": [*config.record.rules, f"({config.state.key}) IS NOT NULL"]})
-    records = parsed(read_source(spark, bootstrap, config.source), keyed)
+    records = parsed(read_source(spark, bootstrap, config.source), keyed_schema(config))
     snapshots = as_records(transform(fitting(records), config), config.name or JOB.name)
     dead = TopicSink(TopicOutput(topic=config.dead_letters.topic))
     return [

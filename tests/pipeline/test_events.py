@@ -1,0 +1,146 @@
+"""events: states by key over batches and restarts, in the order asked for, with tombstones and versions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.jobs.events import EventsConfig, as_records, keyed_schema, state_of, transform
+from barnabas.pipeline.schema import fitting, parsed
+from tests.pipeline.records import record, records
+
+FIELDS = "who STRING, text STRING, n INT, at TIMESTAMP"
+
+
+def config(state=None, **more):
+    return EventsConfig.model_validate(
+        {
+            "source": {"topic": "in"},
+            "schema": {"fields": FIELDS},
+            "state": {"key": "who", **(state or {"fields": {"n": "count()", "last": "last(text)", "sum": "sum(n)"}})},
+            "output": {"topic": "out"},
+            "dead_letters": {"topic": "dead"},
+            **more,
+        }
+    )
+
+
+def event(who, text, n=1, at="2026-01-31T12:00:00Z"):
+    return json.dumps({"who": who, "text": text, "n": n, "at": at})
+
+
+class Stream:
+    """The job's transform as a stream over Parquet files of records: a batch each."""
+
+    def __init__(self, spark, told, where):
+        self.spark, self.told, self.where, self.offset = spark, told, where, 0
+        records(spark, []).write.parquet(str(where / "in"))
+
+    def feed(self, *batches):
+        """What comes out of each batch, `{key: (state, version)}`; the query is started anew for the batches."""
+        found = []
+        schema = records(self.spark, []).schema
+        frame = self.spark.readStream.schema(schema).parquet(str(self.where / "in"))
+        frame = transform(fitting(parsed(frame, keyed_schema(self.told))), self.told)
+        query = (
+            frame.writeStream.outputMode("update")
+            .option("checkpointLocation", str(self.where / "checkpoint"))
+            .foreachBatch(lambda batch, _: found.append(batch.collect()))
+            .start()
+        )
+        try:
+            return [self._one(query, found, batch) for batch in batches]
+        finally:
+            query.stop()
+
+    def _one(self, query, found, batch):
+        rows = [told if isinstance(told, tuple) else record(told, self.offset + n) for n, told in enumerate(batch)]
+        self.offset += len(batch)
+        records(self.spark, rows).coalesce(1).write.mode("append").parquet(str(self.where / "in"))
+        found.clear()
+        query.processAllAvailable()
+        return {row.key: (row.state and json.loads(row.state), row.version) for rows in found for row in rows}
+
+
+def test_states_go_on_over_batches_and_restarts(spark, tmp_path):
+    stream = Stream(spark, config(), tmp_path)
+    first = [event("a", "x", 2), event("b", "y"), event("a", "z", 3), "no JSON", event(None, "x")]
+    assert stream.feed(first, [event("a", None, None)]) == [
+        {"a": ({"last": "z", "n": 2, "sum": 5}, 2), "b": ({"last": "y", "n": 1, "sum": 1}, 1)},
+        {"a": ({"last": "z", "n": 3, "sum": 5}, 3)},
+    ]
+    assert stream.feed([event("b", "w", 9)]) == [{"b": ({"last": "w", "n": 2, "sum": 10}, 2)}]
+
+
+def test_a_function_may_forget_a_key_and_begin_anew(spark, tmp_path):
+    stream = Stream(spark, config({"function": "tests.pipeline.folds:until_closed"}), tmp_path)
+    assert stream.feed(
+        [event("a", "open"), event("a", "pay")],
+        [event("a", "close")],
+        [event("a", "open")],
+        [event("a", "close"), event("a", "again")],
+    ) == [
+        {"a": ({"texts": ["open", "pay"]}, 2)}, {"a": (None, 3)}, {"a": ({"texts": ["open"]}, 4)},
+        {"a": ({"texts": ["again"]}, 6)},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order_by", "events"),
+    [
+        (
+            "n",
+            [event("a", "last", 10), event("a", "first", 9), event("b", "last", 1), event("b", "first", None),
+             event("c", "first", 1), event("c", "last", 1)],
+        ),
+        ("at", [event("a", "last", at="2026-01-31T12:00:00.5Z"), event("a", "first", at="2026-01-31T12:00:00Z")]),
+    ],
+)  # fmt: skip
+def test_the_order_of_a_keys_events_in_a_batch(spark, tmp_path, order_by, events):
+    """Numbers and times are no texts; what is equal stays in the topic's order."""
+    told = config({"fields": {"first": "first(text)", "last": "last(text)"}, "order_by": order_by})
+    rows = [record(value, offset) for offset, value in enumerate(events)]
+    (found,) = Stream(spark, told, tmp_path).feed(rows[::-1])
+    assert {key: state for key, (state, _) in found.items()} == {
+        key: {"first": "first", "last": "last"} for key in found
+    }
+    assert len(found) == len(events) // 2
+
+
+def test_a_state_that_is_gone_is_a_tombstone_and_each_version_has_its_id(spark):
+    rows = [("a", '{"n": 1}', 1), ("a", None, 2), ("b", '{"n": 1}', 1)]
+    snapshots = spark.createDataFrame(rows, "key STRING, state STRING, version BIGINT")
+    found = as_records(snapshots, "job").collect()
+    assert [(row.key, row.value) for row in found] == [("a", '{"n": 1}'), ("a", None), ("b", '{"n": 1}')]
+    again = as_records(snapshots, "job").collect()
+    assert [row.event_id for row in found] == [row.event_id for row in again]
+    assert len({row.event_id for row in found}) == 3
+    assert {row.event_id for row in as_records(snapshots, "other").collect()}.isdisjoint(r.event_id for r in found)
+
+
+def test_events_without_a_key_are_dead_letters(spark):
+    judged = parsed(records(spark, [event(None, "x"), event("a", "x"), "{}"]), keyed_schema(config())).collect()
+    assert [row.reason for row in judged] == ["not so: (who) IS NOT NULL", None, "not so: (who) IS NOT NULL"]
+
+
+def test_another_state_is_another_job():
+    assert state_of(config()) != state_of(config({"fields": {"n": "count()"}}))
+    assert state_of(config()) == state_of(config(source={"topic": "in", "start": "latest"}))
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"fields": {"x": "last(txt)"}}, r"\[state.fields\] x: there is no column txt; there are who, text, n, at"),
+        ({"fields": {"x": "sum(text)"}}, "only numbers have a sum"),
+        ({"key": "who +", "fields": {"x": "count()"}}, r"\[state\] key: 'who \+' is not SQL"),
+        ({"order_by": "n n n", "fields": {"x": "count()"}}, r"\[state\] order_by: 'n n n' is not SQL"),
+    ],
+)
+def test_a_mistake_is_one_sentence(spark, state, says):
+    with pytest.raises(MistakeError, match=says) as found:
+        told = config(state)
+        transform(fitting(parsed(records(spark, ["{}"]), keyed_schema(told))), told)
+    assert "\n" not in str(found.value)

@@ -1,0 +1,95 @@
+"""Folding events into a state: every operation, and functions of the user's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.fold import fold_of
+
+EVENTS = [{"a": 3, "s": "m"}, {"a": 1}, {"s": "z"}, {"a": 7, "s": "a"}, {"a": None, "s": None}]
+TYPES = {"a": "int", "s": "string", "d": "decimal(5,2)", "st": "struct<x:int>"}
+
+
+def folded(fields, events=EVENTS, state=None):
+    fold = fold_of(fields, "")
+    for event in events:
+        state = fold(state, event)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ("count()", 5), ("count(a)", 3), ("sum(a)", 11), ("min(a)", 1), ("max(a)", 7), ("first(a)", 3),
+        ("last(a)", 7), ("min(s)", "a"), ("max(s)", "z"), ("first(s)", "m"), ("last(s)", "a"), (" last ( s ) ", "a"),
+    ],
+)  # fmt: skip
+def test_operations_pass_over_events_that_lack_the_field(told, wanted):
+    assert folded({"x": told}) == {"x": wanted}
+
+
+def test_an_operation_that_has_seen_nothing_leaves_no_field():
+    assert folded({"n": "count()", "x": "last(none)"}) == {"n": 5}
+
+
+def test_a_fold_changes_no_state_that_it_was_given():
+    before = {"n": 1}
+    assert fold_of({"n": "count()"}, "")(before, {}) == {"n": 2}
+    assert before == {"n": 1}
+
+
+def test_folding_in_parts_is_folding_at_once():
+    fields = {"n": "count()", "s": "sum(a)", "l": "last(s)", "f": "first(s)", "m": "min(a)"}
+    for cut in range(len(EVENTS) + 1):
+        assert folded(fields, EVENTS[cut:], folded(fields, EVENTS[:cut])) == folded(fields)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("average(a)", r"\[state.fields\] x is one of count\(column\), .*not 'average\(a\)'"),
+        ("a", "is one of"),
+        ("sum()", r"sum wants a column, as in sum\(amount\)"),
+        ("sum(b)", "there is no column b; there are a, s, d, st"),
+        ("sum(s)", "only numbers have a sum, and s is string"),
+        ("min(st)", "which has no min"),
+    ],
+)
+def test_an_operation_that_cannot_be_is_one_sentence(told, says):
+    with pytest.raises(MistakeError, match=says):
+        fold_of({"x": told}, "", TYPES)
+
+
+def test_numbers_of_any_kind_have_a_sum():
+    fold_of({"x": "sum(d)", "y": "sum(a)", "z": "max(s)"}, "", TYPES)
+
+
+def test_a_function_of_the_users_own(tmp_path, monkeypatch):
+    tmp_path.joinpath("own_fold.py").write_text("def fold(state, event):\n    return event.get('keep') and event\n")
+    monkeypatch.chdir(tmp_path)
+    fold = fold_of({}, "own_fold:fold")
+    assert fold(None, {"keep": 1}) == {"keep": 1}
+    assert fold({"keep": 1}, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("no_such_module:fold", "no_such_module:fold cannot be imported: .*looked in"),
+        ("json:no_such", "json has no function no_such"),
+        ("json:__doc__", "json has no function __doc__"),
+        ("json", "'json' names no function: write module:function"),
+        ("json:", "names no function"),
+        (":dumps", "names no function"),
+        ("broken_fold:fold", "broken_fold:fold cannot be imported: SyntaxError"),
+        ("raising_fold:fold", "raising_fold:fold cannot be imported: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_function_that_is_none_is_one_sentence(tmp_path, monkeypatch, told, says):
+    tmp_path.joinpath("broken_fold.py").write_text("def fold(:\n")
+    tmp_path.joinpath("raising_fold.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MistakeError, match=says) as found:
+        fold_of({}, told)
+    assert "\n" not in str(found.value)
