@@ -5,12 +5,15 @@ A record is one line. Lines that no pattern fits are dead letters.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, JobConfig, Source, Table, TopicOutput
+from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.job import Flow, Job, TopicToMake
 from barnabas.pipeline.kafka import read_source
 from barnabas.pipeline.results import as_json_records, show
@@ -20,9 +23,10 @@ from barnabas.pipeline.sinks import BatchSink, TopicSink
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
 _COMBINED = (
-    r'^(?<service>\S+) \S+ \S+ \[(?<time>[^\]]+)\] "(?<method>\S+) (?<path>\S+)[^"]*" (?<status>\d{3}) (?:\d+|-)'
-    r'(?: "[^"]*" "[^"]*")?(?: (?<latency>[\d.]+))?'
+    rf"^(?<service>\S+) \S+ \S+ \[(?<time>[^\]]+)\] {_QUOTED} (?<status>\d{{3}}) (?:\d+|-)"
+    rf"(?: {_QUOTED} {_QUOTED})?(?: (?<latency>[\d.]+))?"
 )
 _APPLICATION = (
     r"^(?<time>\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?) +(?<level>[A-Z]+) +"
@@ -62,8 +66,10 @@ class Lines(Table):
     @model_validator(mode="after")
     def _has_groups(self) -> Lines:
         if self.format != "pattern":
+            if self.pattern:
+                raise ValueError('has a pattern, which is for format = "pattern" alone')
             return self
-        missing = [name for name in ("time", "service") if f"(?<{name}>" not in self.pattern]
+        missing = [name for name in ("time", "service") if name not in _numbered(self.pattern)]
         if missing:
             raise ValueError(f"wants a pattern with the group (?<{missing[0]}>...)")
         return self
@@ -103,7 +109,9 @@ def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
     time = _time(part["time"], lines.time_format or time_format)
     latency = part["latency"].cast("double") * (1000 if lines.latency_unit == "s" else 1)
     is_error = f.coalesce(
-        part["status"].cast("int") >= 500, f.upper(part["level"]).isin(lines.error_levels), f.lit(False)
+        part["status"].cast("int") >= 500,
+        f.upper(part["level"]).isin([level.upper() for level in lines.error_levels]),
+        f.lit(False),
     )
     data = f.struct(
         time.alias("time"), part["service"].alias("service"), is_error.alias("is_error"), latency.alias("latency_ms")
@@ -112,6 +120,7 @@ def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
         f.when(text.isNull(), "the line is empty")
         .when(~text.rlike(pattern), f"not a line of the format {lines.format}")
         .when(time.isNull(), "its time cannot be read")
+        .when(part["service"].isNull(), "it names no service")
     )
     return frame.withColumn("data", data).withColumn("reason", reason)
 
@@ -119,27 +128,36 @@ def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
 def _time(text: Column, time_format: str) -> Column:
     if time_format:
         return f.try_to_timestamp(text, f.lit(time_format))
-    return f.try_to_timestamp(f.replace(text, f.lit(","), f.lit(".")))
+    iso = f.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")  # +0100, which Spark's own cast does not know
+    return f.try_to_timestamp(f.replace(iso, f.lit(","), f.lit(".")))
 
 
 def _numbered(pattern: str) -> dict[str, int]:
-    """The numbers of named groups, since Spark's functions take numbers."""
+    """The numbers of named groups, since Spark's functions take numbers.
+
+    Brackets that are escaped, quoted (`\\Q...\\E`) or in a class, which may hold further classes, are no groups.
+    """
     numbers: dict[str, int] = {}
-    count, at = 0, 0
-    while at < len(pattern):
-        if pattern[at] == "\\":
-            at += 2
-            continue
-        if pattern[at] == "[":
-            at = pattern.index("]", at + 2)
-        elif pattern[at] == "(":
-            if pattern.startswith("(?<", at) and pattern[at + 3] not in "=!":
-                count += 1
-                numbers[pattern[at + 3 : pattern.index(">", at)]] = count
-            elif not pattern.startswith("(?", at):
-                count += 1
-        at += 1
+    count = depth = 0
+    for part in re.findall(r"(?s)\\Q.*?(?:\\E|$)|\\.|\(\?<(?![=!])\w+>|\(\?|\[\^?\]?|.", pattern):
+        if part[0] == "[":
+            depth += 1
+        elif part == "]":
+            depth = max(0, depth - 1)
+        elif depth == 0 and part.startswith("(") and part != "(?":
+            count += 1
+            if len(part) > 1:
+                numbers[part[3:-1]] = count
     return numbers
+
+
+def check_pattern(spark: SparkSession, lines: Lines) -> None:
+    """MistakeError when Java cannot read the pattern."""
+    try:
+        spark.sparkContext._jvm.java.util.regex.Pattern.compile(lines.pattern)  # type: ignore[union-attr]
+    except IllegalArgumentException as error:
+        said = str(error).splitlines()[0]
+        raise MistakeError(f"[lines] pattern is no Java regular expression: {said}, {lines.pattern!r}") from error
 
 
 def transform(lines: DataFrame, config: LogsConfig) -> DataFrame:
@@ -169,6 +187,7 @@ def alerts(results: DataFrame, when: Alerts) -> DataFrame:
 
 def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]:
     """One query for numbers and alerts, one for the dead letters."""
+    check_pattern(spark, config.lines)
     lines = parsed_lines(read_source(spark, bootstrap, config.source), config.lines)
     name, identity = config.name or JOB.name, ["window_start", "service"]
     numbers = TopicSink(config.output)
