@@ -12,15 +12,26 @@ from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import JobConfig, Source, Table, TopicOutput
+from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.functions import load
 from barnabas.pipeline.job import Flow, Job, TopicToMake
 from barnabas.pipeline.kafka import event_id, read_source, source_position
 from barnabas.pipeline.sinks import TopicSink
+from barnabas.pipeline.sql import sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGEABLE = ("key", "value", "headers", "partition")
+NEEDED = (*CHANGEABLE, "event_id", "position")
+"""What must be left when a function has had its way."""
+KINDS = {
+    "key": ("STRING or BINARY", ("string", "binary")),
+    "value": ("STRING or BINARY", ("string", "binary")),
+    "headers": ("ARRAY<STRUCT<key: STRING, value: BINARY>>", ("array<struct<key:string,value:",)),
+    "partition": ("INT", ("int", "bigint", "smallint", "tinyint")),
+}
+"""What the columns may be, in words and in Spark's names of types."""
 
 
 class Transform(Table):
@@ -60,12 +71,38 @@ def transform(records: DataFrame, config: CopyConfig) -> DataFrame:
     told = config.transform
     id_ = f.coalesce(event_id(), source_position())
     marked = records.withColumn("event_id", id_).withColumn("position", f.struct("topic", "partition", "offset"))
-    changed = load(told.function)(marked) if told.function else marked
+    changed = _called(told.function, marked) if told.function else marked
     if told.where:
-        changed = changed.where(told.where)
-    changed = changed.withColumns({name: f.expr(text) for name, text in told.columns.items()})
-    partition = ["partition"] if config.target.keep_partition or "partition" in told.columns else []
-    return changed.select("key", "value", "headers", *partition, "event_id", "position")
+        changed = changed.where(sql(told.where, "[transform] where"))
+    changed = changed.withColumns({name: sql(text, f"[transform] {name}") for name, text in told.columns.items()})
+    is_told = config.target.keep_partition or "partition" in told.columns
+    partition = [f.col("partition").cast("int").alias("partition")] if is_told else []
+    _check_types(changed)
+    content = [f.col(name).cast("binary").alias(name) for name in ("key", "value")]
+    return changed.select(*content, "headers", *partition, "event_id", "position")
+
+
+def _called(name: str, records: DataFrame) -> DataFrame:
+    """What the user's function makes of the records; MistakeError when that is nothing to go on with."""
+    from pyspark.sql import DataFrame
+
+    made = load(name)(records)
+    if not isinstance(made, DataFrame):
+        raise MistakeError(f"[transform] function: {name} returned {type(made).__name__}, not a DataFrame")
+    missing = [column for column in NEEDED if column not in made.columns]
+    if missing:
+        raise MistakeError(
+            f"[transform] function: {name} lost the column {missing[0]}: change columns with withColumn, so that the "
+            f"others stay ({', '.join(NEEDED)})"
+        )
+    return made
+
+
+def _check_types(changed: DataFrame) -> None:
+    types = dict(changed.dtypes)
+    for name, (wanted, kinds) in KINDS.items():
+        if not types[name].startswith((*kinds, "void")):
+            raise MistakeError(f"[transform] {name} is {types[name].upper()} and should be {wanted}: CAST it")
 
 
 def flows(spark: SparkSession, bootstrap: str, config: CopyConfig) -> list[Flow]:

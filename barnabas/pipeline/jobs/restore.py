@@ -22,6 +22,7 @@ from barnabas.pipeline.config import JobConfig, Table
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.job import BatchCounts, Job
 from barnabas.pipeline.jobs.archive import TYPES
+from barnabas.pipeline.sql import sql
 from barnabas.pipeline.transactions import Row, Target, TransactionalWriter
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
     """The topic's records of the archive, in order within each partition; timestamps in milliseconds."""
     chosen = archive.where(f.col("topic") == config.archive.topic)
     if config.archive.where:
-        chosen = chosen.where(config.archive.where)
+        chosen = chosen.where(sql(config.archive.where, "[archive] where"))
     at = f.unix_millis("timestamp").alias("timestamp_ms")
     return chosen.select("key", "value", "headers", "partition", "offset", at)
 
