@@ -9,10 +9,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from barnabas.cli.light import suggestion
 from barnabas.pipeline.errors import MistakeError
@@ -22,7 +24,18 @@ def _utc(value: datetime) -> datetime:
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-Start = Literal["earliest", "latest"] | Annotated[datetime, AfterValidator(_utc)] | dict[str, dict[int, int]]
+def _no_number(value: object) -> object:
+    """A number could be an offset or a time in any unit, so it is neither."""
+    if isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "").lstrip("-").isdecimal()):
+        raise ValueError("a number is no time")
+    return value
+
+
+Start = (
+    Literal["earliest", "latest"]
+    | Annotated[datetime, BeforeValidator(_no_number), AfterValidator(_utc)]
+    | dict[str, dict[int, int]]
+)
 """Where to begin: an end of the topic, a time, or offsets by topic and partition."""
 Delivery = Literal["at_least_once", "transactional"]
 
@@ -147,46 +160,90 @@ Config = TypeVar("Config", bound=JobConfig)
 def read_config(path: Path, kind: type[Config]) -> Config:
     """The file, checked. MistakeError, one sentence, for the first thing that is wrong with it."""
     try:
-        text = path.read_text()
-    except OSError as error:
-        raise MistakeError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
-        return kind.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise MistakeError(f"{path} is not TOML: {error}") from error
+        return kind.model_validate(read_toml(path))
     except ValidationError as error:
         raise MistakeError(f"{path}: {_sentence(error, kind)}") from error
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; MistakeError when there are none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MistakeError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MistakeError(f"{path} is not TOML: {error}") from error
+
+
 def _sentence(error: ValidationError, kind: type[JobConfig]) -> str:
     """The first mistake, with the key's place in the file."""
-    first = error.errors(include_url=False)[0]
-    where = [str(part) for part in first["loc"] if isinstance(part, str)]
+    errors = error.errors(include_url=False)
+    first = next((told for told in errors if told["type"] == "extra_forbidden"), errors[0])  # a misspelt key first
+    where = _place(first["loc"], kind)
     table, key = where[:-1], where[-1] if where else ""
     place = f"[{'.'.join(table)}] " if table else ""
     if first["type"] == "extra_forbidden":
-        known = list(_table_at(kind, table).model_fields)
-        return f"{place}has no key {key}{suggestion(key, known)}; its keys are {', '.join(known)}"
+        known = list(_keys(_table_at(kind, table)))
+        what = f"{place}has no key {key}" if table else f"there is no key or table {key}"
+        return f"{what}{suggestion(key, known)}; there are {', '.join(known)}"
+    description = _description(_table_at(kind, table), key)
     if first["type"] == "missing":
-        what = "a table" if _table_at(kind, where) is not kind else "a value"
-        return f"{place}{key} is missing: it needs {what}, {_description(_table_at(kind, table), key)}"
+        is_table = _table_at(kind, where) is not _table_at(kind, table)
+        what = f"the table [{'.'.join(where)}]" if is_table else f"{place}{key}"
+        return f"{what} is missing: {description}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         whole = f"[{'.'.join(where)}] " if where else ""
         return f"{whole}{message}"
-    return f"{place}{key}: {message[:1].lower() + message[1:]}, not {first['input']!r}"
+    if first["type"] in ("model_type", "model_attributes_type"):
+        return f"{key} is a table, [{'.'.join(where)}], not {first['input']!r}"
+    message = EXPECTED.get(key, message[:1].lower() + message[1:])
+    return f"{place}{key}: {message}, not {_shown(first['input'])}"
+
+
+EXPECTED = {
+    "start": "it should be earliest, latest, a time like 2026-01-31T12:00:00Z or offsets like "
+    '{orders = {"0" = 12, "1" = 0}}',
+    "topic": "it should be a name, or a list of names",
+}
+"""Of keys that may be of several kinds, what they may be."""
+
+
+def _shown(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else repr(value)
+
+
+def _place(loc: tuple[int | str, ...], kind: type[BaseModel]) -> list[str]:
+    """Tables and key of a mistake; what else pydantic tells of its place (which kind of a union) is left out."""
+    where: list[str] = []
+    parts = map(str, loc)
+    for part in parts:
+        where.append(part)
+        field = _keys(kind).get(part)
+        inner = next(_tables_of(field.annotation), None) if field else None
+        if inner is None:
+            if field is not None and get_origin(field.annotation) is dict:  # a table with names of the user's own
+                where.extend(islice(parts, 1))
+            break
+        kind = inner
+    return where
+
+
+def _keys(kind: type[BaseModel]) -> dict[str, FieldInfo]:
+    """A table's keys by the names that they have in the file."""
+    return {field.alias or name: field for name, field in kind.model_fields.items()}
 
 
 def _description(kind: type[BaseModel], key: str) -> str:
-    field = kind.model_fields.get(key)
+    field = _keys(kind).get(key)
     text = (field.description if field else None) or "see docs/pipeline.md"
     return text[:1].lower() + text[1:].split(". ")[0].rstrip(".")
 
 
 def _table_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
-    """The table at this place of the file; `kind` itself when there is none."""
+    """The table at this place of the file, or the nearest around it."""
     for name in path:
-        field = kind.model_fields.get(name)
+        field = _keys(kind).get(name)
         found = next(iter(_tables_of(field.annotation)), None) if field else None
         if found is None:
             return kind

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from barnabas.pipeline.checkpoint import Checkpoint, Position
 from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.config import read_toml
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.progress import lag
 
@@ -17,15 +17,10 @@ def checkpoint_of(path: Path | None) -> str:
     """The checkpoint that a job's file names; MistakeError when there is none."""
     if path is None:
         raise MistakeError("status wants --config FILE or --checkpoint DIR")
-    try:
-        told = tomllib.loads(path.read_text()).get("checkpoint")
-    except OSError as error:
-        raise MistakeError(f"{path} cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise MistakeError(f"{path} is not TOML: {error}") from error
-    if not told:
-        raise MistakeError(f"{path} names no checkpoint")
-    return str(told)
+    told = read_toml(path).get("checkpoint")
+    if not told or not isinstance(told, str):
+        raise MistakeError(f'{path} names no checkpoint: add checkpoint = "DIRECTORY", or say --checkpoint')
+    return told
 
 
 def status_rows(path: str, bootstrap: str) -> list[Row]:
