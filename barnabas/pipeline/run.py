@@ -6,14 +6,17 @@ run; the others are stopped first, so that no flow runs on alone.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
@@ -99,7 +102,7 @@ def run_job(
         run.ended = time.monotonic()
     except PipelineError:
         raise
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise sentence_of(error, run.bootstrap) from error
     finally:
         run.ended = run.ended or time.monotonic()
@@ -110,6 +113,7 @@ def run_job(
 def prepare(run: Run) -> Checkpoint | None:
     """Everything that can be wrong before Spark starts; makes the topics that the job writes to."""
     config, job = run.config, run.job
+    _check_loops(run)
     with Cluster(run.bootstrap) as cluster:
         known = cluster.topics()
         source = job.source(config)
@@ -120,6 +124,7 @@ def prepare(run: Run) -> Checkpoint | None:
                 raise MistakeError(f'the job {run.name} has no checkpoint: add checkpoint = "DIRECTORY" to its file')
             checkpoint = Checkpoint(config.checkpoint)
             run.is_first = checkpoint.owner() is None
+            _check_output(run, checkpoint)
             checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
         for wanted in job.topics(config):
             if wanted.bootstrap:
@@ -128,6 +133,50 @@ def prepare(run: Run) -> Checkpoint | None:
             elif wanted.topic not in known:
                 cluster.create(wanted.topic, wanted.partitions, wanted.config)
     return checkpoint
+
+
+def _check_loops(run: Run) -> None:
+    """A topic that a job reads and writes would never end; two kinds of results in one topic cannot be told apart."""
+    source = run.job.source(run.config)
+    seen: set[str] = set()
+    for wanted in run.job.topics(run.config):
+        elsewhere = wanted.bootstrap not in ("", run.bootstrap)
+        if source is not None and wanted.topic in source.topics and not elsewhere:
+            raise MistakeError(f"the job {run.name} would read what it writes: {wanted.topic} is its source and output")
+        if wanted.topic in seen:
+            raise MistakeError(f"the job {run.name} has two outputs in {wanted.topic}: give each a topic of its own")
+        seen.add(wanted.topic)
+
+
+def _check_output(run: Run, checkpoint: Checkpoint) -> None:
+    """The files of a local output belong to this checkpoint. Spark takes batches for done that another one has written
+    there, and goes on without a word when files are gone that this one has written.
+    """
+    found = run.job.files(run.config)
+    if found is None or "://" in found[1]:
+        return
+    flow, path = found[0], Path(found[1])
+    if not checkpoint.has_begun(flow) and _make_directory(path) and any(path.iterdir()):
+        raise MistakeError(
+            f"the output {path} holds files that were not written with the checkpoint {checkpoint.path}: name an empty "
+            "or new directory"
+        )
+    if checkpoint.batch(flow) >= 0 and not (path / "_spark_metadata").is_dir():
+        raise MistakeError(
+            f"the output {path} is gone, but the checkpoint {checkpoint.path} counts what was in it as written: put it "
+            "back, or name a new checkpoint to write it again"
+        )
+
+
+def _make_directory(path: Path) -> bool:
+    """True, or MistakeError when there cannot be a directory to write to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MistakeError(f"the output {path} cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise MistakeError(f"the output {path} may not be written to by this user")
+    return True
 
 
 def _topics(cluster: Cluster, source: Source) -> dict[str, int]:

@@ -51,6 +51,16 @@ def output(config: ArchiveConfig) -> str:
     return config.archive.path
 
 
+def files(config: ArchiveConfig) -> tuple[str, str]:
+    """Which flow writes files, and where."""
+    return "archive", config.archive.path
+
+
 JOB = Job(
-    "archive", "Topics to Parquet: key, value, headers, offset and timestamp.", ArchiveConfig, flows, output=output
+    "archive",
+    "Topics to Parquet: key, value, headers, offset and timestamp.",
+    ArchiveConfig,
+    flows,
+    output=output,
+    files=files,
 )
