@@ -14,6 +14,8 @@ POM = Path(__file__).with_name("pom.xml")
 SPARK = "4.0.0"
 PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK},org.apache.spark:spark-avro_2.13:{SPARK}"
 """What `spark.jars.packages` takes; Spark then fetches them itself, with all they depend on."""
+NEEDED = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
+"""The jars without which Spark does not speak Kafka; spark-avro is for Avro alone."""
 GIVEN = "BARNABAS_SPARK_JARS"
 """The variable that names a directory of jars, for machines without a network."""
 
@@ -37,6 +39,11 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         return {"spark.jars.packages": PACKAGES}
     try:
         return {"spark.jars": _joined(sorted(fetch(POM, cache).glob("*.jar")))}
+    except OSError as error:
+        raise MistakeError(
+            f"Spark's Kafka connector cannot be kept in {cache} ({error.strerror}): set XDG_CACHE_HOME to a directory "
+            f"that this user may write to, or {GIVEN} to one with the jars"
+        ) from error
     except JarsUnavailableError as error:
         raise MistakeError(
             "Spark's Kafka connector cannot be fetched (is there a network?): copy its jars from another machine's "
@@ -46,8 +53,12 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def _directory_told(directory: Path) -> list[Path]:
     jars = sorted(directory.glob("*.jar"))
-    if not any("spark-sql-kafka" in jar.name for jar in jars):
-        raise MistakeError(f"{GIVEN} is {directory}, where no spark-sql-kafka jar is: name the directory of the jars")
+    missing = [name for name in NEEDED if not any(jar.name.startswith(name) for jar in jars)]
+    if missing:
+        raise MistakeError(
+            f"{GIVEN} is {directory}, where no {missing[0]} jar is: name a directory with the jars of Spark's Kafka "
+            f"connector ({', '.join(NEEDED)})"
+        )
     return jars
 
 

@@ -31,8 +31,9 @@ def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ..
     wrong: list[str] = []
     for java in _candidates(environment, places):
         version = java_version(java)
-        if version is not None and OLDEST <= version <= NEWEST:
-            return java.resolve().parent.parent
+        home = java.resolve().parent.parent
+        if version is not None and OLDEST <= version <= NEWEST and (home / "bin" / "java").exists():
+            return home
         if version is not None:
             wrong.append(f"{java} is Java {version}")
     if wrong:

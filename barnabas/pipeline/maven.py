@@ -60,9 +60,12 @@ def _fetch(pom: Path, target: Path, digest: str) -> None:
     command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={fresh}"]
     for attempt in range(ATTEMPTS):
         shutil.rmtree(fresh, ignore_errors=True)
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIMEOUT_S
-        )
+        try:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise JarsUnavailableError(f"Maven did not fetch the jars of {pom} in {TIMEOUT_S} s") from error
         if done.returncode == 0 and any(fresh.glob("*.jar")):
             break
         if attempt == ATTEMPTS - 1:

@@ -1,0 +1,133 @@
+"""Java and the connector's jars are looked for before Spark starts: what is missing is one sentence."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.jars import NEEDED, PACKAGES, cache_directory, jar_settings
+from barnabas.pipeline.java import find_java, java_version
+
+
+def fake(path, script):
+    """A program that is a shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def java(home, version):
+    """A home whose bin/java says that it is of this version."""
+    return fake(home / "bin" / "java", f"echo 'openjdk version \"{version}\" 2026-01-20' >&2").parent.parent
+
+
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("1.8.0_402", 8), ("11.0.22", 11), ("17.0.15", 17), ("21", 21), ("25-ea", 25), ("17.0.1+12", 17)],
+)
+def test_the_version_that_java_tells(tmp_path, version, number):
+    assert java_version(java(tmp_path, version) / "bin" / "java") == number
+
+
+@pytest.mark.parametrize("script", ["echo garbage", "exit 1", "echo version"])
+def test_a_java_that_does_not_tell_its_version_is_none(tmp_path, script):
+    assert java_version(fake(tmp_path / "java", script)) is None
+    assert java_version(tmp_path / "none") is None
+
+
+def test_java_home_is_taken_at_its_word(tmp_path):
+    good, old, new = java(tmp_path / "17", "17.0.1"), java(tmp_path / "8", "1.8.0_1"), java(tmp_path / "25", "25")
+    path = str(good / "bin")
+    assert find_java({"JAVA_HOME": str(good), "PATH": ""}, ()) == good
+    for home, number in ((old, 8), (new, 25)):
+        with pytest.raises(
+            MistakeError, match=rf"needs Java 17 or 21, and JAVA_HOME .*{number}\) is Java {number}: set"
+        ):
+            find_java({"JAVA_HOME": str(home), "PATH": path}, ())
+    with pytest.raises(MistakeError, match=r"JAVA_HOME is .*none, where no bin/java runs: set it"):
+        find_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": path}, ())
+
+
+def test_the_path_comes_first_and_then_the_places_where_systems_keep_them(tmp_path):
+    good, other, old = java(tmp_path / "a17", "17"), java(tmp_path / "b21", "21"), java(tmp_path / "old", "11.0.1")
+    places = (f"{tmp_path}/*/bin/java",)
+    assert find_java({"PATH": str(other / "bin")}, places) == other
+    assert find_java({"PATH": str(old / "bin")}, places) == good
+    assert find_java({"PATH": ""}, places) == good
+
+
+def test_a_link_on_the_path_leads_to_its_home(tmp_path):
+    good = java(tmp_path / "17", "17")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(good / "bin" / "java")
+    assert find_java({"PATH": str(tmp_path / "bin")}, ()) == good
+
+
+def test_no_java_says_how_to_get_one(tmp_path):
+    with pytest.raises(MistakeError, match=r"needs Java 17 or 21, and there is none: install it .*apt-get install"):
+        find_java({"PATH": str(tmp_path)}, (f"{tmp_path}/*/bin/java",))
+    old = java(tmp_path / "old", "11.0.1")
+    with pytest.raises(
+        MistakeError, match=r"needs Java 17 or 21, and .*java is Java 11: install one and set JAVA_HOME"
+    ):
+        find_java({"PATH": str(old / "bin")}, ())
+
+
+def test_jars_that_were_given(tmp_path):
+    for name in NEEDED:
+        (tmp_path / f"{name}-1.jar").touch()
+    told = jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
+    assert sorted(told["spark.jars"].split(",")) == sorted(str(tmp_path / f"{name}-1.jar") for name in NEEDED)
+
+
+@pytest.mark.parametrize("lacks", NEEDED)
+def test_a_directory_that_lacks_a_jar(tmp_path, lacks):
+    for name in NEEDED:
+        if name != lacks:
+            (tmp_path / f"{name}-1.jar").touch()
+    with pytest.raises(MistakeError, match=rf"BARNABAS_SPARK_JARS is .*, where no {lacks} jar is: name a directory"):
+        jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
+    with pytest.raises(MistakeError, match=r"BARNABAS_SPARK_JARS is .*none, where no spark-sql-kafka"):
+        jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path / "none"), "PATH": ""})
+
+
+def test_without_maven_spark_fetches_packages_itself(tmp_path):
+    assert jar_settings({"XDG_CACHE_HOME": str(tmp_path), "PATH": ""}) == {"spark.jars.packages": PACKAGES}
+
+
+def test_the_cache_is_where_the_system_wants_it(tmp_path):
+    assert cache_directory({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "barnabas" / "spark-4.0.0"
+    assert cache_directory({"XDG_CACHE_HOME": ""}).parts[-3:] == (".cache", "barnabas", "spark-4.0.0")
+
+
+def test_maven_that_fails_says_why_and_what_to_do(tmp_path, monkeypatch):
+    fake(tmp_path / "bin" / "mvn", "echo '[ERROR] Could not transfer artifact x: Connection refused'; exit 1")
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin:/bin"}
+    monkeypatch.setenv("PATH", environment["PATH"])
+    with pytest.raises(MistakeError, match=r"cannot be fetched \(is there a network\?\).*Connection refused") as found:
+        jar_settings(environment)
+    assert "set BARNABAS_SPARK_JARS" in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_maven_that_works_is_asked_once(tmp_path, monkeypatch):
+    jars = " ".join(f"$dir/{name}-1.jar" for name in NEEDED)
+    says = 'for a; do case $a in -DoutputDirectory=*) dir=${a#*=};; esac; done; mkdir -p "$dir"; touch ' + jars
+    fake(tmp_path / "bin" / "mvn", f"{says}; echo x >> {tmp_path}/asked")
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin:/bin"}
+    monkeypatch.setenv("PATH", environment["PATH"])
+    assert jar_settings(environment) == jar_settings(environment)
+    assert (tmp_path / "asked").read_text() == "x\n"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    fake(tmp_path / "bin" / "mvn", "exit 0")
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "file"), "PATH": str(tmp_path / "bin")}
+    monkeypatch.setenv("PATH", environment["PATH"])
+    with pytest.raises(MistakeError, match=r"cannot be kept in .*: set XDG_CACHE_HOME"):
+        jar_settings(environment)
