@@ -10,7 +10,7 @@ import click
 from barnabas.cli.output import show_rows
 from barnabas.cli.parameters import bootstrap_option, output_option
 
-NEEDED = ("pyspark", "pydantic", "pyarrow", "confluent_kafka")
+NEEDED = ("pyspark", "pydantic", "pyarrow", "pandas", "confluent_kafka", "jinja2", "matplotlib")
 
 
 @click.group()

@@ -19,6 +19,7 @@ from barnabas.pipeline.errors import MistakeError, PipelineError
 
 PATIENCE_S = 5.0
 """How long a broker has to answer the first question."""
+ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 Offsets = dict[str, dict[int, int]]
 """By topic and partition."""
 
@@ -41,6 +42,10 @@ class Cluster:
     """One cluster, asked over a connection of its own."""
 
     def __init__(self, bootstrap: str) -> None:
+        """Asks nothing yet; MistakeError for what is no address."""
+        for address in bootstrap.split(","):
+            if not ADDRESS.fullmatch(address.strip()):
+                raise MistakeError(f"{address!r} is no broker's address: write HOST:PORT, several with commas")
         self.bootstrap = bootstrap
         self._config: dict[str, Any] = {"bootstrap.servers": bootstrap, "socket.connection.setup.timeout.ms": 4000}
         self._admin = AdminClient(self._config, logger=_silent)

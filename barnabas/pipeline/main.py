@@ -41,6 +41,10 @@ def execute(
     found = find_job(job)
     config = _changed(read_config(path, found.config), checkpoint, start)
     interval = None if every is None else interval_of(every)
+    if report is not None:
+        from barnabas.pipeline.report import check_writable
+
+        check_writable(report)
     run = Run(found, config, bootstrap)
     failure: PipelineError | None = None
     with Screen(bootstrap, progress) as screen:

@@ -24,16 +24,22 @@ SIZE = (9, 3)
 COLORS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700")
 
 
+def check_writable(path: Path) -> None:
+    """MistakeError when no report can be written there: better before a run than behind it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as failed:
+        raise MistakeError(f"the report {path} cannot be written: {failed.strerror}") from failed
+
+
 def write_report(run: Run, error: PipelineError | None, path: Path) -> None:
     """Write the page. MistakeError when the file cannot be written."""
     outcome = "failed" if error else "stopped" if run.was_stopped else "done"
     template = jinja2.Environment(autoescape=True).from_string(TEMPLATE.read_text())
     page = template.render(run=run, outcome=outcome, error=error, rows=_rows(run), plots=plots(run))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page)
-    except OSError as failed:
-        raise MistakeError(f"the report {path} cannot be written: {failed.strerror}") from failed
+    check_writable(path)
+    path.write_text(page, encoding="utf-8")
 
 
 def _rows(run: Run) -> list[list[str]]:
@@ -91,7 +97,8 @@ def _plot(
     axes.set_ylim(bottom=0)
     axes.ticklabel_format(style="plain", axis="y")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)
+    for text in axes.legend(fontsize=8, frameon=False).get_texts():
+        text.set_parse_math(False)  # a name may have dollars
     return as_svg(figure)
 
 

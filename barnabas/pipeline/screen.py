@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.errors import PipelineError
@@ -93,15 +94,16 @@ class Screen:
             self._lag = {}  # the broker is away; Spark tells it if that lasts
 
     def _table(self, run: Run) -> Table:
-        table = Table(title=f"{run.name} at {run.bootstrap}, {run.seconds:.0f} s", title_justify="left")
+        table = Table(title=Text(f"{run.name} at {run.bootstrap}, {run.seconds:.0f} s"), title_justify="left")
         for column in COLUMNS:
             table.add_column(column, justify="left" if column in ("query", "lag") else "right")
         last = {batch.query: batch for batch in run.progress.batches}
         for name, t in run.progress.totals.items():
             seconds = max(run.seconds, 0.001)
             duration = f"{last[name].duration_ms} ms" if name in last else "-"
+            flow = Text(name.removeprefix(f"{run.name}."))
             table.add_row(
-                name.removeprefix(f"{run.name}."), f"{t.batches}", f"{t.rows_in:,}", f"{t.rows_out:,}", f"{t.late:,}",
+                flow, f"{t.batches}", f"{t.rows_in:,}", f"{t.rows_out:,}", f"{t.late:,}",
                 f"{t.rows_in / seconds:,.0f}", f"{t.rows_out / seconds:,.0f}", duration, lag_text(self._lag.get(name)),
             )  # fmt: skip
         return table

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+
+import pytest
+
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.failures import sentence_of
 
 TYPES = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
@@ -37,3 +43,19 @@ def plain(row: Any) -> dict[str, Any]:
         for name, value in told.items()
         if not name.startswith("_")
     }
+
+
+@contextmanager
+def mistake(says: str) -> Iterator[None]:
+    """What happens inside is a mistake in the job's file, said in one sentence that `says` is found in."""
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(MistakeError, match=says) as found:  # noqa: PT012 - as a run does it
+        try:
+            yield
+        except PySparkException as error:
+            raise sentence_of(error, "here") from error
+    text = str(found.value)
+    assert "\n" not in text
+    assert "SQLSTATE" not in text
+    assert "_record" not in text

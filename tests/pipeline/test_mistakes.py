@@ -1,0 +1,273 @@
+"""Typical mistakes of a new user at the command line: one sentence on stderr that says what to do, and exit code 2.
+
+None of these gets as far as starting Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from barnabas.pipeline.checkpoint import Checkpoint, Owner
+from barnabas.pipeline.cluster import Cluster
+
+COPY = """
+checkpoint = "{checkpoint}"
+[source]
+topic = "{topic}"
+[target]
+topic = "{topic}-copy"
+"""
+ETL = """
+checkpoint = "{checkpoint}"
+[source]
+topic = "{topic}"
+[schema]
+fields = "id BIGINT"
+[output]
+path = "{output}"
+[dead_letters]
+topic = "{topic}-dead"
+"""
+RESTORE = """
+[archive]
+path = "{output}"
+topic = "{topic}"
+"""
+
+
+def one_sentence(done, *says, code=2):
+    """The command failed with this code and one line on stderr, which has all of these."""
+    assert done.returncode == code, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("barnabas pipeline"), line
+    assert "Traceback" not in line
+    for text in says:
+        assert text in line
+    assert done.stdout == ""
+
+
+@pytest.fixture
+def job(tmp_path, topic):
+    """`job(text, checkpoint=...)`: writes the job's file, and gives its name."""
+
+    def write(text, **told):
+        names = {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out"), "topic": topic, **told}
+        (tmp_path / "job.toml").write_text(text.format(**names))
+        return "job.toml"
+
+    return write
+
+
+@pytest.fixture
+def refused():
+    """An address where nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture
+def silent():
+    """An address that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def fake_java(home, script):
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["elt", "--config", "x"], ["there is no job elt; did you mean etl?; the jobs are etl, analytics, logs"]),
+        (["etl"], ["missing option '--config'"]),
+        (["etl", "--config", "x"], ["x cannot be read: No such file or directory"]),
+        (["copy", "--config", "job.toml", "--once", "--every", "1s"], ["--once and --every exclude each other"]),
+        (["copy", "--config", "job.toml", "--every", "soon"], ["--every is a time like 10s, 500ms or 1m, not 'soon'"]),
+        (
+            ["copy", "--config", "job.toml", "--start", "soon"],
+            ["--start is earliest, latest or a time like 2026-01-31"],
+        ),
+        (
+            ["copy", "--config", "job.toml", "--progress", "much"],
+            ["'much' is not one of 'auto', 'live', 'text', 'json'"],
+        ),
+        (
+            ["copy", "--config", "job.toml", "-b", "nonsense:abc"],
+            ["'nonsense:abc' is no broker's address: write HOST:PORT"],
+        ),
+        (["copy", "--config", "job.toml", "-b", "localhost"], ["'localhost' is no broker's address: write HOST:PORT"]),
+        (["copy", "--config", "job.toml", "--report", "job.toml/x"], ["the report job.toml/x cannot be written"]),
+    ],
+)
+def test_mistakes_of_the_command_line(command, job, arguments, says):
+    job(COPY)
+    one_sentence(command("run", *arguments), *says)
+
+
+def test_a_mistake_in_the_file_names_the_file_the_table_and_the_key(command, job):
+    text = ETL.replace("fields", "felds")
+    one_sentence(
+        command("run", "etl", "--config", job(text)), "job.toml: [schema] has no key felds; did you mean fields?"
+    )
+
+
+def test_a_broker_that_is_not_there(command, job, refused):
+    done = command("run", "copy", "--config", job(COPY), "-b", refused, "--once")
+    one_sentence(done, f"no broker answers at {refused}: is it running", "'barnabas serve' starts one")
+
+
+def test_a_broker_that_never_answers(command, job, silent):
+    one_sentence(
+        command("run", "copy", "--config", job(COPY), "-b", silent, "--once"), f"no broker answers at {silent}"
+    )
+
+
+def test_a_topic_that_is_not_there_and_those_that_are(command, job, broker, create):
+    there = create()
+    done = command("run", "copy", "--config", job(COPY, topic="odrers"), "-b", broker.bootstrap)
+    one_sentence(done, f"there is no topic odrers at {broker.bootstrap}: create it, or name one of", there)
+
+
+def test_no_checkpoint(command, job, broker, create):
+    text = COPY.replace('checkpoint = "{checkpoint}"', "")
+    done = command("run", "copy", "--config", job(text, topic=create()), "-b", broker.bootstrap)
+    one_sentence(done, 'the job copy has no checkpoint: add checkpoint = "DIRECTORY" to its file')
+
+
+def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_path):
+    topic, where = create(), tmp_path / "checkpoint"
+
+    def run(**told):
+        return command("run", "copy", "--config", job(COPY, topic=topic, **told), "-b", broker.bootstrap)
+
+    (tmp_path / "photos" / "2026").mkdir(parents=True)
+    one_sentence(run(checkpoint=tmp_path / "photos"), "holds something else than the checkpoint of a pipeline: name an")
+    (tmp_path / "file").touch()
+    one_sentence(run(checkpoint=tmp_path / "file"), "file", "directory")
+    one_sentence(run(checkpoint=tmp_path / "file" / "below"), "file", "directory")
+
+    ids = Cluster(broker.bootstrap).topic_ids([topic])
+    output = f"{topic}-copy"
+    for owner, says in (
+        (Owner("etl", "etl", topic, "out"), "belongs to the job etl: give this one a checkpoint of its own"),
+        (
+            Owner("copy", "copy", "other", output),
+            f"another source (other before, {topic} now): change it back, or name",
+        ),
+        (Owner("copy", "copy", topic, "other"), "another output (other before"),
+        (Owner("copy", "copy", topic, output, {}, {topic: "another-id"}), f"topic {topic} was deleted and made again"),
+        (Owner("copy", "copy", topic, output, {}, ids), "--start changes nothing for a checkpoint that has begun"),
+    ):
+        where.joinpath("barnabas-job.json").unlink(missing_ok=True)
+        for directory in ("offsets", "commits"):
+            where.joinpath("copy", directory).mkdir(parents=True, exist_ok=True)
+            where.joinpath("copy", directory, "0").write_text('v1\n{}\n{"in": {"0": 1}}')
+        where.joinpath("copy", "metadata").write_text("{}")
+        where.joinpath("barnabas-job.json").write_text(json.dumps(vars(owner)))
+        more = ["--start", "latest"] if owner.topic_ids == ids else []
+        done = command("run", "copy", "--config", job(COPY, topic=topic), "-b", broker.bootstrap, *more)
+        one_sentence(done, says)
+    where.joinpath("barnabas-job.json").write_text("{")
+    one_sentence(run(), "cannot be read, so nobody can tell whose checkpoint this is: name a new checkpoint")
+
+
+def test_outputs_that_are_not_this_checkpoints(command, job, broker, create, tmp_path):
+    topic, out = create(), tmp_path / "out"
+
+    def run(**told):
+        return command("run", "etl", "--config", job(ETL, topic=topic, **told), "-b", broker.bootstrap)
+
+    (out / "_spark_metadata").mkdir(parents=True)
+    one_sentence(
+        run(), f"the output {out} holds files that were not written with the checkpoint", "name an empty or new"
+    )
+    (tmp_path / "file").touch()
+    one_sentence(run(output=tmp_path / "file" / "below"), "the output", "cannot be made: Not a directory")
+    one_sentence(run(output=tmp_path / "file"), "the output", "cannot be made: File exists")
+
+    owner = Owner("etl", "etl", topic, str(tmp_path / "gone"), {"type of id": "BIGINT", "[output] partition_by": ""})
+    Checkpoint(str(tmp_path / "checkpoint")).claim(owner)
+    for directory in ("offsets", "commits"):
+        tmp_path.joinpath("checkpoint", "parquet", directory).mkdir(parents=True)
+        tmp_path.joinpath("checkpoint", "parquet", directory, "0").touch()
+    one_sentence(run(output=tmp_path / "gone"), "gone is gone, but the checkpoint", "put it back, or name a new check")
+
+
+def test_a_job_that_would_read_what_it_writes(command, job, broker, create):
+    topic = create()
+    for name, text in (("copy", COPY.replace("-copy", "")), ("etl", ETL.replace("-dead", ""))):
+        done = command("run", name, "--config", job(text, topic=topic), "-b", broker.bootstrap)
+        one_sentence(done, f"the job {name} would read what it writes: {topic} is its source and output")
+
+
+def test_java_that_is_not_there_or_not_the_right_one(command, job, broker, create, tmp_path):
+    file = job(COPY, topic=create())
+
+    def run(java_home, path=str(tmp_path)):
+        return command(
+            "run", "copy", "--config", file, "-b", broker.bootstrap, env={"JAVA_HOME": java_home, "PATH": path}
+        )
+
+    for version, told in ((8, "1.8.0_402"), (11, "11.0.2"), (25, "25")):
+        home = fake_java(tmp_path / str(version), f"echo 'openjdk version \"{told}\"' >&2")
+        one_sentence(run(home), f"Spark 4.0 needs Java 17 or 21, and JAVA_HOME ({home}) is Java {version}: set it to")
+    one_sentence(run(fake_java(tmp_path / "none", "echo garbage")), "where no bin/java runs: set it to a Java 17 or 21")
+    one_sentence(run(tmp_path / "nowhere"), "where no bin/java runs")
+
+
+def test_jars_that_are_not_there(command, job, broker, create, tmp_path):
+    java = fake_java(tmp_path / "java", "echo 'openjdk version \"17\"' >&2")
+    mvn = fake_java(tmp_path / "maven", "").joinpath("bin", "java").rename(tmp_path / "maven" / "bin" / "mvn")
+    mvn.write_text("#!/bin/sh\necho '[ERROR] Could not transfer artifact: Connection refused'; exit 1\n")
+    file, env = job(COPY, topic=create()), {"JAVA_HOME": java, "BARNABAS_SPARK_JARS": None, "XDG_CACHE_HOME": tmp_path}
+
+    done = command("run", "copy", "--config", file, "-b", broker.bootstrap, env={**env, "PATH": f"{mvn.parent}:/bin"})
+    one_sentence(done, "connector cannot be fetched (is there a network?)", "BARNABAS_SPARK_JARS", "Connection refused")
+    env["BARNABAS_SPARK_JARS"] = tmp_path / "nowhere"
+    done = command("run", "copy", "--config", file, "-b", broker.bootstrap, env=env)
+    one_sentence(done, "BARNABAS_SPARK_JARS is", "where no spark-sql-kafka-0-10 jar is: name a directory with the jars")
+
+
+def test_without_the_extra(command, tmp_path):
+    """As in an environment where only barnabas itself was installed."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'pyspark' else find(name, *more)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = command("list", env={"PYTHONPATH": f"{tmp_path}:{root}"})
+    one_sentence(done, "needs pyspark: pip install 'barnabas[spark]'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "status wants --config FILE or --checkpoint DIR"),
+        (["--config", "none.toml"], "none.toml cannot be read: No such file or directory"),
+        (["--config", "job.toml"], "job.toml names no checkpoint"),
+        (["--checkpoint", "none"], "none is no checkpoint of a pipeline: has the job run once?"),
+        (["--checkpoint", "job.toml"], "job.toml is no"),
+        (["--checkpoint", "begun"], "the job copy has not begun: its checkpoint begun holds no batch"),
+    ],
+)
+def test_status_of_what_has_none(command, tmp_path, arguments, says):
+    (tmp_path / "job.toml").write_text("[source]\n")
+    Checkpoint(str(tmp_path / "begun")).claim(Owner("copy", "copy", "in", "out"))
+    one_sentence(command("status", *arguments), says)
+
+
+def test_start_of_a_job_that_reads_no_topic(command, job):
+    done = command("run", "restore", "--config", job(RESTORE), "--start", "latest")
+    one_sentence(done, "--start is for jobs that read a topic")
