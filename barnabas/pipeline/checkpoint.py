@@ -90,7 +90,7 @@ class Checkpoint:
         """Take it for a job, or see that it is this job's. MistakeError when it is another's, or the topics are not
         those that it has read from."""
         known = self.owner()
-        if known is not None and not self._has_begun():
+        if known is not None and self.is_new:
             self._check_name(known, owner)
         elif known is not None:
             self._check_name(known, owner)
@@ -103,9 +103,10 @@ class Checkpoint:
             )
         self._write(FILE, json.dumps(asdict(owner), indent=2) + "\n")
 
-    def _has_begun(self) -> bool:
-        """Whether a batch was begun; until then the job's file may change at will."""
-        return any(self.has_begun(name) for name in self._entries(""))
+    @property
+    def is_new(self) -> bool:
+        """Whether no batch was begun yet; until then the job's file may change at will."""
+        return not any(self.has_begun(name) for name in self._entries(""))
 
     def has_begun(self, flow: str) -> bool:
         """Whether the query of a flow has begun a batch."""

@@ -123,7 +123,7 @@ def prepare(run: Run) -> Checkpoint | None:
             if not config.checkpoint:
                 raise MistakeError(f'the job {run.name} has no checkpoint: add checkpoint = "DIRECTORY" to its file')
             checkpoint = Checkpoint(config.checkpoint)
-            run.is_first = checkpoint.owner() is None
+            run.is_first = checkpoint.is_new
             _check_output(run, checkpoint)
             checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
         for wanted in job.topics(config):
