@@ -75,6 +75,44 @@ def run(
 
 
 @pipeline.command()
+@click.option(
+    "-b", "--bootstrap", metavar="HOST:PORT", help="A running broker. One is started, and ended, unless told."
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A new directory to work in: everything stays there. A temporary one unless told.",
+)
+@click.option(
+    "--report-dir",
+    type=click.Path(path_type=Path),
+    default=Path("demo-report"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the report and its plots go.",
+)
+@click.option("--flights", "count", type=click.IntRange(min=1), metavar="N", help="Only the first N flights.")
+@click.option(
+    "--progress", type=click.Choice(["auto", "live", "text", "json"]), default="auto", show_default=True,
+    help="How progress is shown, on stderr.",
+)  # fmt: skip
+def demo(bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str) -> int:
+    """Run all seven jobs on real data, every flight from New York in 2013, and check each result.
+
+    Exit code 1 when a result is not what the data file says.
+    """
+    from barnabas.pipeline.demo.run import run_demo
+    from barnabas.pipeline.errors import PipelineError
+
+    try:
+        return run_demo(bootstrap=bootstrap, data_dir=data_dir, report_dir=report_dir, count=count, progress=progress)
+    except PipelineError as error:
+        click.echo(f"barnabas pipeline: {error}", err=True)
+        return error.exit_code
+
+
+@pipeline.command()
 @click.option("--config", "path", type=click.Path(path_type=Path), metavar="FILE", help="The job's TOML file.")
 @click.option("--checkpoint", metavar="DIR", help="Its checkpoint, when there is no file.")
 @bootstrap_option

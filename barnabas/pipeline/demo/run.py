@@ -1,0 +1,145 @@
+"""The demonstration from beginning to end: a broker, the flights, seven jobs, answers, checks, a report.
+
+Every job runs as `barnabas pipeline run JOB --config FILE --once` would run it, but in one Spark session, which is the
+quickest way to run several. It works in a fresh directory, which goes at the end unless it was named.
+"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.output import show_rows
+from barnabas.pipeline.config import read_config
+from barnabas.pipeline.demo import checks, flights, topics
+from barnabas.pipeline.demo.broker import own_broker
+from barnabas.pipeline.demo.page import Timing, write_page
+from barnabas.pipeline.demo.show import Answer, answers
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.jobs import NAMES, find_job
+from barnabas.pipeline.report import write_report
+from barnabas.pipeline.run import Run, run_job
+from barnabas.pipeline.screen import Screen
+from barnabas.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INTERRUPTED = 130
+
+
+def run_demo(
+    *, bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str
+) -> int:
+    """Run it; 0 when every check holds, 1 when one does not, 130 when it was interrupted.
+
+    `bootstrap`: a broker that runs; without it, one is started. `data_dir`: a new directory to work in, kept
+    afterwards. `count`: only so many flights. PipelineError when something fails on the way.
+    """
+    began = time.monotonic()
+    told = flights.load(count)
+    with ExitStack() as stack:
+        stack.enter_context(_ended_by_sigterm())
+        work = stack.enter_context(_work_directory(data_dir))
+        address = bootstrap or stack.enter_context(own_broker(work))
+        print(f"{len(told):,} flights, the broker {address}, the directory {work}\n", flush=True)
+        topics.make(address)
+        if bootstrap and data_dir is None:
+            stack.callback(topics.remove, bootstrap)
+        timings = [
+            _feed(address, "flights", flights.events(told)),
+            _feed(address, "flight-log", flights.log_lines(told)),
+        ]
+        started = time.monotonic()
+        spark = session("barnabas demo", log=work / "spark.log")
+        stack.callback(spark.stop)
+        print(f"Spark has started in {time.monotonic() - started:.1f} s", flush=True)
+        for name in NAMES:
+            run = _run(name, job_file(name, work), address, spark, progress)
+            if run.was_stopped:
+                return INTERRUPTED
+            write_report(run, None, report_dir / f"{name}.html")
+            timings.append(Timing(name, _records(run), run.seconds))
+        results = checks.collect(spark, address, work)
+    found = checks.compare(results, told)
+    tables = answers(results, flights.airlines())
+    page = write_page(report_dir, found, tables, timings, results)
+    _tell(found, tables, timings)
+    wrong = sum(not check.holds for check in found)
+    print(
+        f"\n{len(found) - wrong} of {len(found)} checks hold; {time.monotonic() - began:.0f} s in all; report: {page}"
+    )
+    return 1 if wrong else 0
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM is taken as Ctrl-C, so that the broker ends and the directory goes; jobs take both for themselves."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _work_directory(told: Path | None) -> Iterator[Path]:
+    """The directory named, which must be new or empty and stays; or a temporary one, which does not."""
+    if told is None:
+        with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as path:
+            yield Path(path)
+        return
+    if told.exists() and any(told.iterdir()):
+        raise MistakeError(f"{told} is not empty: name a new directory")
+    told.mkdir(parents=True, exist_ok=True)
+    yield told.resolve()
+
+
+def job_file(name: str, work: Path) -> Path:
+    """The file of a job, made of the one beside this for this directory."""
+    text = (Path(__file__).parent / f"{name}.toml").read_text()
+    file = work / "jobs" / f"{name}.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text.replace("WORK", str(work)))
+    return file
+
+
+def _feed(bootstrap: str, topic: str, records: Iterable[flights.Record]) -> Timing:
+    done = Timing(f"produce {topic}", *topics.feed(bootstrap, topic, records))
+    print(f"{done.records:,} records to {topic} in {done.seconds:.1f} s, {done.rate:,.0f} a second", flush=True)
+    return done
+
+
+def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: str) -> Run:
+    """One job, as `barnabas pipeline run` runs it."""
+    job = find_job(name)
+    run = Run(job, read_config(file, job.config), bootstrap)
+    print(f"\n== barnabas pipeline run {name} --once --config {file}", flush=True)
+    with Screen(bootstrap, progress) as screen:
+        run_job(run, once=True, every=None, watch=screen.watch, spark=spark)
+    screen.summary(run, None)
+    return run
+
+
+def _records(run: Run) -> int:
+    """How many records a job has read; each of its queries reads them all."""
+    return run.counts.rows_in if run.counts else max(totals.rows_in for totals in run.progress.totals.values())
+
+
+def _tell(found: Sequence[checks.Check], tables: Sequence[Answer], timings: Sequence[Timing]) -> None:
+    for table in tables:
+        if table.rows:
+            print()
+            show_rows(table.rows, "table", title=f"{table.title} ({table.job})")
+    print()
+    rows = [{"step": t.step, "records": t.records, "seconds": round(t.seconds, 1), "records_per_second": round(t.rate)}
+            for t in timings]  # fmt: skip
+    show_rows(rows, "table", title="How long each step took")
+    print("\nChecked against the data file, with pandas:")
+    for check in found:
+        print(f"  {'ok   ' if check.holds else 'WRONG'}  {check.job}: {check.says}")

@@ -1,0 +1,92 @@
+"""The right answers, computed from the data file with pandas: neither a broker nor Spark has a part in them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from barnabas.pipeline.demo.aircraft import LATE_MINUTES
+from barnabas.pipeline.demo.flights import events, latency_ms
+
+Days = dict[tuple[str, str], dict[str, Any]]
+"""Numbers by day and by something else."""
+
+
+def by_day(flights: pd.DataFrame) -> Days:
+    """Of each day and airport: flights, cancelled and mean_delay (None when none has left)."""
+    grouped = _grouped(flights, "origin")["dep_delay"]
+    told = pd.DataFrame({"flights": grouped.size(), "left": grouped.count(), "mean_delay": grouped.mean()})
+    return {
+        key: {
+            "flights": row.flights,
+            "cancelled": row.flights - row.left,
+            "mean_delay": round(float(row.mean_delay), 6) if row.left else None,
+        }
+        for key, row in zip(told.index, told.itertuples(), strict=True)
+    }
+
+
+def log_by_day(flights: pd.DataFrame) -> Days:
+    """Of each day and airline: requests, errors, error_rate, and percentiles of the delay in milliseconds."""
+    found: Days = {}
+    for key, delays in _grouped(flights, "carrier")["dep_delay"]:
+        latencies = sorted(latency_ms(int(delay)) for delay in delays.dropna())
+        errors = len(delays) - len(latencies)
+        found[key] = {
+            "requests": len(delays), "errors": errors, "error_rate": round(errors / len(delays), 6),
+            "p50_ms": _percentile(latencies, 0.5), "p95_ms": _percentile(latencies, 0.95),
+            "p99_ms": _percentile(latencies, 0.99),
+        }  # fmt: skip
+    return found
+
+
+def alerts(log: Days, error_rate: float, min_requests: int) -> set[tuple[str, str]]:
+    """The days and airlines of which there must be an alert."""
+    return {
+        key
+        for key, told in log.items()
+        if told["requests"] >= min_requests and told["errors"] >= error_rate * told["requests"]
+    }
+
+
+def aircraft(flights: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Of each aircraft: flights, miles, cancelled, late and last_dest."""
+    known = flights[flights["tailnum"].notna()]
+    left = known[known["dep_delay"].notna()]
+    told = pd.DataFrame(
+        {
+            "flights": left.groupby("tailnum").size(),
+            "miles": left.groupby("tailnum")["distance"].sum(),
+            "late": left[left["dep_delay"] >= LATE_MINUTES].groupby("tailnum").size(),
+            "last_dest": left.groupby("tailnum")["dest"].last(),
+        },
+        index=sorted(known["tailnum"].unique()),
+    )
+    numbers = told.drop(columns="last_dest").fillna(0).astype(int)
+    numbers["cancelled"] = known.groupby("tailnum").size() - numbers["flights"]
+    states: dict[str, dict[str, Any]] = numbers.to_dict("index")
+    last = told["last_dest"].astype(object).where(told["last_dest"].notna(), None)
+    return {tail: state | {"last_dest": last[tail]} for tail, state in states.items()}
+
+
+def late(flights: pd.DataFrame) -> Counter[tuple[bytes, bytes]]:
+    """The flights that were late by an hour or more, as they were produced, under their airline; each is there once."""
+    chosen = flights[(flights["dep_delay"] >= LATE_MINUTES).fillna(value=False)]
+    return Counter(
+        (carrier.encode(), event.value.encode())
+        for carrier, event in zip(chosen["carrier"], events(chosen), strict=False)  # broken ones follow
+        if event.value is not None
+    )
+
+
+def _grouped(flights: pd.DataFrame, what: str) -> Any:
+    return flights.groupby([flights["scheduled"].dt.strftime("%Y-%m-%d"), what])
+
+
+def _percentile(ordered: list[int], share: float) -> float | None:
+    """The smallest number that at least this share of them does not exceed."""
+    return float(ordered[math.ceil(np.round(share * len(ordered), 9)) - 1]) if ordered else None
