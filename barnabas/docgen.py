@@ -1,4 +1,4 @@
-"""The pages of `docs/` that follow from the code: configuration, compatibility, states.
+"""The pages of `docs/` that follow from the code: configuration, compatibility, states, the keys of the pipeline.
 
 `python -m barnabas.docgen --write` writes them; a test compares what is committed with what this makes.
 """
@@ -266,10 +266,26 @@ def _documented(declared: type[Enum]) -> dict[str, str]:
     return texts
 
 
+_PIPELINE_KEYS_HEAD = """\
+What the TOML files of `barnabas pipeline run` may say; [pipeline.md](pipeline.md) explains the jobs. A key that is not
+here is a mistake, and is told before anything starts. Keys stand above all `[tables]` of a file, as TOML wants it."""
+
+
+def pipeline_keys() -> str:
+    """`docs/pipeline-keys.md`: every key of every job's file. Needs what the pipeline needs."""
+    from barnabas.pipeline.keys import HEAD, sections
+
+    parts = ["# Keys of the pipeline", GENERATED, _PIPELINE_KEYS_HEAD]
+    for title, text, rows in sections():
+        parts += [title, text, _table(HEAD, rows) if rows else ""]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
 PAGES: Final = {
     "configuration.md": configuration,
     "compatibility.md": compatibility,
     "states.md": state_machines,
+    "pipeline-keys.md": pipeline_keys,
 }
 """Every generated page, by its name under `docs/`."""
 
