@@ -1,8 +1,4 @@
-"""One run of a job from its file to its exit code: for the command line, and for `spark-submit` as a plain program.
-
-    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 .../barnabas/pipeline/main.py \
-        etl --bootstrap HOST:PORT --config job.toml --once
-"""
+"""One run of a job from its file to its exit code: for the command line, and for `spark-submit` (`submit.py`)."""
 
 from __future__ import annotations
 
@@ -130,7 +126,3 @@ def main(arguments: list[str] | None = None) -> int:
     except PipelineError as error:
         print(f"barnabas pipeline: {error}", file=sys.stderr)
         return error.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

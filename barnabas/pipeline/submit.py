@@ -1,0 +1,17 @@
+"""The program for `spark-submit`: one job, with the arguments of `barnabas pipeline run`.
+
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 .../barnabas/pipeline/submit.py \
+        etl --bootstrap HOST:PORT --config job.toml --once
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Python looks for modules beside a program first, and there are some here that are named kafka and schema.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
+    from barnabas.pipeline.main import main
+
+    sys.exit(main())
