@@ -25,6 +25,13 @@ KNOWN: tuple[tuple[str, str], ...] = (
         r"TimeoutException|DisconnectException|new KafkaAdminClient|_TRANSPORT|_TIMED_OUT|_ALL_BROKERS_DOWN",
         "the broker at {bootstrap} does not answer: see that it runs, and run the job again; it goes on where it was",
     ),
+    (
+        r"No module named",
+        (
+            "the Python that runs Spark's tasks lacks a module ({detail}): it needs the driver's packages; "
+            "docs/pipeline.md says how they get there"
+        ),
+    ),
     (r"PATH_NOT_FOUND", "a path does not exist: {detail}"),
     (r"PARSE_SYNTAX_ERROR", "an expression is not SQL: {detail}"),
     (r"PatternSyntaxException", "a pattern is no Java regular expression: {detail}"),

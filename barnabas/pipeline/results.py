@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from barnabas.pipeline.sql import named
 
@@ -27,20 +31,24 @@ def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], versio
     )
 
 
+_shown_by: list[Callable[[Table], None]] = []
+
+
+def show_by(printer: Callable[[Table], None] | None) -> None:
+    """Have tables printed by this function, which keeps other things on the terminal whole; None: on stdout again."""
+    _shown_by[:] = [printer] if printer else []
+
+
 def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
     """Print the last `rows` rows of a batch in this order; nothing when it is empty."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
     found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
     if not found:
         return
     table = Table(*map(escape, batch.columns))
     for row in reversed(found):
         table.add_row(*(Text(_cell(value)) for value in row))
-    Console(file=sys.stdout).print(table)
+    printer = _shown_by[0] if _shown_by else Console(file=sys.stdout).print
+    printer(table)
 
 
 def _cell(value: object) -> str:

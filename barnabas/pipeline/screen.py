@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from barnabas.pipeline import results
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.progress import Batch, lag
@@ -39,16 +40,25 @@ class Screen:
         self._live = Live(console=self._console, auto_refresh=False) if self._form == "live" else None
         self._lag: dict[str, dict[str, dict[int, int]]] = {}
         self._asked = 0.0
+        self._run: Run | None = None
 
     def __enter__(self) -> Screen:
+        if self._live is not None and sys.stdout.isatty():
+            results.show_by(self._console.print)  # or the live table would be drawn over them
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._live is not None:
-            self._live.stop()
+        results.show_by(None)
+        if self._live is None:
+            return
+        if self._run is not None:
+            self._ask_lag(self._run, now=True)
+            self._live.update(self._table(self._run), refresh=True)
+        self._live.stop()
 
     def watch(self, run: Run, fresh: list[Batch]) -> None:
         """Show what is new."""
+        self._run = run
         if self._live is not None:
             self._ask_lag(run)
             self._live.start()
