@@ -1,9 +1,10 @@
-# Two commands: `make serve` runs the broker, `make test` proves it. Each sets up what it needs, once.
+# Three commands: `make serve` runs the broker, `make test` proves it, `make demo` shows the data pipeline on real data.
+# Each sets up what it needs, once.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: serve test check bench docs clean
+.PHONY: serve test demo check bench docs clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -11,6 +12,10 @@ serve: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	@./scripts/system-tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
+
+demo: $(VENV)/.installed-demo
+	@./scripts/system-tools java
+	$(BIN)/barnabas pipeline demo $(ARGS)
 
 check: test
 
@@ -27,9 +32,13 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+$(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-demo
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,68 @@
+"""The demonstration on a slice of its data: it ends well, what it promises is there, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pandas")
+from barnabas.pipeline.config import read_config
+from barnabas.pipeline.demo import checks, flights, run, topics
+from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.jobs import NAMES, find_job
+from barnabas.pipeline.jobs.logs import LogsConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+FLIGHTS = 5000
+PATIENCE_S = 290
+
+
+def test_every_job_is_right_about_a_slice_of_the_flights(spark_jars: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas", "pipeline", "demo", "--flights", str(FLIGHTS), "--report-dir", "report"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "14 of 14 checks hold" in done.stdout
+    assert "5,000 of 5,000 flights in Parquet" in done.stdout
+    for name in ("index", *NAMES):
+        assert (tmp_path / "report" / f"{name}.html").read_text().startswith("<!doctype html>")
+    assert not list(temporary.glob("barnabas-demo-*"))
+
+
+def test_a_wrong_result_is_seen() -> None:
+    assert checks.matching("etl", "things", {"a": 1, "b": 2}, {"a": 1, "b": 2}).holds
+    for found in ({"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
+        assert not checks.matching("etl", "things", found, {"a": 1, "b": 2}).holds
+    assert not checks.counted("etl", "things", 1, 2).holds
+
+
+def test_the_flights_are_all_there_and_in_order() -> None:
+    told = flights.load()
+    assert len(told) == 336_776
+    assert told["at"].is_monotonic_increasing
+    assert sum(1 for _ in flights.events(told.tail(10))) == 10 + len(flights.BROKEN_EVENTS)
+
+
+def test_the_files_of_the_jobs_say_what_the_demonstration_relies_on(tmp_path: Path) -> None:
+    for name in NAMES:
+        file = run.job_file(name, tmp_path)
+        config = read_config(file, find_job(name).config)
+        assert {wanted.topic for wanted in find_job(name).topics(config)} <= set(topics.WRITTEN)
+    alerts = read_config(tmp_path / "jobs" / "logs.toml", LogsConfig).alerts
+    assert (alerts.error_rate, alerts.min_requests) == (checks.ERROR_RATE, checks.MIN_REQUESTS)
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(MistakeError, match="not empty"):
+        run.run_demo(bootstrap=None, data_dir=tmp_path, report_dir=tmp_path, count=10, progress="text")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
