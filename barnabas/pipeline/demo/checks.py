@@ -109,7 +109,7 @@ def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
     total, broken = len(flights), len(BROKEN_EVENTS)
     return [
         counted("etl", "flights in Parquet", len(results.parquet), total),
-        counted("etl", "of them with every column as in the data file", _equal(results.parquet, flights), total),
+        counted("etl", "flights with every column as in the data file", _equal(results.parquet, flights), total),
         counted("etl", "broken records in the dead-letter topic", results.dead["etl-dead-letters"], broken),
         matching(
             "analytics", "days and airports with the right numbers", _only(results.by_day, BY_DAY),

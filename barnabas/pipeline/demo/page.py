@@ -66,6 +66,9 @@ def _through_the_year(axes: Axes, results: Results, _: Sequence[Timing]) -> None
     worst = sorted({key[0] for key in results.alerts})
     axes.plot(_dates(worst), [told[day]["cancelled"] for day in worst], "v", color=RED,
               markersize=5, label="alerts of the logs job")  # fmt: skip
+    most = max(told, key=lambda day: told[day]["cancelled"])
+    label = f"{most}: {told[most]['cancelled']} cancelled"
+    axes.annotate(label, (_dates([most])[0], told[most]["cancelled"]), (8, 0), textcoords="offset points", fontsize=8)
     _finish(axes, "flights a day (analytics), and days with alerts (logs)")
 
 
@@ -92,6 +95,7 @@ def _hours(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     for share, color in zip((0.5, 0.75, 0.9), (GREEN, BLUE, RED), strict=True):
         told = hours.quantile(share)
         axes.plot(told.index, told.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} leave within")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("hour of the day")
     _finish(axes, "delay of departures in minutes, by hour (from the Parquet files of etl)", bottom=None)
 

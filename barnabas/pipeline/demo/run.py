@@ -134,12 +134,12 @@ def _records(run: Run) -> int:
 def _tell(found: Sequence[checks.Check], tables: Sequence[Answer], timings: Sequence[Timing]) -> None:
     for table in tables:
         if table.rows:
-            print()
-            show_rows(table.rows, "table", title=f"{table.title} ({table.job})")
-    print()
+            print(f"\n{table.title} ({table.job}):")
+            show_rows(table.rows, "table")
     rows = [{"step": t.step, "records": t.records, "seconds": round(t.seconds, 1), "records_per_second": round(t.rate)}
             for t in timings]  # fmt: skip
-    show_rows(rows, "table", title="How long each step took")
+    print("\nHow long each step took:")
+    show_rows(rows, "table")
     print("\nChecked against the data file, with pandas:")
     for check in found:
         print(f"  {'ok   ' if check.holds else 'WRONG'}  {check.job}: {check.says}")
