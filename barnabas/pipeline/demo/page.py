@@ -95,7 +95,7 @@ def _hours(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     for share, color in zip((0.5, 0.75, 0.9), (GREEN, BLUE, RED), strict=True):
         told = hours.quantile(share)
         axes.plot(told.index, told.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} leave within")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xticks(range(0, 24, 3))
     axes.set_xlabel("hour of the day")
     _finish(axes, "delay of departures in minutes, by hour (from the Parquet files of etl)", bottom=None)
 
