@@ -42,7 +42,8 @@ def remove(bootstrap: str) -> None:
     """Delete every topic of the demonstration that is there."""
     there = sorted(set(Cluster(bootstrap).topics()) & {*FED, *WRITTEN})
     if there:
-        for deleted in AdminClient({"bootstrap.servers": bootstrap}).delete_topics(there).values():
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for deleted in admin.delete_topics(there).values():
             deleted.result(PATIENCE_S)
 
 
