@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from barnabas.pipeline.kafka import deduplicated as deduplicated
     from barnabas.pipeline.kafka import read_topic as read_topic
     from barnabas.pipeline.kafka import write_topic as write_topic
-    from barnabas.pipeline.session import session as session
+    from barnabas.pipeline.spark import session as session
 
 _WHERE = {
     "read_topic": "barnabas.pipeline.kafka",
     "write_topic": "barnabas.pipeline.kafka",
     "deduplicated": "barnabas.pipeline.kafka",
-    "session": "barnabas.pipeline.session",
+    "session": "barnabas.pipeline.spark",
 }
 __all__ = ["deduplicated", "read_topic", "session", "write_topic"]
 

@@ -130,7 +130,7 @@ def read_topic(
 
     `once_each` drops what a crash of a job has repeated (`deduplicated`).
     """
-    from barnabas.pipeline.session import session
+    from barnabas.pipeline.spark import session
 
     source = Source(topic=topic, start=start)
     frame = read_source(spark or session(), bootstrap, source, end=None if stream else end)

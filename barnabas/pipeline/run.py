@@ -27,7 +27,7 @@ from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.failures import sentence_of
 from barnabas.pipeline.job import BatchCounts, Flow, Job
 from barnabas.pipeline.progress import ROWS, Batch, Progress
-from barnabas.pipeline.session import session
+from barnabas.pipeline.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,6 @@
 """What the pipeline's tests share: one Spark session, records as Spark's source gives them, topics, the command line.
 
-The session is the pipeline's own (`barnabas.pipeline.session`), with jars out of the project's `.cache`. Tests that use
+The session is the pipeline's own (`barnabas.pipeline.spark`), with jars out of the project's `.cache`. Tests that use
 it have the marks `spark` and `java`; those of the command line that end before Spark starts need neither.
 """
 
@@ -62,7 +62,7 @@ def spark_jars() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The pipeline's Spark session, one for all tests: its workers import this tree and the functions in it."""
-    from barnabas.pipeline.session import session
+    from barnabas.pipeline.spark import session
 
     where = tmp_path_factory.mktemp("spark")
     settings = {

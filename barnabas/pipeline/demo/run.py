@@ -25,7 +25,7 @@ from barnabas.pipeline.jobs import NAMES, find_job
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
-from barnabas.pipeline.session import session
+from barnabas.pipeline.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
