@@ -132,9 +132,8 @@ def _check(target: Target, letters: str, table: Path, records: int) -> None:
 
 def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     """The job without the pipeline; the seconds it took when the session was there."""
-    from pyspark.sql import functions as f
-
     from barnabas.pipeline.session import session
+    from pyspark.sql import functions as f
 
     spark = session("plain", master="local[2]")
     started = time.monotonic()

@@ -67,7 +67,9 @@ def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_i
     failure = nothing_fits(etl(topic, fields="id BIGINT, name STRING NOT NULL"))
     assert failure is not None
     assert failure.exit_code == 1
-    assert str(failure).startswith(f"not one of 2 records fits the schema: they are in {topic}-dead, with the reason in")
+    assert str(failure).startswith(
+        f"not one of 2 records fits the schema: they are in {topic}-dead, with the reason in"
+    )
     assert spark.read.parquet(str(tmp_path / "out")).count() == 0
     with pytest.raises(MistakeError, match=r"made with another type of id \(BIGINT before, STRING now\)"):
         etl(topic, fields="id STRING")
@@ -81,7 +83,7 @@ def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, t
         (tmp_path / "job.toml").write_text(f'[archive]\npath = "{path}"\ntopic = "orders"\n[target]\n{more}')
         run_here(spark, "restore", broker.bootstrap, tmp_path / "job.toml")
 
-    with pytest.raises(MistakeError, match="there is no archive at .*none: name the path of an archive job"):
+    with pytest.raises(MistakeError, match=r"there is no archive at .*none: name the path of an archive job"):
         restore(tmp_path / "none")
     spark.range(3).write.parquet(str(tmp_path / "else"))
     with pytest.raises(MistakeError, match=r"there is nothing of topic orders in .*else"):
