@@ -63,13 +63,26 @@ def _json(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
     if schema.timestamp_format:
         options["timestampFormat"] = schema.timestamp_format
     wanted = StructType(list(fields.fields)).add(CORRUPT, StringType())
-    return frame.withColumn("data", f.from_json(f.col("value").cast("string"), wanted, options)), required
+    return _decoded(frame, f.from_json(f.col("value").cast("string"), wanted, options)), required
+
+
+def _decoded(frame: DataFrame, data: Column) -> DataFrame:
+    """The records with `data`, decoded once for each.
+
+    Spark's optimizer puts an expression wherever its column is used, so that a filter over a decoded column decodes
+    each value once for every condition. It does not look through an explode.
+    """
+    return frame.select("*", f.explode(f.array(data)).alias("data"))
 
 
 def _is_one_value(text: Column) -> Column:
-    """Whether nothing follows behind the first JSON value, where Spark's parser stops to look."""
+    """Whether nothing follows behind the first JSON value, where Spark's parser stops to look.
+
+    Surely not where the first closing brace is the last character; anything else is read a second time.
+    """
+    is_flat = f.instr(text, "}") == f.length(f.rtrim(text))
     both = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]")))
-    return f.coalesce(both, f.lit(0)) == 2
+    return is_flat | (f.coalesce(both, f.lit(0)) == 2)
 
 
 def read_fields(fields: str) -> StructType:
@@ -141,7 +154,7 @@ def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
         value = f.when(has_header, f.substring(value, REGISTRY_HEADER_BYTES + 1, 1 << 30))
     ended = f.concat(value, f.lit(END_MARK))
     try:
-        return frame.withColumn("data", from_avro(ended, marked, {"mode": "PERMISSIVE"})), []
+        return _decoded(frame, from_avro(ended, marked, {"mode": "PERMISSIVE"})), []
     except Py4JJavaError as error:  # from Avro's own parser
         said = str(error.java_exception.getMessage()).splitlines()[0]
         raise MistakeError(f"{place} is not the schema of an Avro record: {said}") from error
