@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,13 @@ from barnabas.pipeline.errors import MistakeError, PipelineError
 PATIENCE_S = 5.0
 """How long a broker has to answer the first question."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
+COMMITTED_PATIENCE_S = 60.0
+"""How long a group's coordinator has to tell what is committed."""
+MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 Offsets = dict[str, dict[int, int]]
 """By topic and partition."""
 
@@ -145,9 +153,26 @@ class Cluster:
         consumer = Consumer({**self._config, "group.id": group}, logger=_silent)
         try:
             asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-            return {found.partition: found for found in consumer.committed(asked, timeout=30) if found.offset >= 0}
+            return {found.partition: found for found in committed_by(consumer, asked) if found.offset >= 0}
         finally:
             consumer.close()
+
+
+def committed_by(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """What the consumer's group has committed. A coordinator that is new or moves says so, and is asked again.
+
+    KafkaException when it does not answer in time: a new Kafka makes its topic of offsets at the first question.
+    """
+    deadline = time.monotonic() + COMMITTED_PATIENCE_S
+    while True:
+        try:
+            found: list[TopicPartition] = consumer.committed(asked, timeout=COMMITTED_PATIENCE_S)
+        except KafkaException as error:
+            if error.args[0].code() not in MOVING or time.monotonic() > deadline:
+                raise
+            consumer.poll(0.1)  # lets it find the coordinator
+        else:
+            return found
 
 
 def _others(known: Mapping[str, int]) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.cluster import Cluster
+from barnabas.pipeline.cluster import Cluster, committed_by
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.kafka import with_event_id
 
@@ -84,7 +84,7 @@ class TransactionalWriter:
 
     def position(self) -> int:
         """How far the task has come: what the last committed transaction said; -1 before the first."""
-        (found,) = self._consumer.committed([TopicPartition(self._target.topic, self._task)], timeout=PATIENCE_S)
+        (found,) = committed_by(self._consumer, [TopicPartition(self._target.topic, self._task)])
         return int(found.offset) if found.offset >= 0 else -1
 
     def write(self, rows: Iterable[Row], position: int) -> int:
@@ -170,7 +170,7 @@ def _number_of_tasks(batch_id: int, target: Target) -> int:
         raise PipelineError(f"topic {target.topic} has gone from {target.bootstrap}: make it again, and run again")
     planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=_silent)
     try:
-        (begun,) = planner.committed([TopicPartition(target.topic, 0)], timeout=PATIENCE_S)
+        (begun,) = committed_by(planner, [TopicPartition(target.topic, 0)])
         if begun.offset == batch_id:
             return int(begun.metadata or partitions)
         planner.commit(offsets=[TopicPartition(target.topic, 0, batch_id, str(partitions))], asynchronous=False)
