@@ -132,8 +132,9 @@ def _check(target: Target, letters: str, table: Path, records: int) -> None:
 
 def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     """The job without the pipeline; the seconds it took when the session was there."""
-    from barnabas.pipeline.session import session
     from pyspark.sql import functions as f
+
+    from barnabas.pipeline.spark import session
 
     spark = session("plain", master="local[2]")
     started = time.monotonic()
@@ -142,8 +143,12 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     records = spark.readStream.format("kafka").options(includeHeaders="true", **broker, **source).load()
     options = {"columnNameOfCorruptRecord": "broken"}
     data = f.from_json(f.col("value").cast("string"), f"{FIELDS}, broken STRING", options)
+    text = f.col("value").cast("string")
+    is_one_value = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2  # from_json stops at the first
     reason = (
-        f.when(f.col("data.broken").isNotNull(), "not JSON")
+        f.when(f.length("value") == 0, "empty")
+        .when(~f.is_valid_utf8(text), "not UTF-8")
+        .when(f.col("data.broken").isNotNull() | ~f.coalesce(is_one_value, f.lit(False)), "not JSON")
         .when(
             f.col("data.id").isNull() | f.col("data.at").isNull() | f.col("data.customer").isNull(), "a field missing"
         )

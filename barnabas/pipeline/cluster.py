@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from barnabas.cli.light import suggestion
 from barnabas.pipeline.errors import MistakeError, PipelineError
 
 PATIENCE_S = 5.0
@@ -89,7 +90,8 @@ class Cluster:
             return {name: count for name, count in known.items() if fits.fullmatch(name)}
         for topic in topics:
             if topic not in known:
-                raise MistakeError(f"there is no topic {topic} at {self.bootstrap}{_others(known)}")
+                near = suggestion(topic, list(known))
+                raise MistakeError(f"there is no topic {topic} at {self.bootstrap}{near or _others(known)}")
         return {topic: known[topic] for topic in topics}
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> bool:

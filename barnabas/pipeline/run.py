@@ -203,7 +203,7 @@ def _stream(run: Run, spark: SparkSession, checkpoint: Checkpoint, trigger: dict
 
 
 def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]) -> StreamingQuery:
-    counted = flow.frame.observe(ROWS, f.count(f.lit(1)).alias("rows"))
+    counted = flow.sink.ready(flow.frame).observe(ROWS, f.count(f.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(f"{run.name}.{flow.name}")
         .outputMode(flow.output_mode)

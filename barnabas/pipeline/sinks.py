@@ -28,6 +28,9 @@ QUERY_ID = "sql.streaming.queryId"
 class Sink(Protocol):
     """Where one flow ends."""
 
+    def ready(self, frame: DataFrame) -> DataFrame:
+        """The rows as the sink takes them."""
+
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
         """Start the query; name, checkpoint and trigger are set."""
 
@@ -37,6 +40,10 @@ class ParquetSink:
     """Files, each row exactly once."""
 
     output: FileOutput
+
+    def ready(self, frame: DataFrame) -> DataFrame:
+        """As they are."""
+        return frame
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:  # noqa: ARG002 - knows no broker
         """Start the query."""
@@ -50,19 +57,27 @@ class TopicSink:
     output: TopicOutput
     bootstrap: str = ""
 
+    def ready(self, frame: DataFrame) -> DataFrame:
+        """Rows are what `with_event_id` takes; a transaction takes more of them than Spark's own sink."""
+        return frame if self.output.delivery == "transactional" else with_event_id(frame)
+
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
-        """Start the query; rows are what `with_event_id` takes."""
-        return writer.foreachBatch(lambda batch, batch_id: self.write(batch, batch_id, bootstrap)).start()
+        """Start the query."""
+        if self.output.delivery == "transactional":
+            return writer.foreachBatch(lambda batch, batch_id: self.write(batch, batch_id, bootstrap)).start()
+        return writer.format("kafka").options(**self._options(bootstrap)).start()
 
     def write(self, batch: DataFrame, batch_id: int, bootstrap: str) -> None:
         """Write one micro-batch."""
-        where = self.bootstrap or bootstrap
         if self.output.delivery == "transactional":
             query_id = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-            write_batch(batch, batch_id, Target(where, self.output.topic, f"barnabas-{query_id}-{self.output.topic}"))
+            topic, where = self.output.topic, self.bootstrap or bootstrap
+            write_batch(batch, batch_id, Target(where, topic, f"barnabas-{query_id}-{topic}"))
             return
-        options = {"kafka.bootstrap.servers": where, "topic": self.output.topic}
-        with_event_id(batch).write.format("kafka").options(**options).save()
+        with_event_id(batch).write.format("kafka").options(**self._options(bootstrap)).save()
+
+    def _options(self, bootstrap: str) -> dict[str, str]:
+        return {"kafka.bootstrap.servers": self.bootstrap or bootstrap, "topic": self.output.topic}
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,10 @@ class BatchSink:
     """Several uses of the same rows, computed once: `uses` are called with each micro-batch, its id and the broker."""
 
     uses: tuple[Callable[[DataFrame, int, str], None], ...]
+
+    def ready(self, frame: DataFrame) -> DataFrame:
+        """As they are: each use makes of them what it needs."""
+        return frame
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
         """Start the query."""

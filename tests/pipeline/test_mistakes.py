@@ -135,8 +135,10 @@ def test_a_broker_that_never_answers(command, job, silent):
 
 def test_a_topic_that_is_not_there_and_those_that_are(command, job, broker, create):
     there = create()
-    done = command("run", "copy", "--config", job(COPY, topic="odrers"), "-b", broker.bootstrap)
-    one_sentence(done, f"there is no topic odrers at {broker.bootstrap}: create it, or name one of", there)
+    done = command("run", "copy", "--config", job(COPY, topic="xyz"), "-b", broker.bootstrap)
+    one_sentence(done, f"there is no topic xyz at {broker.bootstrap}: create it, or name one of ")
+    done = command("run", "copy", "--config", job(COPY, topic=there[1:]), "-b", broker.bootstrap)
+    one_sentence(done, f"there is no topic {there[1:]} at {broker.bootstrap}", "did you mean", there)
 
 
 def test_no_checkpoint(command, job, broker, create):
