@@ -21,6 +21,7 @@ POMS = {
     "spark": "spark-sql-kafka-0-10_2.13",
     "kafka-tools": "kafka-tools",
 }
+PIPELINE_POM = COMPAT.parent / "barnabas" / "pipeline" / "pom.xml"
 MODULES = {"franz-go": "github.com/twmb/franz-go"}
 
 
@@ -73,7 +74,7 @@ def pinned(name: str) -> str:
         (version,) = re.findall(rf"{re.escape(MODULES[name])} (v\S+)", (COMPAT / name / "go.mod").read_text())
         return str(version)
     if name in POMS:
-        text = (COMPAT / name / "pom.xml").read_text()
+        text = (PIPELINE_POM if name == "spark" else COMPAT / name / "pom.xml").read_text()
         found = re.search(rf"<artifactId>{re.escape(POMS[name])}</artifactId>\s*<version>(.+?)</version>", text)
         assert found is not None
         return found[1]
