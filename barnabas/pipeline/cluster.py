@@ -10,7 +10,6 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -42,9 +41,10 @@ def read_offsets(text: str | None) -> Offsets:
         return {}
 
 
-_silent = logging.getLogger("barnabas.pipeline.librdkafka")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
+SILENT = logging.getLogger("barnabas.pipeline.librdkafka")
+"""Where librdkafka's clients write their log: what matters of it comes as an exception."""
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 
 
 class Cluster:
@@ -57,13 +57,7 @@ class Cluster:
                 raise MistakeError(f"{address!r} is no broker's address: write HOST:PORT, several with commas")
         self.bootstrap = bootstrap
         self._config: dict[str, Any] = {"bootstrap.servers": bootstrap, "socket.connection.setup.timeout.ms": 4000}
-        self._admin = AdminClient(self._config, logger=_silent)
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Nothing to close: the client ends with its last reference."""
+        self._admin = AdminClient(self._config, logger=SILENT)
 
     def topics(self) -> dict[str, int]:
         """Every topic and its number of partitions; MistakeError when no broker answers in time."""
@@ -129,14 +123,7 @@ class Cluster:
 
     def ends(self, topics: Mapping[str, int]) -> Offsets:
         """The next offset of every partition of these topics (with their numbers of partitions)."""
-        return self._offsets(topics, OffsetSpec.latest())
-
-    def starts(self, topics: Mapping[str, int]) -> Offsets:
-        """The first offset that there still is, of every partition."""
-        return self._offsets(topics, OffsetSpec.earliest())
-
-    def _offsets(self, topics: Mapping[str, int], spec: OffsetSpec) -> Offsets:
-        asked = {TopicPartition(topic, p): spec for topic, count in topics.items() for p in range(count)}
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for topic, count in topics.items() for p in range(count)}
         offsets: Offsets = {topic: {} for topic in topics}
         if not asked:
             return offsets
@@ -152,7 +139,7 @@ class Cluster:
 
     def committed(self, group: str, topic: str, partitions: int) -> dict[int, TopicPartition]:
         """What a group has committed for a topic's partitions, once no transaction is open on it."""
-        consumer = Consumer({**self._config, "group.id": group}, logger=_silent)
+        consumer = Consumer({**self._config, "group.id": group}, logger=SILENT)
         try:
             asked = [TopicPartition(topic, partition) for partition in range(partitions)]
             return {found.partition: found for found in committed_by(consumer, asked) if found.offset >= 0}

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.pipeline.config import JobConfig, Source
-from barnabas.pipeline.sinks import Sink
+from barnabas.pipeline.config import DeadLetters, JobConfig, Source, TopicOutput
+from barnabas.pipeline.schema import dead_letters
+from barnabas.pipeline.sinks import Sink, TopicSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +36,16 @@ class TopicToMake:
     config: Mapping[str, str] = field(default_factory=dict)
     bootstrap: str = ""
     """Another cluster than the source's."""
+
+
+def dead_letter_flow(records: DataFrame, where: DeadLetters) -> Flow:
+    """The query that keeps those of parsed records that do not fit."""
+    return Flow("dead-letters", dead_letters(records), TopicSink(TopicOutput(topic=where.topic)))
+
+
+def output_topic(config: Any) -> str:
+    """The output of a job whose results go to the topic of its [output]."""
+    return str(config.output.topic)
 
 
 class BatchCounts(NamedTuple):

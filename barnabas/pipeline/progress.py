@@ -69,6 +69,8 @@ class Progress:
         self.batches: list[Batch] = []
         self.totals: dict[str, Totals] = {}
         self._seen: dict[str, int] = {}
+        self._looked_at: dict[str, tuple[str, int]] = {}
+        """The last progress of each query at the last look; while it is the same, nothing new is asked for."""
 
     def look(self, queries: Iterable[StreamingQuery]) -> list[Batch]:
         """The batches that have ended since the last look; ones without rows are left out."""
@@ -81,10 +83,14 @@ class Progress:
     def _fresh(self, query: StreamingQuery) -> Iterator[Batch]:
         name = query.name
         self.totals.setdefault(name, Totals())
+        last = query.lastProgress
+        if last is None or self._looked_at.get(name) == (last["timestamp"], last["batchId"]):
+            return
+        self._looked_at[name] = (last["timestamp"], last["batchId"])
         for told in query.recentProgress:
-            batch = read_batch(name, told)
-            if batch.batch <= self._seen.get(name, -1):
+            if told["batchId"] <= self._seen.get(name, -1):
                 continue
+            batch = read_batch(name, told)
             if batch.rows_in or batch.rows_out:
                 self._seen[name] = batch.batch
                 yield batch

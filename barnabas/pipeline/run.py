@@ -114,24 +114,25 @@ def prepare(run: Run) -> Checkpoint | None:
     """Everything that can be wrong before Spark starts; makes the topics that the job writes to."""
     config, job = run.config, run.job
     _check_loops(run)
-    with Cluster(run.bootstrap) as cluster:
-        known = cluster.topics()
-        source = job.source(config)
-        topics = _topics(cluster, source) if source else {}
-        checkpoint = None
-        if job.run is None:
-            if not config.checkpoint:
-                raise MistakeError(f'the job {run.name} has no checkpoint: add checkpoint = "DIRECTORY" to its file')
-            checkpoint = Checkpoint(config.checkpoint)
-            run.is_first = checkpoint.is_new
-            _check_output(run, checkpoint)
-            checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
-        for wanted in job.topics(config):
-            if wanted.bootstrap:
-                Cluster(wanted.bootstrap).topics()
-                Cluster(wanted.bootstrap).create(wanted.topic, wanted.partitions, wanted.config)
-            elif wanted.topic not in known:
-                cluster.create(wanted.topic, wanted.partitions, wanted.config)
+    cluster = Cluster(run.bootstrap)
+    known = cluster.topics()
+    source = job.source(config)
+    topics = _topics(cluster, source) if source else {}
+    checkpoint = None
+    if job.run is None:
+        if not config.checkpoint:
+            raise MistakeError(f'the job {run.name} has no checkpoint: add checkpoint = "DIRECTORY" to its file')
+        checkpoint = Checkpoint(config.checkpoint)
+        run.is_first = checkpoint.is_new
+        _check_output(run, checkpoint)
+        checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
+    for wanted in job.topics(config):
+        if wanted.bootstrap:
+            other = Cluster(wanted.bootstrap)
+            other.topics()  # tells at once when nobody answers
+            other.create(wanted.topic, wanted.partitions, wanted.config)
+        elif wanted.topic not in known:
+            cluster.create(wanted.topic, wanted.partitions, wanted.config)
     return checkpoint
 
 

@@ -69,8 +69,9 @@ class Screen:
             print(text, file=sys.stderr, flush=True)
 
     def summary(self, run: Run, error: PipelineError | None) -> None:
-        """Say how it ended."""
-        self._ask_lag(run, now=True)
+        """Say how it ended; a live table has asked for the last lag when it was left."""
+        if self._live is None:
+            self._ask_lag(run, now=True)
         if self._form == "json":
             print(json.dumps(self._facts(run, error)), file=sys.stderr, flush=True)
             return

@@ -6,7 +6,7 @@ least once; a transactional topic is exactly once for read_committed (`transacti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-Trigger = Mapping[str, object]
-"""What `DataStreamWriter.trigger` takes."""
 QUERY_ID = "sql.streaming.queryId"
 """The local property by which a batch knows its query."""
 

@@ -25,7 +25,6 @@ EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # an expression that fails on one record gives null, and does not end the job
     "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,  # transformWithState needs it
-    "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
 """Settings of a session's SQL that the jobs rely on, on a cluster too."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.cluster import Cluster, committed_by
+from barnabas.pipeline.cluster import SILENT, Cluster, committed_by
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.kafka import with_event_id
 
@@ -34,11 +34,6 @@ TIMEOUT_MS = 900_000
 """Of a transaction; the most that brokers allow unless told otherwise."""
 
 logger = logging.getLogger("barnabas.pipeline")
-_silent = logging.getLogger("barnabas.pipeline.librdkafka")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
-
-
 _fenced: set[Target] = set()
 """What this process has begun to write to."""
 
@@ -77,10 +72,10 @@ class TransactionalWriter:
                 "linger.ms": 20,
                 "compression.type": "lz4",
             },
-            logger=_silent,
+            logger=SILENT,
         )
         self._producer.init_transactions(PATIENCE_S)
-        self._consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": target.group}, logger=_silent)
+        self._consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": target.group}, logger=SILENT)
 
     def position(self) -> int:
         """How far the task has come: what the last committed transaction said; -1 before the first."""
@@ -168,7 +163,7 @@ def _number_of_tasks(batch_id: int, target: Target) -> int:
     partitions = Cluster(target.bootstrap).topics().get(target.topic)
     if not partitions:
         raise PipelineError(f"topic {target.topic} has gone from {target.bootstrap}: make it again, and run again")
-    planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=_silent)
+    planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=SILENT)
     try:
         (begun,) = committed_by(planner, [TopicPartition(target.topic, 0)])
         if begun.offset == batch_id:

@@ -20,9 +20,9 @@ from bench.servers import Server
 
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.jars import JarsUnavailableError, fetch
+from tests.pipeline.runs import create as create_on
 
 ROOT = Path(__file__).resolve().parents[2]
 POM = ROOT / "barnabas" / "pipeline" / "pom.xml"
@@ -83,10 +83,7 @@ def create(broker: Server, topic_name: Callable[..., str]) -> Create:
     """A factory of topics: `create(partitions=1, name=None) -> name`."""
 
     def create_topic(partitions: int = 1, name: str | None = None) -> str:
-        topic = name or topic_name()
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
-        return topic
+        return create_on(broker, name or topic_name(), partitions)
 
     return create_topic
 

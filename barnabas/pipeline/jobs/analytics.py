@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
-from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
 from barnabas.pipeline.kafka import read_source
 from barnabas.pipeline.results import as_json_records, show
-from barnabas.pipeline.schema import dead_letters, fitting, parsed
+from barnabas.pipeline.schema import fitting, parsed
 from barnabas.pipeline.sinks import BatchSink, TopicSink
 from barnabas.pipeline.sql import named, sql
 
@@ -103,7 +103,7 @@ def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[
     mode = "append" if config.emit == "final" else "update"
     return [
         Flow("results", results, BatchSink(uses), mode),
-        Flow("dead-letters", dead_letters(records), TopicSink(TopicOutput(topic=config.dead_letters.topic))),
+        dead_letter_flow(records, config.dead_letters),
     ]
 
 
@@ -118,11 +118,6 @@ def state_of(config: AnalyticsConfig) -> dict[str, str]:
     return {f"[{name}]": json.dumps(table, sort_keys=True) for name, table in told.items()}
 
 
-def output(config: AnalyticsConfig) -> str:
-    """The topic of the results."""
-    return config.output.topic
-
-
 JOB = Job(
     "analytics",
     "Numbers by window of event time and key, to a topic.",
@@ -130,5 +125,5 @@ JOB = Job(
     flows,
     topics,
     state_of,
-    output,
+    output_topic,
 )

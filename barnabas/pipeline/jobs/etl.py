@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from barnabas.pipeline.config import DeadLetters, FileOutput, JobConfig, Schema, Source, TopicOutput
-from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.config import DeadLetters, FileOutput, JobConfig, Schema, Source
+from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow
 from barnabas.pipeline.kafka import read_source
-from barnabas.pipeline.schema import dead_letters, declared_types, fitting, parsed
-from barnabas.pipeline.sinks import ParquetSink, TopicSink
+from barnabas.pipeline.schema import declared_types, fitting, parsed
+from barnabas.pipeline.sinks import ParquetSink
 from barnabas.pipeline.sql import named, sql
 
 if TYPE_CHECKING:
@@ -39,10 +39,9 @@ def transform(records: DataFrame, config: EtlConfig) -> DataFrame:
 def flows(spark: SparkSession, bootstrap: str, config: EtlConfig) -> list[Flow]:
     """Two queries over the topic: one keeps what fits, one what does not."""
     records = parsed(read_source(spark, bootstrap, config.source), config.record)
-    dead = TopicSink(TopicOutput(topic=config.dead_letters.topic))
     return [
         Flow("parquet", transform(fitting(records), config), ParquetSink(config.output)),
-        Flow("dead-letters", dead_letters(records), dead),
+        dead_letter_flow(records, config.dead_letters),
     ]
 
 

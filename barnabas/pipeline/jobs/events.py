@@ -14,9 +14,9 @@ from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
 from barnabas.pipeline.fold import SNAPSHOT, Folding, fold_of
-from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
 from barnabas.pipeline.kafka import read_source
-from barnabas.pipeline.schema import ORIGIN, dead_letters, fitting, parsed
+from barnabas.pipeline.schema import ORIGIN, fitting, parsed
 from barnabas.pipeline.sinks import TopicSink
 from barnabas.pipeline.sql import named, sql
 
@@ -93,10 +93,9 @@ def flows(spark: SparkSession, bootstrap: str, config: EventsConfig) -> list[Flo
     """One query for the snapshots, one for the dead letters."""
     records = parsed(read_source(spark, bootstrap, config.source), keyed_schema(config))
     snapshots = as_records(transform(fitting(records), config), config.name or JOB.name)
-    dead = TopicSink(TopicOutput(topic=config.dead_letters.topic))
     return [
         Flow("snapshots", snapshots, TopicSink(config.output), "update"),
-        Flow("dead-letters", dead_letters(records), dead),
+        dead_letter_flow(records, config.dead_letters),
     ]
 
 
@@ -114,11 +113,12 @@ def state_of(config: EventsConfig) -> dict[str, str]:
     return {"[state]": json.dumps(config.state.model_dump(mode="json"), sort_keys=True)}
 
 
-def output(config: EventsConfig) -> str:
-    """The topic of the results."""
-    return config.output.topic
-
-
 JOB = Job(
-    "events", "Events folded into the state of each key, kept compacted.", EventsConfig, flows, topics, state_of, output
+    "events",
+    "Events folded into the state of each key, kept compacted.",
+    EventsConfig,
+    flows,
+    topics,
+    state_of,
+    output_topic,
 )

@@ -14,10 +14,10 @@ from pyspark.sql import functions as f
 
 from barnabas.pipeline.config import DeadLetters, JobConfig, Source, Table, TopicOutput
 from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.job import Flow, Job, TopicToMake
+from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
 from barnabas.pipeline.kafka import read_source
 from barnabas.pipeline.results import as_json_records, show
-from barnabas.pipeline.schema import dead_letters, fitting
+from barnabas.pipeline.schema import fitting
 from barnabas.pipeline.sinks import BatchSink, TopicSink
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]
     uses = (write, alert, tell) if config.console else (write, alert)
     return [
         Flow("results", transform(fitting(lines), config), BatchSink(uses)),
-        Flow("dead-letters", dead_letters(lines), TopicSink(TopicOutput(topic=config.dead_letters.topic))),
+        dead_letter_flow(lines, config.dead_letters),
     ]
 
 
@@ -224,11 +224,12 @@ def state_of(config: LogsConfig) -> dict[str, str]:
     return {"window": config.window}
 
 
-def output(config: LogsConfig) -> str:
-    """The topic of the results."""
-    return config.output.topic
-
-
 JOB = Job(
-    "logs", "Error rates and latencies by service and window, and alerts.", LogsConfig, flows, topics, state_of, output
+    "logs",
+    "Error rates and latencies by service and window, and alerts.",
+    LogsConfig,
+    flows,
+    topics,
+    state_of,
+    output_topic,
 )
