@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from broker import api, profiles
-from broker.config_keys import (
+from barnabas.broker import api, profiles
+from barnabas.broker.config_keys import (
     OWN_KEYS,
     controller,
     general,
@@ -28,19 +28,19 @@ from broker.config_keys import (
     share_and_streams,
     transactions,
 )
-from broker.config_keys.resources import GROUP_KEYS
-from broker.group_configs import LIMITS
-from coord.cluster.node_records import SUPPORTED_FEATURES
-from coord.groups import states as group_states
-from coord.groups.consumer import states as consumer_states
-from coord.groups.share import states as share_group_states
-from coord.groups.streams import states as streams_states
-from coord.share_partitions import states as share_states
-from coord.transactions import states as transaction_states
-from storage.log_config import TOPIC_KEYS
-from wire.api_keys import ApiKey
-from wire.configdef import ConfigKey
-from wire.frame import message_for
+from barnabas.broker.config_keys.resources import GROUP_KEYS
+from barnabas.broker.group_configs import LIMITS
+from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
+from barnabas.coord.groups import states as group_states
+from barnabas.coord.groups.consumer import states as consumer_states
+from barnabas.coord.groups.share import states as share_group_states
+from barnabas.coord.groups.streams import states as streams_states
+from barnabas.coord.share_partitions import states as share_states
+from barnabas.coord.transactions import states as transaction_states
+from barnabas.storage.log_config import TOPIC_KEYS
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.configdef import ConfigKey
+from barnabas.wire.frame import message_for
 
 Key = ConfigKey[Any]
 

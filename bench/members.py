@@ -18,16 +18,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.messages import consumer_groups as c
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.registry import message_for
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 from bench.confluent_load import PATIENCE_S, result
-from wire.errors import ErrorCode
-from wire.frame import encode_request, parse_response_header
-from wire.messages import consumer_groups as c
-from wire.messages import groups as g
-from wire.messages import offsets as o
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from wire.registry import message_for
-from wire.schema import Message
-from wire.types import chunk_bytes
 
 SESSION_MS = 2_000
 LONG_SESSION_MS = 1_800_000

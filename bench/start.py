@@ -6,11 +6,11 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.types import chunk_bytes
 from bench import frames
 from bench.servers import Server
-from wire.frame import encode_request, parse_response_header
-from wire.messages import offsets as o
-from wire.types import chunk_bytes
 
 START_TIMEOUT_S = 180.0
 POLL_S = 0.002

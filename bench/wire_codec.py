@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from wire.messages.fetch import (
+from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchRequestFetchPartition,
@@ -19,14 +19,14 @@ from wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
-from wire.messages.metadata import (
+from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.messages.produce import (
+from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -38,7 +38,7 @@ from wire.messages.produce import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 
 def _produce(size: int) -> ProduceRequest:

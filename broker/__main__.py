@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from broker.options import ServeOptions
+from barnabas.broker.options import ServeOptions
 
 
 def main() -> int:
     """Serve on the address given, with the Kafka keys given."""
-    from broker.server import run
+    from barnabas.broker.server import run
 
     sets = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
     for address in [argument for argument in sys.argv[1:] if "=" not in argument]:

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wire.api_keys import ApiKey
-from wire.errors import KafkaError, ProtocolError
-from wire.frame import message_for, request_header_version, response_header_version
-from wire.schema import Message
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.frame import message_for, request_header_version, response_header_version
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from broker.context import Broker, RequestContext
-    from broker.pending import Pending
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.pending import Pending
 
 R = TypeVar("R", bound=Message)
 Handler = Callable[["RequestContext", Any], "Message | Pending | None"]
@@ -126,7 +126,7 @@ class Route:
 
     def __init__(self, api_key: ApiKey, api_version: int) -> None:
         if api_key not in _handlers:
-            import_module(f"broker.apis.{SERVED[api_key]}")
+            import_module(f"barnabas.broker.apis.{SERVED[api_key]}")
         request_class, response_class = message_for(api_key)
         self.api_key = api_key
         self.api_version = api_version

@@ -12,10 +12,10 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from broker.poller import READ
+from barnabas.broker.poller import READ
 
 if TYPE_CHECKING:
-    from broker.connection import Connection
+    from barnabas.broker.connection import Connection
 
 logger = logging.getLogger("kafka.network.Processor")
 

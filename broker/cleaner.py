@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker.config_keys.log import (
+from barnabas.broker.config_keys.log import (
     LOG_CLEANER_BACKOFF_MS,
     LOG_CLEANER_DEDUPE_BUFFER_SIZE,
     LOG_CLEANER_ENABLE,
@@ -26,20 +26,20 @@ from broker.config_keys.log import (
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
     LOG_CLEANER_THREADS,
 )
-from broker.log_dir_failure import PASSING
-from storage import layout
-from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
-from storage.cleaning.selection import Cleanable, CleanerLimits, cleanable, cleaning_task
-from storage.cleaning.task import CleaningDone
-from storage.damage import DamagedLog
+from barnabas.broker.log_dir_failure import PASSING
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from barnabas.storage.cleaning.selection import Cleanable, CleanerLimits, cleanable, cleaning_task
+from barnabas.storage.cleaning.task import CleaningDone
+from barnabas.storage.damage import DamagedLog
 
 if TYPE_CHECKING:
-    from broker.cleaner_process import CleanerProcess
-    from broker.context import Broker
-    from broker.partition import Partition
-    from storage.cleaning.replacement import Replacement
-    from storage.cleaning.task import CleanedGroup
-    from storage.log_dir import LogDir
+    from barnabas.broker.cleaner_process import CleanerProcess
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.storage.cleaning.replacement import Replacement
+    from barnabas.storage.cleaning.task import CleanedGroup
+    from barnabas.storage.log_dir import LogDir
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
@@ -160,7 +160,7 @@ class LogCleaner:
         self, process: CleanerProcess | None, partition: Partition, part: Cleanable
     ) -> CleanerProcess | None:
         """Clean one log, in the process of the one before or a new one; the process for the next."""
-        from broker.cleaner_process import CleanerProcess  # only who has something to clean pays for it
+        from barnabas.broker.cleaner_process import CleanerProcess  # only who has something to clean pays for it
 
         try:
             process = process or CleanerProcess()
@@ -186,7 +186,7 @@ class LogCleaner:
 
     async def _clean(self, process: CleanerProcess, partition: Partition, part: Cleanable) -> bool:
         """Clean one log. False when the process is of no more use."""
-        from broker.cleaner_process import CleanerLost, CleaningFailed
+        from barnabas.broker.cleaner_process import CleanerLost, CleaningFailed
 
         if part.reset_from is not None:
             logger.warning(
@@ -225,7 +225,7 @@ class LogCleaner:
 
     async def _replace(self, partition: Partition, group: CleanedGroup) -> bool:
         """Put a cleaned segment in place. False when that did not work."""
-        from storage.cleaning.replacement import Replacement
+        from barnabas.storage.cleaning.replacement import Replacement
 
         replacement = Replacement(partition.log, group)
         with trio.CancelScope(shield=True):  # a stop halfway would leave work to the next start

@@ -9,9 +9,9 @@ import sys
 
 import trio
 
-from storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
+from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
 
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from broker.cleaner_worker import main; main()"
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from barnabas.broker.cleaner_worker import main; main()"
 _READ_SIZE = 65536
 
 

@@ -19,10 +19,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.task import CleaningTask
-from storage.files import Files
-from wire.errors import KafkaError
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.task import CleaningTask
+from barnabas.storage.files import Files
+from barnabas.wire.errors import KafkaError
 
 NICENESS = 5
 """Where there is no SCHED_BATCH."""

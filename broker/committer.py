@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from broker.config_keys.own import ALWAYS
-from broker.log_dir_failure import is_passing
-from wire.configdef import LONG_MAX
+from barnabas.broker.config_keys.own import ALWAYS
+from barnabas.broker.log_dir_failure import is_passing
+from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
-    from broker.timers import Timer
-    from storage.flush_job import FlushJob
-    from storage.log_dir import LogDir
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.timers import Timer
+    from barnabas.storage.flush_job import FlushJob
+    from barnabas.storage.log_dir import LogDir
 
 PAUSE_S = 0.1
 """Time until a sync is begun again for which no file could be opened."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
-from broker.config_keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
-from broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
-from broker.group_configs import LIMITS
-from coord.cluster.config_schema import ConfigSchema
-from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from barnabas.broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from barnabas.broker.config_keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config_keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
+from barnabas.broker.group_configs import LIMITS
+from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 
 FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
 """Keys that a running Kafka can change and this broker cannot yet: changing one is refused."""

@@ -19,19 +19,19 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from broker.api import Route, route_for
-from broker.context import RequestContext
-from broker.frame_buffers import FIRST_BUFFER_BYTES, FrameBuffers
-from broker.pending import Pending
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.frame import check_frame_size
-from wire.runtime import unknown_tags
-from wire.schema import Message
+from barnabas.broker.api import Route, route_for
+from barnabas.broker.context import RequestContext
+from barnabas.broker.frame_buffers import FIRST_BUFFER_BYTES, FrameBuffers
+from barnabas.broker.pending import Pending
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.frame import check_frame_size
+from barnabas.wire.runtime import unknown_tags
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from wire.types import Chunk
+    from barnabas.broker.context import Broker
+    from barnabas.wire.types import Chunk
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")

@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker.config_keys.general import BROKER_RACK
-from broker.log_dir_failure import LogDirFailures
-from broker.timers import Timers
+from barnabas.broker.config_keys.general import BROKER_RACK
+from barnabas.broker.log_dir_failure import LogDirFailures
+from barnabas.broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 if TYPE_CHECKING:
-    from broker.committer import Committer
-    from broker.connection import Connection
-    from broker.controller import Controller
-    from broker.coordinators import Coordinators
-    from broker.fetch_sessions import FetchSessions
-    from broker.group_configs import GroupConfigs
-    from broker.partitions import Partitions
-    from broker.producer_ids import ProducerIds
-    from broker.server_config import ServerConfig
-    from broker.share_coordinators import ShareCoordinators
-    from broker.share_partitions import SharePartitions
-    from broker.transactions import TransactionCoordinators
-    from coord.cluster.image import ClusterImage
-    from storage.log_dir import LogDir
-    from storage.log_dirs import LogDirs
-    from wire.api_keys import ApiKey
+    from barnabas.broker.committer import Committer
+    from barnabas.broker.connection import Connection
+    from barnabas.broker.controller import Controller
+    from barnabas.broker.coordinators import Coordinators
+    from barnabas.broker.fetch_sessions import FetchSessions
+    from barnabas.broker.group_configs import GroupConfigs
+    from barnabas.broker.partitions import Partitions
+    from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.server_config import ServerConfig
+    from barnabas.broker.share_coordinators import ShareCoordinators
+    from barnabas.broker.share_partitions import SharePartitions
+    from barnabas.broker.transactions import TransactionCoordinators
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.wire.api_keys import ApiKey
 
 
 def wall_clock_ms() -> int:
@@ -91,14 +91,14 @@ class Broker:
     @cached_property
     def group_configs(self) -> GroupConfigs:
         """The settings of groups; made when a coordinator first asks, since a start needs none."""
-        from broker.group_configs import GroupConfigs
+        from barnabas.broker.group_configs import GroupConfigs
 
         return GroupConfigs(self)
 
     @cached_property
     def share_partitions(self) -> SharePartitions:
         """The partitions that share groups read; made when the first of their members fetches."""
-        from broker.share_partitions import SharePartitions
+        from barnabas.broker.share_partitions import SharePartitions
 
         return SharePartitions(self)
 

@@ -12,48 +12,48 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from broker.config_keys import BROKER_KEYS
-from broker.config_keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
-from broker.config_keys.groups import (
+from barnabas.broker.config_keys import BROKER_KEYS
+from barnabas.broker.config_keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from barnabas.broker.config_keys.groups import (
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
-from broker.config_keys.share_and_streams import (
+from barnabas.broker.config_keys.share_and_streams import (
     SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
     SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS,
     SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
     SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES,
 )
-from broker.config_keys.transactions import (
+from barnabas.broker.config_keys.transactions import (
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
     TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
     TRANSACTION_STATE_LOG_SEGMENT_BYTES,
 )
-from broker.listeners import Endpoint
-from broker.metadata_log import MetadataLog
-from broker.server_config import UNUSED
-from coord.cluster.image import BROKER, GROUP, TOPIC, ClusterDelta, ClusterImage
-from coord.cluster.node_records import (
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.metadata_log import MetadataLog
+from barnabas.broker.server_config import UNUSED
+from barnabas.coord.cluster.image import BROKER, GROUP, TOPIC, ClusterDelta, ClusterImage
+from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
     farewell_records,
     leader_records,
     registration_records,
 )
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
-from storage.log_config import SYNONYMS, TOPIC_KEYS
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import BrokerEndpoint
-from wire.types import uuid_from_text
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from coord.cluster.local_controller import LocalController, Outcome
-    from coord.cluster.topic_changes import TopicDefaults
-    from wire.messages.topics import CreatableTopic
-    from wire.schema import Message
+    from barnabas.broker.context import Broker
+    from barnabas.coord.cluster.local_controller import LocalController, Outcome
+    from barnabas.coord.cluster.topic_changes import TopicDefaults
+    from barnabas.wire.messages.topics import CreatableTopic
+    from barnabas.wire.schema import Message
 
 R = TypeVar("R")
 
@@ -84,8 +84,8 @@ class Controller:
     @cached_property
     def local(self) -> LocalController:
         """The judge of requests; made for the first one, since a start needs none of it."""
-        from broker.config_schema import CONFIG_SCHEMA
-        from coord.cluster.local_controller import LocalController
+        from barnabas.broker.config_schema import CONFIG_SCHEMA
+        from barnabas.coord.cluster.local_controller import LocalController
 
         broker = self._broker
         return LocalController(self.image, CONFIG_SCHEMA, broker.config, broker.node_id, broker.log_dirs.new_id)
@@ -182,7 +182,7 @@ class Controller:
 
     def topic_defaults(self) -> TopicDefaults:
         """What a topic gets that asks for nothing in particular."""
-        from coord.cluster.topic_changes import TopicDefaults
+        from barnabas.coord.cluster.topic_changes import TopicDefaults
 
         config = self._broker.config
         return TopicDefaults(
@@ -197,7 +197,7 @@ class Controller:
 
     def auto_create_dead_letter_queue(self, name: str) -> None:
         """Create the topic for what a share group could not process (KIP-1191). KafkaError says why not."""
-        from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+        from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
         configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
         topic = CreatableTopic(
@@ -213,7 +213,7 @@ class Controller:
 
     def auto_create(self, names: Iterable[str]) -> None:
         """Create the topics that are missing, together. KafkaError of the first that cannot be; the others are made."""
-        from wire.messages.topics import CreateTopicsRequest
+        from barnabas.wire.messages.topics import CreateTopicsRequest
 
         missing = [self._automatic_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not missing:
@@ -226,7 +226,7 @@ class Controller:
 
     def _automatic_topic(self, name: str) -> CreatableTopic:
         """What a topic looks like that is created without anyone saying how."""
-        from wire.messages.topics import CreatableTopic, CreatableTopicConfig
+        from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig
 
         config = self._broker.config
         if name == GROUP_METADATA_TOPIC:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.partition import Partition
-    from coord.machine import Moment, Result
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.machine import Moment, Result
 
 C = TypeVar("C")
 

@@ -10,16 +10,16 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from wire.errors import ProtocolError
-from wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from broker.partition import Partition
-    from coord.groups.coordinator import GroupCoordinator
-    from coord.machine import Moment
-    from coord.share_state.coordinator import ShareCoordinator
-    from coord.transactions.coordinator import TransactionCoordinator
-    from wire.records import BatchView, Record
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.groups.coordinator import GroupCoordinator
+    from barnabas.coord.machine import Moment
+    from barnabas.coord.share_state.coordinator import ShareCoordinator
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.wire.records import BatchView, Record
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 

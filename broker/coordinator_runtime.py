@@ -14,23 +14,23 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-from broker.coordinator_loading import AT_ONCE_BYTES, SLICE_S, Loading
-from broker.pending import Pending
-from coord.machine import Moment, Result, coordinator_partition
-from wire.compression import Codec
-from wire.configdef import ConfigError
-from wire.errors import ErrorCode, KafkaError
-from wire.records import BatchBuilder
-from wire.schema import Message
+from barnabas.broker.coordinator_loading import AT_ONCE_BYTES, SLICE_S, Loading
+from barnabas.broker.pending import Pending
+from barnabas.coord.machine import Moment, Result, coordinator_partition
+from barnabas.wire.compression import Codec
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import BatchBuilder
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.coordinator_log import Take
-    from broker.partition import Partition
-    from broker.server_config import ServerConfig
-    from broker.timers import Timer
-    from wire.configdef import ConfigKey
-    from wire.schema import Struct
+    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinator_log import Take
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.server_config import ServerConfig
+    from barnabas.broker.timers import Timer
+    from barnabas.wire.configdef import ConfigKey
+    from barnabas.wire.schema import Struct
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 
@@ -120,7 +120,7 @@ class CoordinatorRuntime(Generic[C]):
             self._load_later()
 
     def _begin(self, partition: Partition) -> Loading[C]:
-        from broker.coordinator_log import replay_log
+        from barnabas.broker.coordinator_log import replay_log
 
         coordinator, take = self._new(self._moment())
         return Loading(coordinator, partition, replay_log(partition, take))

@@ -10,8 +10,8 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker import coordinator_runtime
-from broker.config_keys.groups import (
+from barnabas.broker import coordinator_runtime
+from barnabas.broker.config_keys.groups import (
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MAX_SIZE,
     GROUP_CONSUMER_MIGRATION_POLICY,
@@ -23,23 +23,27 @@ from broker.config_keys.groups import (
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
-from broker.config_keys.share_and_streams import GROUP_SHARE_ASSIGNORS, GROUP_SHARE_MAX_SIZE, GROUP_STREAMS_MAX_SIZE
-from broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
-from broker.share_group_states import ShareGroupStates
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from coord.groups.config import GroupConfig, MigrationPolicy
-from coord.groups.topics import Topic
+from barnabas.broker.config_keys.share_and_streams import (
+    GROUP_SHARE_ASSIGNORS,
+    GROUP_SHARE_MAX_SIZE,
+    GROUP_STREAMS_MAX_SIZE,
+)
+from barnabas.broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
+from barnabas.broker.share_group_states import ShareGroupStates
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
+from barnabas.coord.groups.topics import Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from broker.context import Broker
-    from broker.coordinator_log import Take
-    from coord.cluster.image import ClusterDelta
-    from coord.cluster.partition_image import TopicImage
-    from coord.groups.coordinator import GroupCoordinator
-    from coord.machine import Moment, Result
-    from wire.types import Uuid
+    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinator_log import Take
+    from barnabas.coord.cluster.image import ClusterDelta
+    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.coord.groups.coordinator import GroupCoordinator
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
@@ -164,8 +168,8 @@ class Coordinators(CoordinatorRuntime["GroupCoordinator"]):
         self.handle_all(lambda groups, at: groups.expire_offsets(at))
 
     def _new(self, at: Moment) -> tuple[GroupCoordinator, Take]:
-        from broker.coordinator_log import into_groups
-        from coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
+        from barnabas.broker.coordinator_log import into_groups
+        from barnabas.coord.groups.coordinator import GroupCoordinator  # 20 ms that a start without groups does not pay
 
         coordinator = GroupCoordinator(
             self._config, partial(new_id, self._broker.random_bytes), self._topics, self._broker.group_configs

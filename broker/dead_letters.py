@@ -12,18 +12,18 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from broker.config_keys.general import (
+from barnabas.broker.config_keys.general import (
     ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE,
     ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX,
 )
-from wire.errors import ErrorCode, KafkaError
-from wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, iter_records
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
-    from coord.share_partitions.change import DeadLetters
-    from coord.share_state.key import SharePartitionKey
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.share_partitions.change import DeadLetters
+    from barnabas.coord.share_state.key import SharePartitionKey
 
 logger = logging.getLogger("kafka.server.share.dlq.ShareGroupDLQ")
 

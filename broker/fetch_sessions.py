@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
+    from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

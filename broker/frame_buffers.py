@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.connection import Connection
+    from barnabas.broker.connection import Connection
 
 FIRST_BUFFER_BYTES = 64 * 1024
 """What a frame gets to begin with; also the size from which on frames count against the limit."""

@@ -10,18 +10,18 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.config_keys import groups as g
-from broker.config_keys import share_and_streams as s
-from broker.config_keys.resources import GROUP_KEYS
-from coord.cluster.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET, GroupLimits
-from coord.cluster.image import BROKER, GROUP
-from coord.groups.settings import GroupSettings, parse_auto_offset_reset
-from wire.configdef import ConfigError
+from barnabas.broker.config_keys import groups as g
+from barnabas.broker.config_keys import share_and_streams as s
+from barnabas.broker.config_keys.resources import GROUP_KEYS
+from barnabas.coord.cluster.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET, GroupLimits
+from barnabas.coord.cluster.image import BROKER, GROUP
+from barnabas.coord.groups.settings import GroupSettings, parse_auto_offset_reset
+from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.server_config import ServerConfig
-    from coord.cluster.image import ClusterDelta
+    from barnabas.broker.context import Broker
+    from barnabas.broker.server_config import ServerConfig
+    from barnabas.coord.cluster.image import ClusterDelta
 
 logger = logging.getLogger("kafka.coordinator.GroupConfig")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.config_keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
-from coord.cluster.node_records import GROUP_VERSION_FEATURE, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE
-from wire.errors import ErrorCode, KafkaError
+from barnabas.broker.config_keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
+from barnabas.coord.cluster.node_records import GROUP_VERSION_FEATURE, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
+    from barnabas.broker.context import Broker
 
 
 def needs_consumer_groups(broker: Broker) -> None:

@@ -14,12 +14,12 @@ import errno
 import logging
 from typing import TYPE_CHECKING
 
-from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
-    from storage.log_dir import LogDir
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.storage.log_dir import LogDir
 
 logger = logging.getLogger("kafka.log.LogManager")
 

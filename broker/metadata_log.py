@@ -15,35 +15,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker.config_keys.controller import (
+from barnabas.broker.config_keys.controller import (
     CONTROLLER_QUORUM_VOTERS,
     METADATA_LOG_DIR,
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
     METADATA_LOG_SEGMENT_BYTES,
     METADATA_LOG_SEGMENT_MS,
 )
-from coord.cluster.image import METADATA_VERSION_FEATURE, ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.metadata_serde import (
+from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_serde import (
     build_metadata_batch,
     leader_change_batch,
     parse_checkpoint_name,
     replay_batches,
 )
-from coord.cluster.node_records import SUPPORTED_FEATURES, bootstrap_records
-from coord.cluster.quorum import Election, Quorum, standalone
-from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
-from storage.checkpoints import replace_file
-from storage.log_config import LogConfig
-from wire.configdef import INT_MAX, ConfigError
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import AbortTransactionRecord
-from wire.messages.raft_records import VotersRecordEndpoint
-from wire.schema import Message
-from wire.types import ONE_UUID, uuid_from_text
+from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES, bootstrap_records
+from barnabas.coord.cluster.quorum import Election, Quorum, standalone
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.configdef import INT_MAX, ConfigError
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import AbortTransactionRecord
+from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+from barnabas.wire.schema import Message
+from barnabas.wire.types import ONE_UUID, uuid_from_text
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from storage.log_dir import LogDir
+    from barnabas.broker.context import Broker
+    from barnabas.storage.log_dir import LogDir
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 
@@ -169,7 +169,7 @@ class MetadataLog:
         """
         if self._bootstrap is None:
             return bootstrap_records()
-        from coord.cluster.image_records import image_records
+        from barnabas.coord.cluster.image_records import image_records
 
         return list(image_records(self._bootstrap))
 
@@ -268,7 +268,7 @@ class MetadataLog:
         files, directory = self._log.files, self._log.directory
         found = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
         if found:
-            from coord.cluster.metadata_serde import load_checkpoint
+            from barnabas.coord.cluster.metadata_serde import load_checkpoint
 
             (end_offset, epoch), name = max(found)
             loaded = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
@@ -286,8 +286,8 @@ class MetadataLog:
 
     def _snapshot(self) -> None:
         """Write the image as a checkpoint, then let go of older checkpoints and of the segments it covers."""
-        from coord.cluster.image_records import image_records
-        from coord.cluster.metadata_serde import build_checkpoint, checkpoint_name
+        from barnabas.coord.cluster.image_records import image_records
+        from barnabas.coord.cluster.metadata_serde import build_checkpoint, checkpoint_name
 
         if self.image.is_in_transaction:
             return

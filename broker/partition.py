@@ -12,15 +12,15 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from coord.cluster.topic_names import INTERNAL_TOPICS
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.committer import SyncLimit
-    from broker.context import Broker
-    from storage.append import AppendInfo
-    from storage.batch_check import Origin
-    from storage.log import Log
+    from barnabas.broker.committer import SyncLimit
+    from barnabas.broker.context import Broker
+    from barnabas.storage.append import AppendInfo
+    from barnabas.storage.batch_check import Origin
+    from barnabas.storage.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

@@ -13,23 +13,23 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from broker.committer import MANY_FILES, set_limit
-from broker.config_keys.general import PRODUCER_ID_EXPIRATION_MS
-from broker.config_keys.own import LOG_SYNC
-from broker.log_dir_failure import NO_DESCRIPTORS, is_passing
-from broker.partition import Partition
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
-from storage.checkpoints import CorruptCheckpoint
-from storage.damage import DamagedLog
-from storage.log_config import LogConfig
-from wire.errors import ErrorCode, KafkaError
+from barnabas.broker.committer import MANY_FILES, set_limit
+from barnabas.broker.config_keys.general import PRODUCER_ID_EXPIRATION_MS
+from barnabas.broker.config_keys.own import LOG_SYNC
+from barnabas.broker.log_dir_failure import NO_DESCRIPTORS, is_passing
+from barnabas.broker.partition import Partition
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from coord.cluster.image import ClusterDelta, ClusterImage
-    from coord.cluster.partition_image import TopicImage
-    from storage.log_dir import LogDir
-    from storage.recovery import TornTail
+    from barnabas.broker.context import Broker
+    from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.recovery import TornTail
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wire.errors import ErrorCode, KafkaError
-from wire.schema import Message
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.schema import Message
 
 
 class Pending:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wire.configdef import ConfigError
+from barnabas.wire.configdef import ConfigError
 
 DEV: Final = {
     "group.initial.rebalance.delay.ms": "0",

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from storage import retention
-from storage.damage import DamagedLog
-from wire.errors import KafkaError
+from barnabas.storage import retention
+from barnabas.storage.damage import DamagedLog
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
 
 logger = logging.getLogger("kafka.log.LogManager")
 

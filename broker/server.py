@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker import background
-from broker.committer import Committer, SyncThreads, SyncWorker
-from broker.config_keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
-from broker.config_keys.log import LOG_DIRS
-from broker.config_keys.network import (
+from barnabas.broker import background
+from barnabas.broker.committer import Committer, SyncThreads, SyncWorker
+from barnabas.broker.config_keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from barnabas.broker.config_keys.log import LOG_DIRS
+from barnabas.broker.config_keys.network import (
     CONNECTIONS_MAX_IDLE_MS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
@@ -32,30 +32,30 @@ from broker.config_keys.network import (
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
-from broker.context import Broker, wall_clock_ms
-from broker.controller import Controller
-from broker.coordinators import Coordinators
-from broker.fetch_sessions import FetchSessions
-from broker.listeners import Endpoint
-from broker.logging_setup import set_up_logging
-from broker.partitions import Partitions
-from broker.producer_ids import ProducerIds
-from broker.server_config import ServerConfig, load
-from broker.share_coordinators import ShareCoordinators
-from broker.transactions import TransactionCoordinators
-from broker.transport import Limits, Listener, Reactor, bind
-from coord.cluster.image import UnknownMetadataError
-from storage.checkpoints import CorruptCheckpoint
-from storage.damage import DamagedLog
-from storage.files import Files
-from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
-from wire.configdef import ConfigError
-from wire.errors import KafkaError
+from barnabas.broker.context import Broker, wall_clock_ms
+from barnabas.broker.controller import Controller
+from barnabas.broker.coordinators import Coordinators
+from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.logging_setup import set_up_logging
+from barnabas.broker.partitions import Partitions
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.server_config import ServerConfig, load
+from barnabas.broker.share_coordinators import ShareCoordinators
+from barnabas.broker.transactions import TransactionCoordinators
+from barnabas.broker.transport import Limits, Listener, Reactor, bind
+from barnabas.coord.cluster.image import UnknownMetadataError
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import Files
+from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from broker.options import ServeOptions
+    from barnabas.broker.options import ServeOptions
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
-from broker.config_keys.controller import CONTROLLER_LISTENER_NAMES, CONTROLLER_QUORUM_VOTERS
-from broker.config_keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
-from broker.config_keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
-from broker.config_keys.log import LOG_DIR, LOG_DIRS, LOG_FLUSH_INTERVAL_MS, LOG_FLUSH_SCHEDULER_INTERVAL_MS
-from broker.config_keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
-from broker.config_keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
-from broker.environment import settings_from_environment
-from broker.listeners import (
+from barnabas.broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from barnabas.broker.config_keys.controller import CONTROLLER_LISTENER_NAMES, CONTROLLER_QUORUM_VOTERS
+from barnabas.broker.config_keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
+from barnabas.broker.config_keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
+from barnabas.broker.config_keys.log import LOG_DIR, LOG_DIRS, LOG_FLUSH_INTERVAL_MS, LOG_FLUSH_SCHEDULER_INTERVAL_MS
+from barnabas.broker.config_keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config_keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
+from barnabas.broker.environment import settings_from_environment
+from barnabas.broker.listeners import (
     Endpoint,
     check_advertised,
     check_ports,
@@ -28,10 +28,10 @@ from broker.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
-from broker.profiles import CLAMPED_IN_DEV, profile_defaults
-from broker.properties import parse_properties
-from storage.log_config import SYNONYMS
-from wire.configdef import READ_ONLY, ConfigError, ConfigKey, format_value
+from barnabas.broker.profiles import CLAMPED_IN_DEV, profile_defaults
+from barnabas.broker.properties import parse_properties
+from barnabas.storage.log_config import SYNONYMS
+from barnabas.wire.configdef import READ_ONLY, ConfigError, ConfigKey, format_value
 
 T = TypeVar("T")
 
@@ -236,7 +236,7 @@ class ServerConfig:
         if "classic" not in self[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
             raise ConfigError("Disabling the 'classic' protocol is not supported.")
         if any(name.startswith(("group.consumer.", "group.share.", "group.streams.")) for name in self._static):
-            from broker.group_configs import check_limits
+            from barnabas.broker.group_configs import check_limits
 
             check_limits(self)
 

@@ -14,24 +14,24 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.config_keys.share_and_streams import (
+from barnabas.broker.config_keys.share_and_streams import (
     SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
     SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC,
 )
-from broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
-from coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
-from wire.errors import KafkaError
+from barnabas.broker.coordinator_runtime import CoordinatorRuntime, Shard, codec_of, release_replies
+from barnabas.coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.coordinator_log import Take
-    from broker.coordinator_runtime import Event
-    from broker.partition import Partition
-    from coord.cluster.image import ClusterDelta
-    from coord.machine import Moment, Result
-    from coord.share_state.coordinator import ShareCoordinator
-    from coord.share_state.key import SharePartitionKey
-    from wire.messages.share_state import (
+    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinator_log import Take
+    from barnabas.broker.coordinator_runtime import Event
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.cluster.image import ClusterDelta
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.share_state.coordinator import ShareCoordinator
+    from barnabas.coord.share_state.key import SharePartitionKey
+    from barnabas.wire.messages.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
         InitializeShareGroupStateRequestPartitionData,
         InitializeShareGroupStateResponsePartitionResult,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         WriteShareGroupStateRequestPartitionData,
         WriteShareGroupStateResponsePartitionResult,
     )
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.coordinator.share.ShareCoordinator")
 
@@ -79,7 +79,9 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         answer: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Begin a share partition at an offset, -1 for one that its leader finds out."""
-        from wire.messages.share_state import InitializeShareGroupStateResponsePartitionResult as PartitionResult
+        from barnabas.wire.messages.share_state import (
+            InitializeShareGroupStateResponsePartitionResult as PartitionResult,
+        )
 
         ticket = self._resetting(about, asked.state_epoch, answer)
         self._ask(about, PartitionResult, ticket, lambda shares, at: shares.initialize(about, asked, ticket, at))
@@ -91,7 +93,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         answer: Callable[[ReadShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Everything that is kept of a share partition; older leaders are fenced off."""
-        from wire.messages.share_state import ReadShareGroupStateResponsePartitionResult as PartitionResult
+        from barnabas.wire.messages.share_state import ReadShareGroupStateResponsePartitionResult as PartitionResult
 
         self._ask(about, PartitionResult, answer, lambda shares, at: shares.read(about, asked, answer, at))
 
@@ -102,7 +104,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         answer: Callable[[WriteShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Keep what has become of records; answered when that is committed."""
-        from wire.messages.share_state import WriteShareGroupStateResponsePartitionResult as PartitionResult
+        from barnabas.wire.messages.share_state import WriteShareGroupStateResponsePartitionResult as PartitionResult
 
         self._ask(about, PartitionResult, answer, lambda shares, at: shares.write(about, asked, answer, at))
 
@@ -110,7 +112,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         self, about: SharePartitionKey, answer: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
     ) -> None:
         """Forget a share partition."""
-        from wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
+        from barnabas.wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
 
         ticket = self._resetting(about, 0, answer)
         self._ask(about, PartitionResult, ticket, lambda shares, _: shares.delete(about, ticket))
@@ -119,7 +121,9 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         self, about: SharePartitionKey, answer: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
     ) -> None:
         """A share partition's start offset and epochs."""
-        from wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult
+        from barnabas.wire.messages.share_state import (
+            ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult,
+        )
 
         self._ask(about, PartitionResult, answer, lambda shares, _: shares.read_summary(about, answer))
 
@@ -151,9 +155,9 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
     # ---- what is special about these coordinators
 
     def _new(self, at: Moment) -> tuple[ShareCoordinator, Take]:
-        from broker.coordinator_log import into_shares
-        from coord.share_state.config import ShareStateConfig
-        from coord.share_state.coordinator import ShareCoordinator
+        from barnabas.broker.coordinator_log import into_shares
+        from barnabas.coord.share_state.config import ShareStateConfig
+        from barnabas.coord.share_state.coordinator import ShareCoordinator
 
         config = ShareStateConfig(
             updates_per_snapshot=self._broker.config[SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from broker.config_keys.general import FETCH_MAX_BYTES
-from broker.share_sessions import SharedPartition
-from coord.share_partitions.acquisition import Wish
-from coord.share_state.key import SharePartitionKey
-from storage.files import FileSlice
-from storage.slice_scan import batches_of
-from wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
+from barnabas.broker.config_keys.general import FETCH_MAX_BYTES
+from barnabas.broker.share_sessions import SharedPartition
+from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.storage.files import FileSlice
+from barnabas.storage.slice_scan import batches_of
+from barnabas.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
-    from broker.share_partitions import LiveSharePartition
-    from broker.share_sessions import ShareSession
-    from coord.share_partitions.acquisition import Acquired
-    from storage.batch_header import BatchHeader
-    from storage.log import Log
-    from wire.messages.share_groups import ShareFetchRequest
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.share_partitions import LiveSharePartition
+    from barnabas.broker.share_sessions import ShareSession
+    from barnabas.coord.share_partitions.acquisition import Acquired
+    from barnabas.storage.batch_header import BatchHeader
+    from barnabas.storage.log import Log
+    from barnabas.wire.messages.share_groups import ShareFetchRequest
 
 Given = list[tuple[SharedPartition, ShareFetchResponsePartitionData]]
 

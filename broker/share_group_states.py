@@ -11,17 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from broker.coordinator_runtime import release_replies
-from coord.share_state.key import SharePartitionKey
-from wire.errors import ErrorCode, KafkaError
+from barnabas.broker.coordinator_runtime import release_replies
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from coord.groups.context import ClientContext
-    from coord.groups.share.tasks import ShareGroupResult
-    from coord.machine import Result
-    from wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-    from wire.types import Uuid
+    from barnabas.broker.context import Broker
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.share.tasks import ShareGroupResult
+    from barnabas.coord.machine import Result
+    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+    from barnabas.wire.types import Uuid
 
     Answer = Callable[[ShareGroupHeartbeatResponse], None]
     Failures = dict[Uuid, dict[int, ErrorCode]]
@@ -46,7 +46,7 @@ class ShareGroupStates:
         )
 
     def _resume(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
-        from coord.groups.share.share_groups import heartbeat_error
+        from barnabas.coord.groups.share.share_groups import heartbeat_error
 
         try:
             self.heartbeat(request, client, answer)
@@ -89,8 +89,8 @@ class ShareGroupStates:
     def _ask(
         self, result: ShareGroupResult, about: SharePartitionKey, answered: Callable[[Uuid, int, int], None]
     ) -> None:
-        from coord.groups.share.tasks import InitializeStates
-        from wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
+        from barnabas.coord.groups.share.tasks import InitializeStates
+        from barnabas.wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
 
         def answer(outcome: Any) -> None:
             answered(about.topic_id, about.partition, outcome.error_code)

@@ -12,31 +12,31 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SHARE_SESSIONS
-from broker.dead_letters import DeadLetterQueues
-from broker.share_sessions import ShareSession, ShareSessions
-from coord.cluster.node_records import SHARE_VERSION_FEATURE
-from coord.groups.settings import BY_DURATION
-from coord.share_partitions.partition import SharePartition
-from coord.share_state.batches import NO_OFFSET, state_batches
-from coord.share_state.key import SharePartitionKey
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_state import (
+from barnabas.broker.config_keys.share_and_streams import GROUP_SHARE_MAX_SHARE_SESSIONS
+from barnabas.broker.dead_letters import DeadLetterQueues
+from barnabas.broker.share_sessions import ShareSession, ShareSessions
+from barnabas.coord.cluster.node_records import SHARE_VERSION_FEATURE
+from barnabas.coord.groups.settings import BY_DURATION
+from barnabas.coord.share_partitions.partition import SharePartition
+from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_state import (
     ReadShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestStateBatch,
 )
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.partition import Partition
-    from broker.timers import Timer
-    from coord.groups.settings import GroupSettings
-    from coord.share_partitions.acknowledgement import Acknowledgement
-    from coord.share_partitions.acquisition import Acquired, Wish
-    from coord.share_partitions.change import DeadLetters, StateChange
-    from coord.share_state.batches import StateBatch
-    from wire.messages.share_state import (
+    from barnabas.broker.context import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.timers import Timer
+    from barnabas.coord.groups.settings import GroupSettings
+    from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
+    from barnabas.coord.share_partitions.acquisition import Acquired, Wish
+    from barnabas.coord.share_partitions.change import DeadLetters, StateChange
+    from barnabas.coord.share_state.batches import StateBatch
+    from barnabas.wire.messages.share_state import (
         ReadShareGroupStateResponsePartitionResult,
         WriteShareGroupStateResponsePartitionResult,
     )

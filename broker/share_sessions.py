@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from broker.connection import Connection
-    from wire.types import Uuid
+    from barnabas.broker.connection import Connection
+    from barnabas.wire.types import Uuid
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

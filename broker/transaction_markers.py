@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from coord.transactions.transaction import EPOCH_BUMP_VERSION
-from storage.producer_entry import NO_OFFSET
-from wire.errors import ErrorCode, KafkaError
-from wire.records import end_txn_marker
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.transactions.transaction import EPOCH_BUMP_VERSION
+from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import end_txn_marker
 
 if TYPE_CHECKING:
-    from broker.partition import Partition
+    from barnabas.broker.partition import Partition
 
 
 class Marker(NamedTuple):

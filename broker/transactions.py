@@ -11,29 +11,29 @@ import logging
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from broker.config_keys.transactions import (
+from barnabas.broker.config_keys.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
     TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
-from broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
-from coord.cluster.image import FEATURES
-from coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
-from coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
-from wire.errors import ErrorCode, KafkaError
+from barnabas.broker.coordinator_runtime import CoordinatorRuntime, Shard, release_replies
+from barnabas.coord.cluster.image import FEATURES
+from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
+from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker.coordinator_log import Take
-    from coord.cluster.image import ClusterDelta
-    from coord.machine import Moment, Result
-    from coord.transactions.config import TransactionConfig
-    from coord.transactions.coordinator import TransactionCoordinator
-    from coord.transactions.markers import Markers
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.broker.coordinator_log import Take
+    from barnabas.coord.cluster.image import ClusterDelta
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.transactions.config import TransactionConfig
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.coord.transactions.markers import Markers
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
@@ -52,7 +52,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     @cached_property
     def _config(self) -> TransactionConfig:
         """What all of them know of the configuration; the level of the feature follows the cluster's."""
-        from coord.transactions.config import TransactionConfig
+        from barnabas.coord.transactions.config import TransactionConfig
 
         broker = self._broker
         return TransactionConfig(
@@ -72,8 +72,8 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             self.stop()
 
     def _new(self, at: Moment) -> tuple[TransactionCoordinator, Take]:
-        from broker.coordinator_log import into_transactions
-        from coord.transactions.coordinator import TransactionCoordinator
+        from barnabas.broker.coordinator_log import into_transactions
+        from barnabas.coord.transactions.coordinator import TransactionCoordinator
 
         coordinator = TransactionCoordinator(self._config, self._broker.producer_ids.next)
         return coordinator, into_transactions(coordinator, at)
@@ -104,7 +104,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
 
     def _write_one(self, shard: Shard[TransactionCoordinator], markers: Markers, place: TopicPartition) -> bool:
         """Write one marker; whether nothing is left to wait for."""
-        from broker.transaction_markers import Marker, write_marker
+        from barnabas.broker.transaction_markers import Marker, write_marker
 
         topic, index = place
         marker = Marker(

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from broker.channel import TURN_BYTES, Channel
-from broker.connection import Connection
-from broker.frame_buffers import FrameBuffers
-from broker.poller import READ, WRITE, make_poller
-from wire.errors import ProtocolError
+from barnabas.broker.channel import TURN_BYTES, Channel
+from barnabas.broker.connection import Connection
+from barnabas.broker.frame_buffers import FrameBuffers
+from barnabas.broker.poller import READ, WRITE, make_poller
+from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from broker.context import Broker
+    from barnabas.broker.context import Broker
 
 logger = logging.getLogger("kafka.network.SocketServer")
 

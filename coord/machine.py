@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from wire.errors import ErrorCode
-    from wire.schema import Struct
+    from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.schema import Struct
 
 Ticket = Hashable
 """Stands for one request that waits for its answer; opaque to the machines."""

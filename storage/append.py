@@ -9,8 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from storage.batch_header import BatchHeader
-from wire.records import NO_TIMESTAMP, set_log_append_time
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.records import NO_TIMESTAMP, set_log_append_time
 
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")

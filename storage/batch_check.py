@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
-from storage.batch_header import BatchHeader
-from wire.crc import crc32c
-from wire.errors import ErrorCode, KafkaError
-from wire.records import (
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,

@@ -6,7 +6,7 @@ the batch its offsets. The format is described there.
 
 from __future__ import annotations
 
-from wire.records import HEADER, LOG_OVERHEAD, MAX_INT32
+from barnabas.wire.records import HEADER, LOG_OVERHEAD, MAX_INT32
 
 
 class BatchHeader:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 
-from storage import layout
-from storage.files import Files
+from barnabas.storage import layout
+from barnabas.storage.files import Files
 
 _VERSION = "0"
 _UUID_SIZE = 16

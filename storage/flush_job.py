@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from storage.files import File, Files
+from barnabas.storage.files import File, Files
 
 
 class FlushJob:

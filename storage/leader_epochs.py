@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from storage.checkpoints import CheckpointFile
-from storage.files import Files
+from barnabas.storage.checkpoints import CheckpointFile
+from barnabas.storage.files import Files
 
 NO_EPOCH = -1
 NO_OFFSET = -1

@@ -10,15 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage import layout, producer_replay
-from storage.checkpoints import read_partition_metadata, write_partition_metadata
-from storage.damage import DamagedLog
-from storage.leader_epochs import LeaderEpochCache
-from storage.segment import Segment
-from wire.errors import ErrorCode, KafkaError
+from barnabas.storage import layout, producer_replay
+from barnabas.storage.checkpoints import read_partition_metadata, write_partition_metadata
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.segment import Segment
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from barnabas.storage.log import Log
 
 _ZERO_UUID = bytes(16)
 _INDEX_SUFFIXES = (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX)
@@ -54,7 +54,7 @@ def load(log: Log, plan: LoadPlan, now: float) -> bool:
     unindexed = _find_segments(log, names, plan, now)
     snapshots = producer_replay.snapshots_in(names)
     if unindexed:
-        from storage import recovery
+        from barnabas.storage import recovery
 
         recovery.index_anew(log, unindexed, snapshots, plan)
         changed = True
@@ -63,7 +63,7 @@ def load(log: Log, plan: LoadPlan, now: float) -> bool:
         _check_end(log, plan)
         log.recovery_point = log.log_end_offset
     else:
-        from storage import recovery
+        from barnabas.storage import recovery
 
         recovery.recover(log, snapshots, plan)
         _check_end(log, plan)
@@ -87,7 +87,7 @@ def _settle_leftovers(log: Log) -> dict[str, int]:
     """Finish or undo what an interrupted deletion, compaction or replacement has left; name -> size of the rest."""
     names = dict(log.files.list_files(log.directory))
     if any(name.endswith(_LEFTOVERS) for name in names):
-        from storage import swap  # hardly a start needs it
+        from barnabas.storage import swap  # hardly a start needs it
 
         names = swap.complete(log.files, log.directory, names)
     for name in [name for name in names if name.endswith(layout.TEMPORARY_SUFFIX)]:

@@ -17,27 +17,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from storage import layout, loader, producer_replay, timestamps
-from storage.append import AppendInfo, assign_offsets
-from storage.batch_check import Origin, check_batches
-from storage.batch_header import BatchHeader
-from storage.damage import DamagedLog
-from storage.files import File, Files
-from storage.flush_job import FlushJob
-from storage.leader_epochs import LeaderEpochCache
-from storage.log_reader import LogRead, LogReader
-from storage.producer_entry import BatchMetadata, ProducerEntry
-from storage.producer_state import EndMarker, ProducerState, marker_of
-from storage.segment import Segment
-from storage.segments import Segments
-from storage.txn_index import AbortedTransaction
-from wire.crc import crc32c
-from wire.errors import ErrorCode, KafkaError
-from wire.records import CONTROL_BIT, NO_TIMESTAMP
+from barnabas.storage import layout, loader, producer_replay, timestamps
+from barnabas.storage.append import AppendInfo, assign_offsets
+from barnabas.storage.batch_check import Origin, check_batches
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import File, Files
+from barnabas.storage.flush_job import FlushJob
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_reader import LogRead, LogReader
+from barnabas.storage.producer_entry import BatchMetadata, ProducerEntry
+from barnabas.storage.producer_state import EndMarker, ProducerState, marker_of
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
+from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import CONTROL_BIT, NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from storage.log_config import LogConfig
-    from storage.recovery import TornTail
+    from barnabas.storage.log_config import LogConfig
+    from barnabas.storage.recovery import TornTail
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wire.configdef import (
+from barnabas.wire.configdef import (
     LONG_MAX,
     MEDIUM,
     ConfigError,

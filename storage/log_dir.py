@@ -10,10 +10,16 @@ import errno
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from storage import layout
-from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_properties, replace_file, write_properties
-from storage.files import File, Files
-from storage.flush_job import FlushJob
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import (
+    CorruptCheckpoint,
+    OffsetCheckpoint,
+    read_properties,
+    replace_file,
+    write_properties,
+)
+from barnabas.storage.files import File, Files
+from barnabas.storage.flush_job import FlushJob
 
 TopicPartition = tuple[str, int]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from storage import layout
-from storage.checkpoints import read_partition_metadata, topic_id_text
-from storage.damage import DamagedLog
-from storage.files import Files
-from storage.flush_job import FlushJob
-from storage.log import PRODUCER_EXPIRATION_MS, Log
-from storage.log_config import LogConfig
-from storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
-from wire.errors import ErrorCode, KafkaError
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import Files
+from barnabas.storage.flush_job import FlushJob
+from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.files import FileSlice
-from storage.segment import Segment
+from barnabas.storage.files import FileSlice
+from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from barnabas.storage.log import Log
 
 
 class LogRead(NamedTuple):

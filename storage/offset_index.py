@@ -16,7 +16,7 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
-from storage.files import Files
+from barnabas.storage.files import Files
 
 ENTRY_SIZE = 8
 MAX_RELATIVE_OFFSET = 2**31 - 1

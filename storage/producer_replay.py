@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from storage import layout
-from storage.damage import DamagedLog
-from storage.producer_snapshot import CorruptSnapshot
+from barnabas.storage import layout
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.producer_snapshot import CorruptSnapshot
 
 if TYPE_CHECKING:
-    from storage.log import Log
-    from storage.producer_state import ProducerState
-    from storage.segment import Segment
+    from barnabas.storage.log import Log
+    from barnabas.storage.producer_state import ProducerState
+    from barnabas.storage.segment import Segment
 
 
 def rebuild_producers(log: Log, end_offset: int) -> None:

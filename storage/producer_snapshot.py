@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from struct import Struct
 from struct import error as struct_error
 
-from storage.producer_entry import NO_OFFSET, NO_SEQUENCE, BatchMetadata, ProducerEntry
-from wire.crc import crc32c
-from wire.records import MAX_INT32
+from barnabas.storage.producer_entry import NO_OFFSET, NO_SEQUENCE, BatchMetadata, ProducerEntry
+from barnabas.wire.crc import crc32c
+from barnabas.wire.records import MAX_INT32
 
 _HEADER = Struct(">hIi")
 _COUNT = Struct(">i")

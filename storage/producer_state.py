@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.batch_header import BatchHeader
-from storage.checkpoints import replace_file
-from storage.files import Files
-from storage.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
-from storage.producer_snapshot import decode_snapshot, encode_snapshot
-from wire.errors import ErrorCode, KafkaError
-from wire.records import (
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.files import Files
+from barnabas.storage.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
+from barnabas.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import (
     CONTROL_BIT,
     MAX_INT32,
     TRANSACTIONAL_BIT,

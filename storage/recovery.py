@@ -19,17 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage import layout, producer_replay
-from storage.damage import DamagedLog
-from storage.producer_state import ProducerState
-from storage.salvage import has_intact_batch, is_good, is_placed, offset_limit, set_aside_name
-from storage.txn_index import AbortedTransaction
+from barnabas.storage import layout, producer_replay
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.salvage import has_intact_batch, is_good, is_placed, offset_limit, set_aside_name
+from barnabas.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from storage.batch_header import BatchHeader
-    from storage.loader import LoadPlan
-    from storage.log import Log
-    from storage.segment import Segment
+    from barnabas.storage.batch_header import BatchHeader
+    from barnabas.storage.loader import LoadPlan
+    from barnabas.storage.log import Log
+    from barnabas.storage.segment import Segment
 
 _COPY_CHUNK = 4 << 20
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from storage.log import Log
-    from storage.segment import Segment
+    from barnabas.storage.log import Log
+    from barnabas.storage.segment import Segment
 
 Reason = Literal["retention.ms", "retention.bytes"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from storage import layout
-from storage.batch_header import BatchHeader
-from storage.files import Files
-from storage.offset_index import MAX_RELATIVE_OFFSET
-from storage.segment import Segment
-from wire.crc import crc32c
-from wire.records import CRC_START, HEADER_SIZE, MAGIC
+from barnabas.storage import layout
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.files import Files
+from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
+from barnabas.storage.segment import Segment
+from barnabas.wire.crc import crc32c
+from barnabas.wire.records import CRC_START, HEADER_SIZE, MAGIC
 
 _CHUNK = 4 << 20
 _MAGIC_AT = 16

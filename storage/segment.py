@@ -11,14 +11,14 @@ import errno
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from storage import layout
-from storage.batch_header import BatchHeader
-from storage.damage import DamagedLog
-from storage.files import File, Files
-from storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from storage.time_index import NO_TIMESTAMP, TimeIndex
-from storage.txn_index import AbortedTransaction, TxnIndex
-from wire.records import CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.storage import layout
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import File, Files
+from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from barnabas.storage.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.txn_index import AbortedTransaction, TxnIndex
+from barnabas.wire.records import CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _NO_LIMIT = 2**63 - 1
 _SCAN_CHUNK = 8192

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from storage.segment import Segment
+from barnabas.storage.segment import Segment
 
 
 class Segments:

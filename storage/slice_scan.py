@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from storage.batch_header import BatchHeader
-from storage.files import FileSlice
-from wire.records import HEADER_SIZE
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.files import FileSlice
+from barnabas.wire.records import HEADER_SIZE
 
 _CHUNK = 8192
 

@@ -28,12 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from storage import layout
-from storage.damage import DamagedLog
-from storage.files import Files
-from storage.segment import Segment
-from wire.crc import crc32c
-from wire.records import CRC_START, MAGIC
+from barnabas.storage import layout
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import Files
+from barnabas.storage.segment import Segment
+from barnabas.wire.crc import crc32c
+from barnabas.wire.records import CRC_START, MAGIC
 
 _KINDS = layout.SEGMENT_SUFFIXES
 

@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
-from storage.files import Files
+from barnabas.storage.files import Files
 
 ENTRY_SIZE = 12
 NO_TIMESTAMP = -1

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.batch_header import BatchHeader
-from wire.records import iter_batches, iter_records
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.records import iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from storage.log import Log
-    from storage.segment import Segment
+    from barnabas.storage.log import Log
+    from barnabas.storage.segment import Segment
 
 
 class OffsetAndTimestamp(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from storage.damage import DamagedLog
-from storage.files import Files
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import Files
 
 ENTRY_SIZE = 34
 _ENTRY = Struct(">hqqqq")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from storage.files import Files
-from storage.log import Log
-from storage.log_config import LogConfig
-from wire.records import BatchBuilder, Codec, end_txn_marker
+from barnabas.storage.files import Files
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.records import BatchBuilder, Codec, end_txn_marker
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

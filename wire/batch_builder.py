@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import Struct
 
-from wire.batch_format import (
+from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -24,8 +24,8 @@ from wire.batch_format import (
     TRANSACTIONAL_BIT,
     Header,
 )
-from wire.compression import Codec, compress
-from wire.crc import crc32c
+from barnabas.wire.compression import Codec, compress
+from barnabas.wire.crc import crc32c
 
 _UINT32 = Struct(">I")
 

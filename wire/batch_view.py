@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from wire.batch_format import (
+from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -21,8 +21,8 @@ from wire.batch_format import (
     TRANSACTIONAL_BIT,
     increment_sequence,
 )
-from wire.compression import Buffer, CorruptRecord
-from wire.crc import crc32c
+from barnabas.wire.compression import Buffer, CorruptRecord
+from barnabas.wire.crc import crc32c
 
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from wire.emit import BuildGen, ParseGen
-from wire.errors import ProtocolError
+from barnabas.wire.emit import BuildGen, ParseGen
+from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from construct import Construct
 
-    from wire.schema import Field, Message
-    from wire.types import Chunk
+    from barnabas.wire.schema import Field, Message
+    from barnabas.wire.types import Chunk
 
 M = TypeVar("M", bound="Message")
 M_co = TypeVar("M_co", bound="Message", covariant=True)

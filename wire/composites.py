@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from construct import RangeError, StreamError
 from construct.core import stream_size, stream_tell
 
-from wire.primitives import INT8, AnyConstruct, Fixed, FixedBytes, Length, field_name, reading, writing
-from wire.runtime import SMALL, small_structs
+from barnabas.wire.primitives import INT8, AnyConstruct, Fixed, FixedBytes, Length, field_name, reading, writing
+from barnabas.wire.runtime import SMALL, small_structs
 
 if TYPE_CHECKING:
-    from wire.emit import BuildGen, ParseGen
+    from barnabas.wire.emit import BuildGen, ParseGen
 
 
 class Array(AnyConstruct):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 Buffer = bytes | bytearray | memoryview
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
-from wire.api_keys import ApiKey
-from wire.errors import ProtocolError
-from wire.frame import (
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.frame import (
     DEFAULT_MAX_FRAME_BYTES,
     SIZE,
     api_versions_answer_version,
@@ -28,12 +28,12 @@ from wire.frame import (
     parse_request_header,
     parse_response_header,
 )
-from wire.messages.headers import RequestHeader
-from wire.registry import message_for
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
-    from wire.schema import Message
-    from wire.types import Chunk
+    from barnabas.wire.schema import Message
+    from barnabas.wire.types import Chunk
 
 MAX_CORRELATION_ID = 2**31 - 1
 

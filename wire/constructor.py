@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wire.schema import FRESH
+from barnabas.wire.schema import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wire.schema import Struct
+    from barnabas.wire.schema import Struct
 
 
 def make_constructor(cls: type[Struct]) -> Callable[..., None]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from struct import Struct
 
-from wire.batch_builder import BatchBuilder
-from wire.batch_format import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ControlRecordType, Record
-from wire.compression import CorruptRecord
+from barnabas.wire.batch_builder import BatchBuilder
+from barnabas.wire.batch_format import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    ControlRecordType,
+    Record,
+)
+from barnabas.wire.compression import CorruptRecord
 
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from construct import core
 
-from wire import runtime
+from barnabas.wire import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

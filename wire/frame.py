@@ -15,15 +15,15 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING
 
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode, ProtocolError
-from wire.messages.headers import RequestHeader, ResponseHeader
-from wire.registry import message_for
-from wire.runtime import unknown_tags
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.messages.headers import RequestHeader, ResponseHeader
+from barnabas.wire.registry import message_for
+from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
-    from wire.schema import Message
-    from wire.types import Chunk, TaggedField
+    from barnabas.wire.schema import Message
+    from barnabas.wire.types import Chunk, TaggedField
 
 __all__ = [
     "DEFAULT_MAX_FRAME_BYTES", "api_versions_answer_version", "check_frame_size", "encode_request", "encode_response",

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wire.runtime import unsupported_field
-from wire.schema import parse_versions
-from wire.types import chunk_bytes, uuid_from_text, uuid_to_text
+from barnabas.wire.runtime import unsupported_field
+from barnabas.wire.schema import parse_versions
+from barnabas.wire.types import chunk_bytes, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from wire.schema import Field, Message, Struct
+    from barnabas.wire.schema import Field, Message, Struct
 
 M = TypeVar("M", bound="Message")
 S = TypeVar("S", bound="Struct")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from construct import Bytes, Construct, FormatField, IntegerError, StreamError, StringError
 from construct.core import stream_read, stream_write
 
-from wire.emit import BuildGen, ParseGen
-from wire.runtime import MAX_STRING, MAX_UNSIGNED_VARINT, encode_unsigned_varint
-from wire.types import chunk_bytes
+from barnabas.wire.emit import BuildGen, ParseGen
+from barnabas.wire.runtime import MAX_STRING, MAX_UNSIGNED_VARINT, encode_unsigned_varint
+from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:  # construct is generic for the type checker only
     AnyConstruct = Construct[Any, Any]

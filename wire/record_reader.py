@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wire.batch_format import HEADER_SIZE, MAX_INT32, MIN_BATCH_LENGTH, NO_SEQUENCE, TIMESTAMP_TYPE_BIT, Header, Record
-from wire.batch_view import BatchView
-from wire.compression import MAX_DECOMPRESSED_SIZE, CorruptRecord, decompress
+from barnabas.wire.batch_format import (
+    HEADER_SIZE,
+    MAX_INT32,
+    MIN_BATCH_LENGTH,
+    NO_SEQUENCE,
+    TIMESTAMP_TYPE_BIT,
+    Header,
+    Record,
+)
+from barnabas.wire.batch_view import BatchView
+from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE, CorruptRecord, decompress
 
 
 def _batch_records(batch: BatchView, max_size: int) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from wire.compression import CorruptRecord
+from barnabas.wire.compression import CorruptRecord
 
 _NULL = 1  # the zig-zag varint of -1
 _MAX_INT64_BYTES = 10

@@ -7,8 +7,8 @@ inside, `batch_builder` and `control_records` the way back. Bytes that are no ba
 
 from __future__ import annotations
 
-from wire.batch_builder import BatchBuilder, build_batch
-from wire.batch_format import (
+from barnabas.wire.batch_builder import BatchBuilder, build_batch
+from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -33,16 +33,16 @@ from wire.batch_format import (
     Record,
     increment_sequence,
 )
-from wire.batch_view import BatchView, iter_batches, set_base_offset_and_epoch, set_log_append_time
-from wire.compression import Codec, CorruptRecord
-from wire.control_records import (
+from barnabas.wire.batch_view import BatchView, iter_batches, set_base_offset_and_epoch, set_log_append_time
+from barnabas.wire.compression import Codec, CorruptRecord
+from barnabas.wire.control_records import (
     control_batch,
     control_key,
     control_record_type,
     end_txn_coordinator_epoch,
     end_txn_marker,
 )
-from wire.record_reader import iter_records
+from barnabas.wire.record_reader import iter_records
 
 __all__ = [
     "CODEC_MASK",

@@ -6,11 +6,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from wire.api_keys import ApiKey
-from wire.errors import ProtocolError
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 FAMILIES: dict[int, tuple[str, str]] = {
     ApiKey.PRODUCE: ("produce", "Produce"),
@@ -126,7 +126,7 @@ def message_for(api_key: int) -> tuple[type[Message], type[Message]]:
     found = FAMILIES.get(api_key)
     if found is None:
         raise ProtocolError(f"there is no API with the key {api_key}")
-    module = import_module(f"wire.messages.{found[0]}")
+    module = import_module(f"barnabas.wire.messages.{found[0]}")
     request: type[Message] = getattr(module, f"{found[1]}Request")
     response: type[Message] = getattr(module, f"{found[1]}Response")
     return request, response
@@ -135,11 +135,11 @@ def message_for(api_key: int) -> tuple[type[Message], type[Message]]:
 @cache
 def all_messages() -> dict[str, type[Message]]:
     """Every message by its Kafka name (`ProduceRequest`), in alphabetical order. Imports every family."""
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
     found = {}
     for name in MODULES:
-        for value in vars(import_module(f"wire.messages.{name}")).values():
+        for value in vars(import_module(f"barnabas.wire.messages.{name}")).values():
             if isinstance(value, type) and issubclass(value, Message) and value is not Message:
                 found[value.__name__] = value
     return dict(sorted(found.items()))

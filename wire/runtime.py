@@ -9,12 +9,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wire.types import TaggedField
+    from barnabas.wire.types import TaggedField
 
     Buffer = bytes | memoryview
 

@@ -18,16 +18,16 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
 
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.types import ZERO_UUID, Bytes, Records, TaggedField, Uuid, chunk_bytes
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.types import ZERO_UUID, Bytes, Records, TaggedField, Uuid, chunk_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from construct import Construct
 
-    from wire.codec import Codec
-    from wire.types import Chunk
+    from barnabas.wire.codec import Codec
+    from barnabas.wire.types import Chunk
 
 __all__ = [
     "Bytes", "Field", "Message", "Records", "Struct", "Uuid", "array", "boolean", "byte_string", "float64", "int8",
@@ -264,7 +264,7 @@ class Struct:
 
     def __init__(self, **values: Any) -> None:
         # The first construction of a class makes its real constructor: most of the 700 classes are never constructed.
-        from wire.constructor import make_constructor
+        from barnabas.wire.constructor import make_constructor
 
         cls = type(self)
         cls.__init__ = make_constructor(cls)  # type: ignore[method-assign]
@@ -321,7 +321,7 @@ class Message(Struct):
         """The ordinary construct of one version. KafkaError(UNSUPPORTED_VERSION) when there is no such version."""
         found = cls._constructs.get(version)
         if found is None:
-            from wire.versioned import construct_of
+            from barnabas.wire.versioned import construct_of
 
             cls._check_version(version)
             found = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
@@ -332,7 +332,7 @@ class Message(Struct):
         """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) when there is no such version."""
         found = cls._codecs.get(version)
         if found is None:
-            from wire.codec import Codec
+            from barnabas.wire.codec import Codec
 
             found = cls._codecs[version] = Codec(cls, version, cls.at(version))
         return found

@@ -14,13 +14,13 @@ import construct
 from construct import IntegerError, StreamError
 from construct.core import stream_read, stream_write
 
-from wire.primitives import UNSIGNED_VARINT, AnyConstruct, reading, writing
-from wire.runtime import unsupported_field
-from wire.schema import FRESH
+from barnabas.wire.primitives import UNSIGNED_VARINT, AnyConstruct, reading, writing
+from barnabas.wire.runtime import unsupported_field
+from barnabas.wire.schema import FRESH
 
 if TYPE_CHECKING:
-    from wire.emit import BuildGen, ParseGen, StatementGen
-    from wire.schema import Field, Struct
+    from barnabas.wire.emit import BuildGen, ParseGen, StatementGen
+    from barnabas.wire.schema import Field, Struct
 
 
 class TaggedFields(AnyConstruct):

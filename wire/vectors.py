@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from construct import ConstructError
 
-from wire.codec import holds_records
-from wire.errors import KafkaError, ProtocolError
-from wire.json_form import from_json, json_name, to_json
-from wire.registry import message_named
+from barnabas.wire.codec import holds_records
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.json_form import from_json, json_name, to_json
+from barnabas.wire.registry import message_named
 
 if TYPE_CHECKING:
-    from wire.schema import Message, Struct
+    from barnabas.wire.schema import Message, Struct
 
 FAILURES = (ProtocolError, KafkaError, ValueError, ConstructError)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wire import primitives
-from wire.composites import Array, NullableStruct
-from wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteString, RecordBytes, Sized, String
-from wire.schema import parse_versions
-from wire.structs import StructOfVersion, TaggedFields
+from barnabas.wire import primitives
+from barnabas.wire.composites import Array, NullableStruct
+from barnabas.wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteString, RecordBytes, Sized, String
+from barnabas.wire.schema import parse_versions
+from barnabas.wire.structs import StructOfVersion, TaggedFields
 
 if TYPE_CHECKING:
-    from wire.primitives import AnyConstruct
-    from wire.schema import Field, Struct
+    from barnabas.wire.primitives import AnyConstruct
+    from barnabas.wire.schema import Field, Struct
 
 _FIXED: dict[str, AnyConstruct] = {
     "int8": primitives.INT8,

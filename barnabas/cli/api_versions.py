@@ -14,8 +14,8 @@ from barnabas.cli.parameters import bootstrap_option, connect, output_option, ti
 @output_option
 def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the APIs and versions a broker offers."""
-    from broker.client.connection import NodeConnection
-    from wire.api_keys import ApiKey
+    from barnabas.broker.client.connection import NodeConnection
+    from barnabas.wire.api_keys import ApiKey
 
     def ask(deadline: float) -> NodeConnection:
         return cluster.any_node(deadline)

@@ -13,7 +13,7 @@ import click
 
 from barnabas.cli.parameters import output_option
 from barnabas.dump.item import Decoder, Item, Options, Problems, UnreadableError
-from storage.layout import (
+from barnabas.storage.layout import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,

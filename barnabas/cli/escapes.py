@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from wire.records import Record
+    from barnabas.wire.records import Record
 
 Verb = Callable[["tuple[str, int]", "Record"], bytes]
 

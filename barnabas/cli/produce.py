@@ -20,7 +20,7 @@ from barnabas.cli.escapes import unescape
 from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
 
 if TYPE_CHECKING:
-    from broker.client.producer import MakePartitioner, Producer
+    from barnabas.broker.client.producer import MakePartitioner, Producer
 
 CHUNK_BYTES = 1 << 18
 IDLE_WAIT_S = 0.05
@@ -79,7 +79,7 @@ def produce(
     timeout_s: float,
 ) -> None:
     """Send records to TOPIC, one a line of FILE or stdin."""
-    from broker.client.producer import Producer
+    from barnabas.broker.client.producer import Producer
 
     if key is not None and key_delimiter is not None:
         raise click.UsageError("-k and -K both say what the key is; give one of them")
@@ -147,7 +147,7 @@ def parse_headers(texts: Sequence[str]) -> list[Header]:
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
     """What makes the partitioner of this name for a topic."""
-    from wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
+    from barnabas.wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
 
     makers: dict[str, MakePartitioner] = {
         "murmur2": lambda count: Murmur2(count, randrange),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.cli.light import Option, UsageError, help_text, read_options
 
 if TYPE_CHECKING:
-    from broker.options import ServeOptions
+    from barnabas.broker.options import ServeOptions
 
 EXIT_USAGE = 2
 ABOUT = """Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it accepts
@@ -53,14 +53,14 @@ def serve(arguments: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_USAGE
-    from broker.server import run
+    from barnabas.broker.server import run
 
     return run(options)
 
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """What `arguments` ask for. `UsageError` with one sentence when they cannot be understood."""
-    from broker.options import ServeOptions
+    from barnabas.broker.options import ServeOptions
 
     given = read_options(OPTIONS, arguments)
 

@@ -9,15 +9,15 @@ import click
 
 from barnabas.cli.output import Row, show_json, show_rows
 from barnabas.cli.parameters import output_option
-from storage import layout
-from storage.files import File, Files, ReadOnlyFiles
+from barnabas.storage import layout
+from barnabas.storage.files import File, Files, ReadOnlyFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.checking.findings import DirectoryReport, Finding, PartitionReport
-    from storage.checking.repair import Loss
-    from storage.log_dir import TopicPartition
+    from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
+    from barnabas.storage.checking.repair import Loss
+    from barnabas.storage.log_dir import TopicPartition
 
 DAMAGED = 1
 WITHOUT = {
@@ -51,7 +51,7 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     broker settles by itself, like a torn tail after a power failure, is told as a notice. Beside a running broker the
     check works too, but what is being written may look torn.
     """
-    from storage.checking.check import check_directory
+    from barnabas.storage.checking.check import check_directory
 
     reports = []
     for path in map(_log_dir, data_dirs):
@@ -158,8 +158,8 @@ def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None
 
 def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: bool, is_agreed: bool) -> bool:
     """Repair a directory; whether it is whole then."""
-    from storage.checking.check import check_directory
-    from storage.checking.repair import Repair, put_checkpoint_aside
+    from barnabas.storage.checking.check import check_directory
+    from barnabas.storage.checking.repair import Repair, put_checkpoint_aside
 
     report = check_directory(ReadOnlyFiles(), path)
     unreadable = [finding.path for finding in report.findings if finding.path.endswith("-checkpoint")]

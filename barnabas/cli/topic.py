@@ -20,8 +20,8 @@ def topic() -> None:
 @click.option("--internal", is_flag=True, help="Also the broker's own topics, like __consumer_offsets.")
 def list_(bootstrap: str, timeout_s: float, output: str, internal: bool) -> None:
     """List topics with their partitions and replicas."""
-    from broker.client.admin import list_topics
-    from wire.types import uuid_to_text
+    from barnabas.broker.client.admin import list_topics
+    from barnabas.wire.types import uuid_to_text
 
     with connect(bootstrap, timeout_s) as cluster:
         topics = [topic for topic in list_topics(cluster) if internal or not topic.is_internal]
@@ -58,8 +58,8 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create topics."""
-    from broker.client.admin import create_topic
-    from wire.errors import ErrorCode, KafkaError
+    from barnabas.broker.client.admin import create_topic
+    from barnabas.wire.errors import ErrorCode, KafkaError
 
     settings = key_values(configs, "-c")
     with connect(bootstrap, timeout_s) as cluster:
@@ -84,9 +84,9 @@ def create(
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the partitions of topics: leader, replicas, offsets."""
-    from broker.client.admin import describe_topics
-    from broker.client.offsets import end_offsets, start_offsets
-    from wire.types import uuid_to_text
+    from barnabas.broker.client.admin import describe_topics
+    from barnabas.broker.client.offsets import end_offsets, start_offsets
+    from barnabas.wire.types import uuid_to_text
 
     with connect(bootstrap, timeout_s) as cluster:
         topics = describe_topics(cluster, names)
@@ -129,7 +129,7 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete topics and everything in them."""
-    from broker.client.admin import delete_topic
+    from barnabas.broker.client.admin import delete_topic
 
     with connect(bootstrap, timeout_s) as cluster:
         for name in names:

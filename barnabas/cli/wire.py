@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 
 def _message(ctx: click.Context, param: click.Parameter, value: str) -> type[Message]:
     """The class of a message by Kafka's name; a usage error with the nearest names when there is none."""
-    from wire.registry import all_messages, message_named
+    from barnabas.wire.registry import all_messages, message_named
 
     try:
         return message_named(value)
@@ -45,8 +45,8 @@ def wire() -> None:
 @click.option("--indent", type=click.IntRange(0, 8), default=None, help="Spaces of indentation [default: one line].")
 def decode(message: type[Message], version: int, data: str | None, indent: int | None) -> None:
     """Turn the hex of a message (the argument, or stdin) into JSON."""
-    from wire.errors import KafkaError, ProtocolError
-    from wire.json_form import to_json
+    from barnabas.wire.errors import KafkaError, ProtocolError
+    from barnabas.wire.json_form import to_json
 
     try:
         source = bytes.fromhex("".join(_input(data).split()))
@@ -65,8 +65,8 @@ def decode(message: type[Message], version: int, data: str | None, indent: int |
 @click.argument("value", required=False, metavar="[JSON]")
 def encode(message: type[Message], version: int, value: str | None) -> None:
     """Turn the JSON of a message (the argument, or stdin) into hex."""
-    from wire.errors import KafkaError
-    from wire.json_form import from_json
+    from barnabas.wire.errors import KafkaError
+    from barnabas.wire.json_form import from_json
 
     try:
         encoded = from_json(message, json.loads(_input(value)), version).encode(version)
@@ -85,7 +85,7 @@ def check(path: str) -> None:
     A line of the file is {"message": ..., "version": ..., "value": ..., "hex": ...}. The last line printed is
     "N differ"; the exit code is 0 when N is 0, otherwise 1.
     """
-    from wire.vectors import check_line
+    from barnabas.wire.vectors import check_line
 
     differing = 0
     with open(path, encoding="utf-8", errors="replace") as lines:

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.dump.item import Decoded, Decoder, Fields
-from wire.errors import KafkaError, ProtocolError
-from wire.json_form import to_json
-from wire.records import ControlRecordType, Record
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.json_form import to_json
+from barnabas.wire.records import ControlRecordType, Record
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 DELETED = "<DELETE>"
 _VALUE_VERSION_SIZE = 2
@@ -23,7 +23,7 @@ Pair = tuple["type[Message]", "type[Message]"]
 
 def offsets_decoder() -> Decoder:
     """`__consumer_offsets`."""
-    from wire.messages import coordinator_records
+    from barnabas.wire.messages import coordinator_records
 
     pairs = _pairs(coordinator_records, without=("TransactionLog", "ShareSnapshot", "ShareUpdate"))
     return lambda record: _coordinator_record(pairs, record)
@@ -31,7 +31,7 @@ def offsets_decoder() -> Decoder:
 
 def transaction_log_decoder() -> Decoder:
     """`__transaction_state`."""
-    from wire.messages import coordinator_records
+    from barnabas.wire.messages import coordinator_records
 
     pairs = _pairs(coordinator_records, only=("TransactionLog",))
     return lambda record: _coordinator_record(pairs, record)
@@ -39,7 +39,7 @@ def transaction_log_decoder() -> Decoder:
 
 def share_state_decoder() -> Decoder:
     """`__share_group_state`."""
-    from wire.messages import coordinator_records
+    from barnabas.wire.messages import coordinator_records
 
     pairs = _pairs(coordinator_records, only=("ShareSnapshot", "ShareUpdate"))
     return lambda record: _coordinator_record(pairs, record)
@@ -78,7 +78,7 @@ def _coordinator_record(pairs: dict[int, Pair], record: Record) -> Decoded:
 
 def _open_members(group: Fields) -> None:
     """Replace what the consumer protocol put into a classic group's members as bytes by its content."""
-    from wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
     classes: dict[str, type[Message]] = {
         "subscription": ConsumerProtocolSubscription,
@@ -107,8 +107,8 @@ def _open(text: object, declared: type[Message]) -> object:
 
 def cluster_metadata_decoder() -> Decoder:
     """`__cluster_metadata`: KRaft records, each framed by version, type and version of the type."""
-    from coord.cluster.metadata_serde import RECORD_TYPES
-    from wire.runtime import unsigned_varint
+    from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+    from barnabas.wire.runtime import unsigned_varint
 
     def decode(record: Record) -> Decoded:
         value = record.value or b""
@@ -134,7 +134,7 @@ def record_type_name(class_name: str) -> str:
 
 def decode_control_record(kind: int, record: Record) -> Fields:
     """The control records of the metadata log and its snapshots, by the names of Kafka's tool."""
-    from wire.messages import raft_records
+    from barnabas.wire.messages import raft_records
 
     names: dict[int, tuple[str, type[Message]]] = {
         ControlRecordType.LEADER_CHANGE: ("LeaderChange", raft_records.LeaderChangeMessage),

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from barnabas.dump.item import Item, Options, Problems, UnreadableError
 from barnabas.dump.log_file import base_offset
-from storage.layout import LOG_SUFFIX
-from wire.records import HEADER_SIZE, BatchView
+from barnabas.storage.layout import LOG_SUFFIX
+from barnabas.wire.records import HEADER_SIZE, BatchView
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")

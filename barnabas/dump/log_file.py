@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from barnabas.dump.item import Fields, Item, Options, Problems, UnreadableError, java_text, line
-from storage.layout import LOG_SUFFIX, offset_of
-from wire.records import (
+from barnabas.storage.layout import LOG_SUFFIX, offset_of
+from barnabas.wire.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     BatchView,

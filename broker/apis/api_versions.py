@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from broker.api import SERVED, api, served_versions
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode
-from wire.messages.api_versions import (
+from barnabas.broker.api import SERVED, api, served_versions
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -21,7 +21,7 @@ from wire.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from coord.cluster.config_changes import Operation
-from coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
-from coord.cluster.image import BROKER_LOGGER
-from coord.cluster.local_controller import Outcome
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.configs import (
+from barnabas.broker.api import api
+from barnabas.coord.cluster.config_changes import Operation
+from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
+from barnabas.coord.cluster.image import BROKER_LOGGER
+from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResponseAlterConfigsResourceResponse,
@@ -35,7 +35,7 @@ from wire.messages.configs import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 LEVELS = {"FATAL": 50, "ERROR": 40, "WARN": 30, "INFO": 20, "DEBUG": 10, "TRACE": 5}
 """Kafka's names of log levels, with Python's numbers."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.apis.groups import GROUP_OPERATIONS, client_of
-from broker.group_protocols import needs_consumer_groups
-from broker.pending import Pending
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.consumer_groups import (
+from barnabas.broker.api import api
+from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
+from barnabas.broker.group_protocols import needs_consumer_groups
+from barnabas.broker.pending import Pending
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseDescribedGroup,
@@ -21,7 +21,7 @@ from wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 
 @api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)

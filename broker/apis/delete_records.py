@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.topics import (
+from barnabas.broker.api import api
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -19,8 +19,8 @@ from wire.messages.topics import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from broker.partition import Partition
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
 
 TO_HIGH_WATERMARK = -1
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
-from coord.cluster.local_controller import Outcome
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.broker.api import api
+from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from wire.schema import Message
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.controller.FeatureControlManager")
 

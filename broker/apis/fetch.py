@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.config_keys.general import FETCH_MAX_BYTES
-from broker.fetch_sessions import (
+from barnabas.broker.api import api
+from barnabas.broker.config_keys.general import FETCH_MAX_BYTES
+from barnabas.broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -21,9 +21,9 @@ from broker.fetch_sessions import (
     PartitionKey,
     asked_partitions,
 )
-from broker.pending import Pending
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.fetch import (
+from barnabas.broker.pending import Pending
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
@@ -35,10 +35,10 @@ from wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import Broker, RequestContext
-    from broker.partition import Partition
-    from broker.timers import Timer
-    from storage.files import FileSlice
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.timers import Timer
+    from barnabas.storage.files import FileSlice
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_TOPIC_IDS = 13

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.pending import Pending
-from coord.groups.context import ClientContext
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.groups import (
+from barnabas.broker.api import api
+from barnabas.broker.pending import Pending
+from barnabas.coord.groups.context import ClientContext
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import (
     Coordinator,
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -40,8 +40,8 @@ from wire.messages.groups import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from broker.coordinators import Event
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.coordinators import Event
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4
@@ -100,7 +100,7 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
 
 def _find_share(ctx: RequestContext, key: str) -> None:
     """The share coordinator's keys are `group:topicId:partition` (KIP-932)."""
-    from coord.share_state.key import parse_key
+    from barnabas.coord.share_state.key import parse_key
 
     if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators are found from version 6 on.")

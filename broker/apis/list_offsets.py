@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.list_offsets import (
+from barnabas.broker.api import api
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -25,8 +25,8 @@ from wire.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from broker.partition import Partition
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
 
 LATEST = -1
 EARLIEST = -2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from wire.errors import ErrorCode
-from wire.messages.log_dirs import (
+from barnabas.broker.api import api
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -15,9 +15,9 @@ from wire.messages.log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from broker.partition import Partition
-    from storage.log_dir import LogDir
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.storage.log_dir import LogDir
 
 
 @api(DescribeLogDirsRequest)

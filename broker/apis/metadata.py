@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.config_keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
-from broker.pending import Pending
-from coord.cluster.topic_names import INTERNAL_TOPICS
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata import (
+from barnabas.broker.api import api
+from barnabas.broker.config_keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
+from barnabas.broker.pending import Pending
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -31,13 +31,13 @@ from wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.types import ZERO_UUID
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.context import RequestContext
-    from coord.cluster.partition_image import PartitionImage, TopicImage
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.partition_image import PartitionImage, TopicImage
 
 # Bit n stands for AclOperation n: what may be done to a resource of that type when nothing is forbidden.
 TOPIC_OPERATIONS = sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))

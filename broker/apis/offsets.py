@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.apis.groups import client_of
-from broker.coordinator_runtime import once_committed
-from broker.pending import Pending
-from coord.groups.offsets import commit_error
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.offsets import (
+from barnabas.broker.api import api
+from barnabas.broker.apis.groups import client_of
+from barnabas.broker.coordinator_runtime import once_committed
+from barnabas.broker.pending import Pending
+from barnabas.coord.groups.offsets import commit_error
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
@@ -40,9 +40,9 @@ from wire.messages.offsets import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from coord.cluster.image import ClusterImage
-    from coord.cluster.partition_image import TopicImage
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.cluster.partition_image import TopicImage
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 FIRST_FETCH_WITH_GROUPS = 8

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.api import api
-from broker.pending import Pending
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.produce import (
+from barnabas.broker.api import api
+from barnabas.broker.pending import Pending
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -28,9 +28,9 @@ from wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from broker.partition import Partition
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -68,7 +68,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | P
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
-        from broker.apis.transactional_writes import produce_in_transaction
+        from barnabas.broker.apis.transactional_writes import produce_in_transaction
 
         return produce_in_transaction(ctx, request, _find, _append_all)
     return _append_all(ctx, request, _NOTHING)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from wire.errors import KafkaError
-from wire.messages.transactions import (
+from barnabas.broker.api import api
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
@@ -15,7 +15,7 @@ from wire.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 
 @api(DescribeProducersRequest)

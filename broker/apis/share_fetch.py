@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.group_protocols import needs_share_groups
-from broker.pending import Pending
-from broker.share_fetch_wait import SharePlan, ShareWait
-from broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
-from coord.share_partitions.acknowledgement import BatchFields, acknowledgements
-from coord.share_state.key import SharePartitionKey
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_groups import (
+from barnabas.broker.api import api
+from barnabas.broker.group_protocols import needs_share_groups
+from barnabas.broker.pending import Pending
+from barnabas.broker.share_fetch_wait import SharePlan, ShareWait
+from barnabas.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
+from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeResponsePartitionData,
@@ -32,7 +32,7 @@ from wire.messages.share_groups import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import Broker, RequestContext
+    from barnabas.broker.context import Broker, RequestContext
 
 FIRST_VERSION_WITH_RENEWAL = 2
 MAX_MEMBER_ID_LENGTH = 36

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.apis.groups import GROUP_OPERATIONS, client_of
-from broker.group_protocols import needs_share_groups
-from broker.pending import Pending
-from coord.share_state.key import SharePartitionKey
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_groups import (
+from barnabas.broker.api import api
+from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
+from barnabas.broker.group_protocols import needs_share_groups
+from barnabas.broker.pending import Pending
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
@@ -30,14 +30,14 @@ from wire.messages.share_groups import (
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupHeartbeatRequest,
 )
-from wire.types import ZERO_UUID
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.context import RequestContext
-    from wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult
-    from wire.types import Uuid
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult
+    from barnabas.wire.types import Uuid
 
 NO_OFFSET, NO_LAG, NO_COUNT = -1, -1, -1
 MAX_MEMBER_ID_LENGTH = 36

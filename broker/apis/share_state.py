@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.api import api
-from broker.pending import Pending
-from coord.share_state.key import SharePartitionKey
-from wire.messages.share_state import (
+from barnabas.broker.api import api
+from barnabas.broker.pending import Pending
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
     DeleteStateResult,
@@ -33,9 +33,9 @@ from wire.messages.share_state import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
-    from wire.schema import Message
-    from wire.types import Uuid
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.schema import Message
+    from barnabas.wire.types import Uuid
 
 Answer = Callable[[Any], None]
 Ask = Callable[[SharePartitionKey, Any, Answer], None]

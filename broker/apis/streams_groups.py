@@ -10,23 +10,23 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.apis.groups import GROUP_OPERATIONS, client_of
-from broker.group_protocols import needs_streams_groups
-from broker.pending import Pending
-from coord.groups.streams.internal_topics import InternalTopic, Status
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.streams_groups import (
+from barnabas.broker.api import api
+from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
+from barnabas.broker.group_protocols import needs_streams_groups
+from barnabas.broker.pending import Pending
+from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.streams_groups import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseDescribedGroup,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 logger = logging.getLogger("kafka.server.AutoTopicCreation")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.config_keys.general import DELETE_TOPIC_ENABLE
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.topics import (
+from barnabas.broker.api import api
+from barnabas.broker.config_keys.general import DELETE_TOPIC_ENABLE
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -24,7 +24,7 @@ from wire.messages.topics import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import RequestContext
+    from barnabas.broker.context import RequestContext
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
 

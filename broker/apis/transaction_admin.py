@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.coordinator_runtime import once_committed
-from broker.pending import Pending
-from broker.transaction_markers import Marker, write_marker
-from coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.transactions import (
+from barnabas.broker.api import api
+from barnabas.broker.coordinator_runtime import once_committed
+from barnabas.broker.pending import Pending
+from barnabas.broker.transaction_markers import Marker, write_marker
+from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransactionState,
@@ -31,7 +31,7 @@ from wire.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from broker.context import Broker, RequestContext
+    from barnabas.broker.context import Broker, RequestContext
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 

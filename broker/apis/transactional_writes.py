@@ -10,39 +10,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.api import api
-from broker.apis.groups import client_of
-from broker.apis.offsets import settle_topics
-from broker.config_keys.general import (
+from barnabas.broker.api import api
+from barnabas.broker.apis.groups import client_of
+from barnabas.broker.apis.offsets import settle_topics
+from barnabas.broker.config_keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
-from broker.config_keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from broker.pending import Pending
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from storage.batch_header import BatchHeader
-from storage.producer_entry import NO_OFFSET
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from wire.messages.transactions import (
+from barnabas.broker.config_keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.pending import Pending
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.wire.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from wire.records import HEADER_SIZE, TRANSACTIONAL_BIT
+from barnabas.wire.records import HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from broker.context import Broker, RequestContext
-    from broker.partition import Partition
-    from coord.machine import Moment, Result
-    from coord.transactions.coordinator import TransactionCoordinator
-    from coord.transactions.transaction import TopicPartition
-    from wire.messages.offsets import OffsetCommitResponse
-    from wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData
-    from wire.messages.transactions import AddPartitionsToTxnResult
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.coord.transactions.transaction import TopicPartition
+    from barnabas.wire.messages.offsets import OffsetCommitResponse
+    from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData
+    from barnabas.wire.messages.transactions import AddPartitionsToTxnResult
 
 Refused: TypeAlias = "Mapping[TopicPartition, ErrorCode]"
 Outcome: TypeAlias = "ProduceResponse | Pending | None"

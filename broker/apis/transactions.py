@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api import api
-from broker.pending import Pending
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from coord.transactions.answers import added, init_error, legacy_fence
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
-from wire.messages.transactions import (
+from barnabas.broker.api import api
+from barnabas.broker.pending import Pending
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.transactions.answers import added, init_error, legacy_fence
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
@@ -29,10 +29,10 @@ from wire.messages.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.context import RequestContext
-    from coord.machine import Moment, Result
-    from coord.transactions.coordinator import TransactionCoordinator
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 FIRST_ADD_OF_BROKERS = 4
 FIRST_ADD_WITH_PRODUCER_FENCED = 2

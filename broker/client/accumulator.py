@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable
 
-from wire.records import BatchBuilder, Header, increment_sequence
+from barnabas.wire.records import BatchBuilder, Header, increment_sequence
 
 
 class Batch:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from broker.client.cluster import Cluster
-from broker.client.connection import NodeConnection
-from broker.client.errors import NotFound, raise_for
-from wire.errors import ErrorCode
-from wire.messages.configs import (
+from barnabas.broker.client.cluster import Cluster
+from barnabas.broker.client.connection import NodeConnection
+from barnabas.broker.client.errors import NotFound, raise_for
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -22,8 +22,8 @@ from wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from wire.messages.metadata import MetadataResponseTopic
-from wire.messages.topics import (
+from barnabas.wire.messages.metadata import MetadataResponseTopic
+from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,

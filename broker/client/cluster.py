@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from typing import TypeVar
 
-from broker.client.connection import NodeConnection
-from broker.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, raise_for
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
-from wire.messages.metadata import (
+from barnabas.broker.client.connection import NodeConnection
+from barnabas.broker.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)

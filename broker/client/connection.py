@@ -15,12 +15,12 @@ from select import select
 from time import monotonic
 from typing import TypeVar
 
-from broker.client.errors import ClientError, TimedOut, Unreachable
-from wire.connection import Connection, ResponseReceived
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from wire.schema import Message
-from wire.types import chunk_bytes
+from barnabas.broker.client.errors import ClientError, TimedOut, Unreachable
+from barnabas.wire.connection import Connection, ResponseReceived
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 
 Reply = TypeVar("Reply", bound=Message)
 OnReply = Callable[[Message | None, ClientError | None], None]

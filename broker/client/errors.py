@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.errors import RETRIABLE, ErrorCode, KafkaError
+from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
 
 
 class ClientError(Exception):

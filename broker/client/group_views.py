@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.client.errors import NotFound, raise_for
-from broker.client.groups import assigned_partitions, describe_group, list_groups
-from wire.errors import ErrorCode
+from barnabas.broker.client.errors import NotFound, raise_for
+from barnabas.broker.client.groups import assigned_partitions, describe_group, list_groups
+from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.client.cluster import Cluster
-    from broker.client.connection import NodeConnection
-    from broker.client.offsets import TopicPartition
-    from wire.messages.consumer_groups import ConsumerGroupDescribeResponseDescribedGroup
-    from wire.messages.groups import DescribeGroupsResponseDescribedGroup
-    from wire.messages.share_groups import ShareGroupDescribeResponseDescribedGroup
-    from wire.messages.streams_groups import (
+    from barnabas.broker.client.cluster import Cluster
+    from barnabas.broker.client.connection import NodeConnection
+    from barnabas.broker.client.offsets import TopicPartition
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeResponseDescribedGroup
+    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup
+    from barnabas.wire.messages.share_groups import ShareGroupDescribeResponseDescribedGroup
+    from barnabas.wire.messages.streams_groups import (
         StreamsGroupDescribeResponseDescribedGroup,
         StreamsGroupDescribeResponseMember,
     )
@@ -74,7 +74,7 @@ def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:
 
 
 def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     found = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
@@ -93,7 +93,7 @@ def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
 
 
 def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+    from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
     found = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
     _check(found.error_code, group, found.error_message)
@@ -111,7 +111,7 @@ def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
 
 
 def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+    from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
     request = StreamsGroupDescribeRequest(group_ids=[group])
     found = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]

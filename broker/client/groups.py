@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from broker.client.cluster import Cluster
-from broker.client.errors import NotFound, raise_for
-from broker.client.offsets import TopicPartition
-from wire.errors import ErrorCode, ProtocolError
-from wire.messages.consumer_protocol import ConsumerProtocolAssignment
-from wire.messages.groups import (
+from barnabas.broker.client.cluster import Cluster
+from barnabas.broker.client.errors import NotFound, raise_for
+from barnabas.broker.client.offsets import TopicPartition
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.wire.messages.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribedGroupMember,
@@ -23,7 +23,7 @@ from wire.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from wire.messages.offsets import (
+from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.client.cluster import Cluster
-from broker.client.errors import raise_for
-from wire.messages.list_offsets import (
+from barnabas.broker.client.cluster import Cluster
+from barnabas.broker.client.errors import raise_for
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from select import select
 from time import monotonic, time_ns
 
-from broker.client.accumulator import Batch, Identity, PartitionQueue
-from broker.client.cluster import Cluster, Topic
-from broker.client.connection import NodeConnection
-from broker.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
-from wire.errors import RETRIABLE, ErrorCode, KafkaError
-from wire.messages.produce import (
+from barnabas.broker.client.accumulator import Batch, Identity, PartitionQueue
+from barnabas.broker.client.cluster import Cluster, Topic
+from barnabas.broker.client.connection import NodeConnection
+from barnabas.broker.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceData,
@@ -25,9 +25,9 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from wire.partitioners import LoadAware, Partitioner
-from wire.records import Header
-from wire.schema import Message
+from barnabas.wire.partitioners import LoadAware, Partitioner
+from barnabas.wire.records import Header
+from barnabas.wire.schema import Message
 
 MAX_IN_FLIGHT = 5
 """As many batches of a producer and partition as a broker remembers (rule I1)."""

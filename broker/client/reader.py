@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from select import select
 from time import monotonic
 
-from broker.client.cluster import Cluster
-from broker.client.connection import NodeConnection
-from broker.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
-from broker.client.offsets import TopicPartition
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.fetch import (
+from barnabas.broker.client.cluster import Cluster
+from barnabas.broker.client.connection import NodeConnection
+from barnabas.broker.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.broker.client.offsets import TopicPartition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchRequestFetchPartition,
@@ -23,8 +23,8 @@ from wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from wire.records import Record, iter_batches, iter_records
-from wire.schema import Message
+from barnabas.wire.records import Record, iter_batches, iter_records
+from barnabas.wire.schema import Message
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 16 * 1024 * 1024

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.client.errors import NotFound, raise_for
-from wire.errors import ErrorCode
-from wire.messages.share_groups import (
+from barnabas.broker.client.errors import NotFound, raise_for
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
@@ -24,8 +24,8 @@ from wire.messages.share_groups import (
 )
 
 if TYPE_CHECKING:
-    from broker.client.cluster import Cluster
-    from broker.client.offsets import TopicPartition
+    from barnabas.broker.client.cluster import Cluster
+    from barnabas.broker.client.offsets import TopicPartition
 
 
 class ShareOffset(NamedTuple):

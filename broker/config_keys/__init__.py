@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Final
 
-from broker.config_keys import (
+from barnabas.broker.config_keys import (
     controller,
     dynamic_only,
     general,
@@ -24,7 +24,7 @@ from broker.config_keys import (
     share_and_streams,
     transactions,
 )
-from wire.configdef import ConfigKey
+from barnabas.wire.configdef import ConfigKey
 
 
 def _declared_in(*modules: ModuleType) -> dict[str, ConfigKey[Any]]:

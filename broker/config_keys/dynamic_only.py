@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.configdef import CLUSTER_WIDE, LONG_MAX, MEDIUM, PER_BROKER, boolean, long
+from barnabas.wire.configdef import CLUSTER_WIDE, LONG_MAX, MEDIUM, PER_BROKER, boolean, long
 
 LEADER_REPLICATION_THROTTLED_RATE = long(
     "leader.replication.throttled.rate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.configdef import HIGH, string
+from barnabas.wire.configdef import HIGH, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.config_keys import BROKER_KEYS
-from wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
+from barnabas.broker.config_keys import BROKER_KEYS
+from barnabas.wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
 
 _INHERITED: Final = {
     "consumer.assignment.interval.ms": "Shortest time between two assignments of the group.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.configdef import (
+from barnabas.wire.configdef import (
     HIGH,
     LOW,
     MEDIUM,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.configdef import (
+from barnabas.wire.configdef import (
     CLUSTER_WIDE,
     HIGH,
     LOW,

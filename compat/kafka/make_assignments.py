@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from barnabas.wire.types import uuid_to_text
 from compat.jars import classpath
 from compat.java.program import compiled
-from wire.types import uuid_to_text
 
 FOLDER = Path(__file__).resolve().parent
 SEED = 848

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
-from coord.cluster.group_configs import check_group_configs, check_group_text
-from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
-from coord.cluster.topic_names import what_is_wrong_with
-from wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import ConfigRecord
+from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
+from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
+from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
+from barnabas.coord.cluster.topic_names import what_is_wrong_with
+from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import ConfigRecord
 
 
 class Operation(IntEnum):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from coord.cluster import config_schema as source
-from coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
-from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
-from coord.cluster.topic_names import what_is_wrong_with
-from wire.configdef import ConfigKey
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
+from barnabas.coord.cluster import config_schema as source
+from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
+from barnabas.coord.cluster.topic_names import what_is_wrong_with
+from barnabas.wire.configdef import ConfigKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 CONFIG_TYPES: Final = {
     "BOOLEAN": 1,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
-from coord.cluster.group_configs import GroupLimits
-from coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from wire.configdef import READ_ONLY, ConfigKey
+from barnabas.coord.cluster.group_configs import GroupLimits
+from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from barnabas.wire.configdef import READ_ONLY, ConfigKey
 
 Keys = Mapping[str, ConfigKey[Any]]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import FeatureLevelRecord
+from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 
 Range = tuple[int, int]
 NOT_THERE: Final[Range] = (0, 0)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from coord.groups.settings import parse_auto_offset_reset
-from wire.configdef import ConfigError, ConfigKey
+from barnabas.coord.groups.settings import parse_auto_offset_reset
+from barnabas.wire.configdef import ConfigError, ConfigKey
 
 DEADLETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 AUTO_OFFSET_RESET: Final = "share.auto.offset.reset"

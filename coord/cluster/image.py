@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from coord.cluster.partition_image import BrokerImage, PartitionImage, TopicImage
-from coord.cluster.quorum import Quorum
-from wire.messages import metadata_records as m
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.coord.cluster.partition_image import BrokerImage, PartitionImage, TopicImage
+from barnabas.coord.cluster.quorum import Quorum
+from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 ConfigResource = tuple[int, str]
 """A resource type of Kafka's (2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group) and a name."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coord.cluster.image import ClusterImage
-from wire.messages.metadata_records import (
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.wire.messages.metadata_records import (
     ClientQuotaRecord,
     ClientQuotaRecordEntityData,
     ConfigRecord,
@@ -17,7 +17,7 @@ from wire.messages.metadata_records import (
     TopicRecord,
     ZkMigrationStateRecord,
 )
-from wire.schema import Message
+from barnabas.wire.schema import Message
 
 
 def image_records(image: ClusterImage) -> Iterator[Message]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from coord.cluster.config_changes import Change, ConfigChanges
-from coord.cluster.config_describe import ConfigDescriber
-from coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from coord.cluster.image import (
+from barnabas.coord.cluster.config_changes import Change, ConfigChanges
+from barnabas.coord.cluster.config_describe import ConfigDescriber
+from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.image import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -22,9 +22,9 @@ from coord.cluster.image import (
     ClusterImage,
     ConfigResource,
 )
-from coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, repeated
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.configs import (
+from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, repeated
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResponseAlterConfigsResourceResponse,
@@ -37,8 +37,8 @@ from wire.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from wire.messages.configs import ConfigResource as ListedResource
-from wire.messages.topics import (
+from barnabas.wire.messages.configs import ConfigResource as ListedResource
+from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -50,8 +50,8 @@ from wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 R_co = TypeVar("R_co", covariant=True)
 

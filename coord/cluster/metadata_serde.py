@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coord.cluster.image import LATEST_METADATA_VERSION, ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.quorum import Quorum
-from wire.errors import ProtocolError
-from wire.messages import metadata_records
-from wire.messages.raft_records import (
+from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.quorum import Quorum
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages import metadata_records
+from barnabas.wire.messages.raft_records import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
 )
-from wire.records import (
+from barnabas.wire.records import (
     BatchBuilder,
     BatchView,
     ControlRecordType,
@@ -33,11 +33,11 @@ from wire.records import (
     iter_batches,
     iter_records,
 )
-from wire.runtime import encode_unsigned_varint, unsigned_varint
-from wire.schema import Message, parse_versions
+from barnabas.wire.runtime import encode_unsigned_varint, unsigned_varint
+from barnabas.wire.schema import Message, parse_versions
 
 if TYPE_CHECKING:
-    from wire.compression import Buffer
+    from barnabas.wire.compression import Buffer
 
 FRAME_VERSION: Final = 1
 CHECKPOINT_SUFFIX: Final = ".checkpoint"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
-from coord.cluster.partition_image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
-from coord.cluster.topic_names import INTERNAL_TOPICS
-from wire.messages.metadata_records import (
+from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
+from barnabas.coord.cluster.partition_image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -21,8 +21,8 @@ from wire.messages.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 FENCED: Final = 1
 IN_CONTROLLED_SHUTDOWN: Final = 1

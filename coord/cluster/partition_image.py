@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from wire.messages.metadata_records import (
+from barnabas.wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from wire.types import Uuid
+from barnabas.wire.types import Uuid
 
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2

@@ -12,16 +12,16 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from wire.messages.raft_records import (
+from barnabas.wire.messages.raft_records import (
     KRaftVersionRecord,
     VotersRecord,
     VotersRecordEndpoint,
     VotersRecordKRaftVersionFeature,
     VotersRecordVoter,
 )
-from wire.records import ControlRecordType
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.wire.records import ControlRecordType
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 DYNAMIC_VOTERS: Final = 1
 """The first kraft.version whose voters are records."""

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from coord.cluster.assignment import check_manual_assignment, place_partitions
-from coord.cluster.config_changes import ConfigChanges
-from coord.cluster.config_describe import ConfigDescriber
-from coord.cluster.image import TOPIC, ClusterImage
-from coord.cluster.partition_image import UNASSIGNED_DIRECTORY, TopicImage
-from coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, what_is_wrong_with
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from wire.messages.topics import (
+from barnabas.coord.cluster.assignment import check_manual_assignment, place_partitions
+from barnabas.coord.cluster.config_changes import ConfigChanges
+from barnabas.coord.cluster.config_describe import ConfigDescriber
+from barnabas.coord.cluster.image import TOPIC, ClusterImage
+from barnabas.coord.cluster.partition_image import UNASSIGNED_DIRECTORY, TopicImage
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, what_is_wrong_with
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfigs,
@@ -27,8 +27,8 @@ from wire.messages.topics import (
     DeletableTopicResult,
     DeleteTopicState,
 )
-from wire.schema import Message
-from wire.types import Uuid
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """More new partitions in one request are refused, as in Kafka."""

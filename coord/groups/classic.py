@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from coord.groups import records
-from coord.groups.group import CLASSIC
-from coord.groups.member import NO_ASSIGNMENT, ClassicMember
-from coord.groups.states import PREDECESSORS, GroupState
-from coord.groups.subscription import CONSUMER, subscribed_topics
-from coord.machine import check_transition
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
+from barnabas.coord.groups import records
+from barnabas.coord.groups.group import CLASSIC
+from barnabas.coord.groups.member import NO_ASSIGNMENT, ClassicMember
+from barnabas.coord.groups.states import PREDECESSORS, GroupState
+from barnabas.coord.groups.subscription import CONSUMER, subscribed_topics
+from barnabas.coord.machine import check_transition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from coord.machine import CoordinatorRecord, Moment, Ticket
-    from wire.messages.offsets import OffsetCommitRequest
+    from barnabas.coord.machine import CoordinatorRecord, Moment, Ticket
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 
 class ClassicGroup:

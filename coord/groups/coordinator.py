@@ -10,45 +10,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from coord.groups import offsets, records
-from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
-from coord.groups.classic import ClassicGroup
-from coord.groups.describe import describe_group, listed_group
-from coord.groups.expiry import expired
-from coord.groups.group import CONSUMER, SHARE, STREAMS
-from coord.groups.membership import Membership
-from coord.groups.offsets import OffsetStore
-from coord.groups.pending_offsets import PendingOffsets
-from coord.groups.rebalance import Rebalance, TimerKey
-from coord.groups.settings import default_group_configs
-from coord.groups.states import GroupState
-from coord.groups.topics import NoTopics
-from coord.machine import CoordinatorRecord, Moment, Result, Timers
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.coordinator_records import OffsetCommitKey
-from wire.messages.groups import DeletableGroupResult, HeartbeatResponse, LeaveGroupResponse
-from wire.messages.offsets import (
+from barnabas.coord.groups import offsets, records
+from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.describe import describe_group, listed_group
+from barnabas.coord.groups.expiry import expired
+from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
+from barnabas.coord.groups.membership import Membership
+from barnabas.coord.groups.offsets import OffsetStore
+from barnabas.coord.groups.pending_offsets import PendingOffsets
+from barnabas.coord.groups.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.settings import default_group_configs
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.topics import NoTopics
+from barnabas.coord.machine import CoordinatorRecord, Moment, Result, Timers
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.coordinator_records import OffsetCommitKey
+from barnabas.wire.messages.groups import DeletableGroupResult, HeartbeatResponse, LeaveGroupResponse
+from barnabas.wire.messages.offsets import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
     OffsetFetchResponseGroup,
 )
-from wire.types import ZERO_UUID
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from coord.groups.config import GroupConfig
-    from coord.groups.consumer.group import ConsumerGroup
-    from coord.groups.consumer.groups import ConsumerGroups
-    from coord.groups.context import ClientContext
-    from coord.groups.group import Group, GroupType
-    from coord.groups.settings import GroupConfigs
-    from coord.groups.share.share_groups import ShareGroups
-    from coord.groups.streams.groups import StreamsGroups
-    from coord.groups.topics import Topics
-    from coord.machine import Ticket
-    from wire.messages.groups import (
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.consumer.groups import ConsumerGroups
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group, GroupType
+    from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.share.share_groups import ShareGroups
+    from barnabas.coord.groups.streams.groups import StreamsGroups
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.groups import (
         DescribeGroupsResponseDescribedGroup,
         HeartbeatRequest,
         JoinGroupRequest,
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
         ListedGroup,
         SyncGroupRequest,
     )
-    from wire.messages.offsets import (
+    from barnabas.wire.messages.offsets import (
         OffsetCommitRequest,
         OffsetDeleteRequest,
         OffsetDeleteRequestTopic,
         OffsetFetchRequestGroup,
         OffsetFetchResponseTopics,
     )
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 GROUP_NOT_FOUND_SINCE = 9
 """OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
@@ -224,7 +224,7 @@ class GroupCoordinator:
 
     def _make_type(self, name: str) -> GroupType | None:
         if name == CONSUMER:
-            from coord.groups.consumer.groups import ConsumerGroups
+            from barnabas.coord.groups.consumer.groups import ConsumerGroups
 
             return ConsumerGroups(
                 self.groups,
@@ -236,11 +236,11 @@ class GroupCoordinator:
                 self._rebalance,
             )
         if name == STREAMS:
-            from coord.groups.streams.groups import StreamsGroups
+            from barnabas.coord.groups.streams.groups import StreamsGroups
 
             return StreamsGroups(self.groups, self._timers, self._topics, self._config, self._group_configs)
         if name == SHARE:
-            from coord.groups.share.share_groups import ShareGroups
+            from barnabas.coord.groups.share.share_groups import ShareGroups
 
             return ShareGroups(
                 self.groups, self._timers, self._topics, self._group_configs, self._config.share_max_size

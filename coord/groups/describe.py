@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.classic import ClassicGroup
-from coord.groups.states import GroupState
-from wire.errors import ErrorCode
-from wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
 
 if TYPE_CHECKING:
-    from coord.groups.group import Group
+    from barnabas.coord.groups.group import Group
 
 NOT_FOUND_SINCE = 6
 """DescribeGroups versions from here on tell GROUP_ID_NOT_FOUND; before, such a group is Dead and no error."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups import records
-from coord.groups.classic import ClassicGroup
-from coord.groups.group import SHARE
-from coord.groups.states import GroupState
-from coord.groups.subscription import CONSUMER
+from barnabas.coord.groups import records
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.group import SHARE
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.subscription import CONSUMER
 
 if TYPE_CHECKING:
-    from coord.groups.group import Group
-    from coord.groups.offsets import CommittedOffset, OffsetStore
-    from coord.groups.pending_offsets import PendingOffsets
-    from coord.machine import CoordinatorRecord
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.offsets import CommittedOffset, OffsetStore
+    from barnabas.coord.groups.pending_offsets import PendingOffsets
+    from barnabas.coord.machine import CoordinatorRecord
 
 NEVER = None
 

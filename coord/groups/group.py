@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from enum import Enum
 
-    from coord.machine import CoordinatorRecord, Moment, Result
-    from wire.messages.offsets import OffsetCommitRequest
+    from barnabas.coord.machine import CoordinatorRecord, Moment, Result
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """The names of the types, in ListGroups and in configuration."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from coord.machine import Ticket
-    from wire.messages.groups import JoinGroupRequestProtocol
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.groups import JoinGroupRequestProtocol
 
 NO_ASSIGNMENT = b""
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups import records
-from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, static_rejoined, sync_error, synced
-from coord.groups.classic import ClassicGroup
-from coord.groups.group import SHARE
-from coord.groups.member import ClassicMember, protocol_list
-from coord.groups.rebalance import Rebalance, TimerKey
-from coord.groups.states import GroupState
-from coord.machine import Moment, Result, Timers
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+from barnabas.coord.groups import records
+from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, static_rejoined, sync_error, synced
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.group import SHARE
+from barnabas.coord.groups.member import ClassicMember, protocol_list
+from barnabas.coord.groups.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coord.groups.config import GroupConfig
-    from coord.groups.context import ClientContext
-    from coord.groups.group import Group
-    from coord.machine import Ticket
-    from wire.messages.groups import (
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.groups import (
         HeartbeatRequest,
         JoinGroupRequest,
         JoinGroupResponse,

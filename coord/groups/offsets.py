@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.groups import records
-from wire.errors import ErrorCode
-from wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from wire.messages.offsets import (
+from barnabas.coord.groups import records
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from wire.types import ZERO_UUID, Uuid
+from barnabas.wire.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
-    from coord.machine import CoordinatorRecord, Moment
-    from wire.messages.offsets import (
+    from barnabas.coord.machine import CoordinatorRecord, Moment
+    from barnabas.wire.messages.offsets import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,

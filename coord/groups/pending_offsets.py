@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 
-from coord.groups.records import offset_key_prefix, read_key, read_offset
-from coord.machine import CoordinatorRecord
-from wire.messages.coordinator_records import OffsetCommitKey
-from wire.types import ZERO_UUID, Uuid
+from barnabas.coord.groups.records import offset_key_prefix, read_key, read_offset
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages.coordinator_records import OffsetCommitKey
+from barnabas.wire.types import ZERO_UUID, Uuid
 
 
 class PendingOffsets:

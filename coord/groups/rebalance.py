@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from coord.groups import records
-from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
-from coord.groups.member import NO_ASSIGNMENT, ClassicMember
-from coord.groups.states import GroupState
-from coord.machine import Moment, Result, Timers
-from wire.errors import ErrorCode
+from barnabas.coord.groups import records
+from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
+from barnabas.coord.groups.member import NO_ASSIGNMENT, ClassicMember
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coord.groups.classic import ClassicGroup
-    from coord.groups.config import GroupConfig
-    from coord.machine import Ticket
-    from wire.messages.groups import JoinGroupResponse, SyncGroupResponse
+    from barnabas.coord.groups.classic import ClassicGroup
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse
 
 
 class TimerKey(NamedTuple):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from coord.groups.group import CONSUMER, SHARE, STREAMS
-from coord.machine import CoordinatorRecord
-from wire.messages.coordinator_records import (
+from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
@@ -21,7 +21,7 @@ from wire.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2

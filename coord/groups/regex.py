@@ -11,7 +11,7 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

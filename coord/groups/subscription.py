@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wire.errors import ProtocolError
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
-    from coord.groups.classic import ClassicGroup
+    from barnabas.coord.groups.classic import ClassicGroup
 
 CONSUMER = "consumer"
 

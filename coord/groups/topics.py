@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from wire.types import Uuid
+from barnabas.wire.types import Uuid
 
 
 class Topic(NamedTuple):

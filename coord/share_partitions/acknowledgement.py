@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from coord.share_partitions.states import AcknowledgeType
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.share_partitions.states import AcknowledgeType
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class BatchFields(Protocol):

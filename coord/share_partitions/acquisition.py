@@ -11,13 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coord.share_partitions.states import RecordState
-from coord.share_partitions.window import Run, Window
+from barnabas.coord.share_partitions.states import RecordState
+from barnabas.coord.share_partitions.window import Run, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coord.groups.settings import GroupSettings
+    from barnabas.coord.groups.settings import GroupSettings
 
 SMALLEST_LIMIT_WITH_LONE_DELIVERY = 3
 

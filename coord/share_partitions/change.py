@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coord.share_partitions.states import RecordState
-from coord.share_state.batches import StateBatch
+from barnabas.coord.share_partitions.states import RecordState
+from barnabas.coord.share_state.batches import StateBatch
 
 REJECTED = "Offset rejected by client."
 DELIVERED_TOO_OFTEN = "Offset delivery count exceeded the threshold."

@@ -11,19 +11,19 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.share_partitions.acquisition import Acquisition
-from coord.share_partitions.change import DELIVERED_TOO_OFTEN, REJECTED, DeadLetters, StateChange
-from coord.share_partitions.states import AcknowledgeType, RecordState
-from coord.share_partitions.window import NEVER, Run, Undo, Window
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.share_partitions.acquisition import Acquisition
+from barnabas.coord.share_partitions.change import DELIVERED_TOO_OFTEN, REJECTED, DeadLetters, StateChange
+from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
+from barnabas.coord.share_partitions.window import NEVER, Run, Undo, Window
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from coord.groups.settings import GroupSettings
-    from coord.share_partitions.acknowledgement import Acknowledgement
-    from coord.share_partitions.acquisition import Acquired, Wish
-    from coord.share_state.batches import StateBatch
+    from barnabas.coord.groups.settings import GroupSettings
+    from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
+    from barnabas.coord.share_partitions.acquisition import Acquired, Wish
+    from barnabas.coord.share_state.batches import StateBatch
 
 NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 PAST_ACQUIRED = "Batch record not found. The last offset in request is past acquired records."

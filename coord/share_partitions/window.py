@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.machine import check_transition
-from coord.share_partitions.states import FINISHED, PREDECESSORS, RecordState
+from barnabas.coord.machine import check_transition
+from barnabas.coord.share_partitions.states import FINISHED, PREDECESSORS, RecordState
 
 if TYPE_CHECKING:
-    from coord.share_partitions.change import StateChange
+    from barnabas.coord.share_partitions.change import StateChange
 
 NO_MEMBER = ""
 NEVER = float("inf")

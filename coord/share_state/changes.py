@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.share_state import records
-from coord.share_state.batches import StateBatch, combine
-from wire.messages.coordinator_records import (
+from barnabas.coord.share_state import records
+from barnabas.coord.share_state.batches import StateBatch, combine
+from barnabas.wire.messages.coordinator_records import (
     ShareSnapshotValue,
     ShareSnapshotValueStateBatch,
     ShareUpdateValue,
@@ -15,9 +15,9 @@ from wire.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from coord.machine import CoordinatorRecord, Moment
-    from coord.share_state.key import SharePartitionKey
-    from coord.share_state.state import ShareState
+    from barnabas.coord.machine import CoordinatorRecord, Moment
+    from barnabas.coord.share_state.key import SharePartitionKey
+    from barnabas.coord.share_state.state import ShareState
 
 
 class Change(NamedTuple):

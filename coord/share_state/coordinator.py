@@ -14,14 +14,14 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from coord.machine import Moment, Result, Timers
-from coord.share_state import records
-from coord.share_state.batches import NO_OFFSET, state_batches
-from coord.share_state.changes import Change, complete_count, nothing_but, snapshot, snapshot_again, update
-from coord.share_state.state import NO_COUNT, ShareState
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.coordinator_records import ShareSnapshotValue
-from wire.messages.share_state import (
+from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.share_state import records
+from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
+from barnabas.coord.share_state.changes import Change, complete_count, nothing_but, snapshot, snapshot_again, update
+from barnabas.coord.share_state.state import NO_COUNT, ShareState
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.coordinator_records import ShareSnapshotValue
+from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateResponsePartitionResult,
     InitializeShareGroupStateResponsePartitionResult,
     ReadShareGroupStateResponsePartitionResult,
@@ -33,15 +33,15 @@ from wire.messages.share_state import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from coord.machine import CoordinatorRecord, Ticket
-    from coord.share_state.config import ShareStateConfig
-    from coord.share_state.key import SharePartitionKey
-    from wire.messages.share_state import (
+    from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.coord.share_state.config import ShareStateConfig
+    from barnabas.coord.share_state.key import SharePartitionKey
+    from barnabas.wire.messages.share_state import (
         InitializeShareGroupStateRequestPartitionData,
         ReadShareGroupStateRequestPartitionData,
         WriteShareGroupStateRequestPartitionData,
     )
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.coordinator.share.ShareCoordinator")
 

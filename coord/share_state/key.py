@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from wire.types import Uuid, uuid_to_text
+from barnabas.wire.types import Uuid, uuid_to_text
 
 
 class SharePartitionKey(NamedTuple):
@@ -27,7 +27,7 @@ def _text(group_id: str, topic_id: Uuid, partition: int) -> str:
 
 def parse_key(text: str) -> SharePartitionKey:
     """The parts of a coordinator key; the group's name may contain colons. ValueError when the text is none."""
-    from wire.types import uuid_from_text
+    from barnabas.wire.types import uuid_from_text
 
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0].strip():

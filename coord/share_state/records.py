@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from coord.machine import CoordinatorRecord
-from coord.share_state.key import SharePartitionKey
-from wire.errors import ProtocolError
-from wire.messages.coordinator_records import (
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.coordinator_records import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
@@ -16,7 +16,7 @@ from wire.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 SHARE_SNAPSHOT = 0
 SHARE_UPDATE = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.share_state.batches import NO_OFFSET, combine, state_batches
+from barnabas.coord.share_state.batches import NO_OFFSET, combine, state_batches
 
 if TYPE_CHECKING:
-    from coord.share_state.batches import StateBatch
-    from wire.messages.coordinator_records import ShareSnapshotValue, ShareUpdateValue
+    from barnabas.coord.share_state.batches import StateBatch
+    from barnabas.wire.messages.coordinator_records import ShareSnapshotValue, ShareUpdateValue
 
 NO_COUNT = -1
 NO_LEADER_EPOCH = -1

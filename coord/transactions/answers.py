@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wire.errors import ErrorCode
-from wire.messages.produce import InitProducerIdResponse
-from wire.messages.transactions import (
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import InitProducerIdResponse
+from barnabas.wire.messages.transactions import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
@@ -16,7 +16,7 @@ from wire.messages.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 
 def init_error(error: ErrorCode) -> InitProducerIdResponse:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.machine import Moment, Result, Timers, check_transition
-from coord.transactions import records
-from coord.transactions.answers import added, end_error, init_error, legacy_fence, not_added
-from coord.transactions.config import TIMEOUT_OF_TWO_PHASE_COMMIT_MS
-from coord.transactions.markers import Markers, TransactionResult
-from coord.transactions.states import (
+from barnabas.coord.machine import Moment, Result, Timers, check_transition
+from barnabas.coord.transactions import records
+from barnabas.coord.transactions.answers import added, end_error, init_error, legacy_fence, not_added
+from barnabas.coord.transactions.config import TIMEOUT_OF_TWO_PHASE_COMMIT_MS
+from barnabas.coord.transactions.markers import Markers, TransactionResult
+from barnabas.coord.transactions.states import (
     CURRENT,
     END_TXN,
     END_TXN_V2,
@@ -29,7 +29,7 @@ from coord.transactions.states import (
     End,
     TransactionState,
 )
-from coord.transactions.transaction import (
+from barnabas.coord.transactions.transaction import (
     EPOCH_BUMP_VERSION,
     MAX_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -38,18 +38,18 @@ from coord.transactions.transaction import (
     is_exhausted,
     new_transaction,
 )
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.produce import InitProducerIdResponse
-from wire.messages.transactions import EndTxnResponse
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import InitProducerIdResponse
+from barnabas.wire.messages.transactions import EndTxnResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from coord.machine import Ticket
-    from coord.transactions.config import TransactionConfig
-    from coord.transactions.transaction import TopicPartition
-    from wire.messages.produce import InitProducerIdRequest
-    from wire.messages.transactions import EndTxnRequest
+    from barnabas.coord.machine import Ticket
+    from barnabas.coord.transactions.config import TransactionConfig
+    from barnabas.coord.transactions.transaction import TopicPartition
+    from barnabas.wire.messages.produce import InitProducerIdRequest
+    from barnabas.wire.messages.transactions import EndTxnRequest
 
 END_TXN_BUMPS_SINCE = 5
 """EndTxn from this version on is that of KIP-890."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.transactions.states import TransactionState
-from wire.errors import ErrorCode
-from wire.messages.transactions import (
+from barnabas.coord.transactions.states import TransactionState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.transactions import (
     DescribeTransactionsResponseTopicData,
     DescribeTransactionsResponseTransactionState,
     ListTransactionsResponseTransactionState,
@@ -15,7 +15,7 @@ from wire.messages.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from coord.transactions.transaction import Transaction
+    from barnabas.coord.transactions.transaction import Transaction
 
 STATE_NAMES = frozenset(str(state) for state in TransactionState)
 ANY_DURATION_MS = -1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.machine import Result
+from barnabas.coord.machine import Result
 
 if TYPE_CHECKING:
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 
 class Markers(NamedTuple):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.machine import CoordinatorRecord
-from coord.transactions.states import BY_LOG_ID, TransactionState
-from coord.transactions.transaction import NO_PRODUCER_ID, Transaction
-from wire.errors import ProtocolError
-from wire.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.coord.transactions.states import BY_LOG_ID, TransactionState
+from barnabas.coord.transactions.transaction import NO_PRODUCER_ID, Transaction
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coord.transactions.transaction import TopicPartition
+    from barnabas.coord.transactions.transaction import TopicPartition
 
 TRANSACTION_LOG = 0
 FLEXIBLE_VALUE_VERSION = 1

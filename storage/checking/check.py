@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from storage import layout
-from storage.checking.check_indexes import SegmentBatches, check_indexes
-from storage.checking.findings import DirectoryReport, PartitionReport
-from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
-from storage.files import Files
-from storage.leader_epochs import LeaderEpochCache
-from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
-from storage.producer_state import ProducerState
-from storage.salvage import BadBytes, offset_limit, walk
-from storage.segment import Segment
-from storage.txn_index import AbortedTransaction
+from barnabas.storage import layout
+from barnabas.storage.checking.check_indexes import SegmentBatches, check_indexes
+from barnabas.storage.checking.findings import DirectoryReport, PartitionReport
+from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.salvage import BadBytes, offset_limit, walk
+from barnabas.storage.segment import Segment
+from barnabas.storage.txn_index import AbortedTransaction
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import pairwise
 
-from storage import layout
-from storage.batch_header import BatchHeader
-from storage.checking.findings import PartitionReport
-from storage.damage import DamagedLog
-from storage.offset_index import OffsetIndex
-from storage.segment import Segment
-from storage.time_index import TimeIndex
-from storage.txn_index import AbortedTransaction, TxnIndex
+from barnabas.storage import layout
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.checking.findings import PartitionReport
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.offset_index import OffsetIndex
+from barnabas.storage.segment import Segment
+from barnabas.storage.time_index import TimeIndex
+from barnabas.storage.txn_index import AbortedTransaction, TxnIndex
 
 
 class SegmentBatches:

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from storage import layout, swap
-from storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
-from storage.files import Files
-from storage.leader_epochs import LeaderEpochCache
-from storage.log import Log
-from storage.log_config import LogConfig
-from storage.log_dir import TopicPartition
-from storage.offset_index import MAX_RELATIVE_OFFSET
-from storage.salvage import BadBytes, offset_limit, set_aside_name, walk
-from storage.segment import Segment
-from wire.crc import crc32c
-from wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.storage import layout, swap
+from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_dir import TopicPartition
+from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
+from barnabas.storage.salvage import BadBytes, offset_limit, set_aside_name, walk
+from barnabas.storage.segment import Segment
+from barnabas.wire.crc import crc32c
+from barnabas.wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _CHUNK = 4 << 20
 _ZERO_UUID = bytes(16)

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from storage.cleaning.key_map import DEAD
-from storage.files import Files
-from storage.segment import Segment
-from wire.compression import compress, decompress
-from wire.crc import crc32c
-from wire.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
-from wire.records import (
+from barnabas.storage.cleaning.key_map import DEAD
+from barnabas.storage.files import Files
+from barnabas.storage.segment import Segment
+from barnabas.wire.compression import compress, decompress
+from barnabas.wire.crc import crc32c
+from barnabas.wire.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from barnabas.wire.records import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,

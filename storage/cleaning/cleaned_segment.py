@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage import layout
-from storage.cleaning.batches import Batch
-from storage.files import Files
-from storage.segment import Segment
-from storage.txn_index import AbortedTransaction
-from wire.records import NO_TIMESTAMP
+from barnabas.storage import layout
+from barnabas.storage.cleaning.batches import Batch
+from barnabas.storage.files import Files
+from barnabas.storage.segment import Segment
+from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.wire.records import NO_TIMESTAMP
 
 SYNC_EVERY = 16 << 20
 _WRITE_FROM = 256 << 10

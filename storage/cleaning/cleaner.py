@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from storage import layout
-from storage.cleaning.batches import Batch, emptied, read_batches, without
-from storage.cleaning.cleaned_segment import CleanedSegment, remove_cleaned
-from storage.cleaning.key_map import DEAD, LIVE, TOMBSTONE, KeyMap
-from storage.cleaning.task import NO_DATA, CleanedGroup, CleaningDone, CleaningTask
-from storage.cleaning.transactions import CleanedTransactions
-from storage.files import Files
-from storage.offset_index import MAX_RELATIVE_OFFSET
-from storage.segment import Segment
-from wire.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT, BatchView
+from barnabas.storage import layout
+from barnabas.storage.cleaning.batches import Batch, emptied, read_batches, without
+from barnabas.storage.cleaning.cleaned_segment import CleanedSegment, remove_cleaned
+from barnabas.storage.cleaning.key_map import DEAD, LIVE, TOMBSTONE, KeyMap
+from barnabas.storage.cleaning.task import NO_DATA, CleanedGroup, CleaningDone, CleaningTask
+from barnabas.storage.cleaning.transactions import CleanedTransactions
+from barnabas.storage.files import Files
+from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
+from barnabas.storage.segment import Segment
+from barnabas.wire.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT, BatchView
 
 Throttle = Callable[[int], None]
 

@@ -7,10 +7,10 @@ others are quick, and are called where the log is used.
 
 from __future__ import annotations
 
-from storage import layout, swap
-from storage.cleaning.task import CleanedGroup
-from storage.log import Log
-from storage.segment import Segment
+from barnabas.storage import layout, swap
+from barnabas.storage.cleaning.task import CleanedGroup
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
 
 
 class Replacement:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.cleaning.task import NO_DATA, CleaningTask
+from barnabas.storage.cleaning.task import NO_DATA, CleaningTask
 
 if TYPE_CHECKING:
-    from storage.log import Log
-    from storage.segment import Segment
+    from barnabas.storage.log import Log
+    from barnabas.storage.segment import Segment
 
 _FOR_EVER_MS = 2**63 - 1
 

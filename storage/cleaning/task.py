@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.txn_index import AbortedTransaction
+from barnabas.storage.txn_index import AbortedTransaction
 
 NO_DATA = -1
 """In place of a producer's last offset: it has written no data in its epoch, so its last marker is its memory."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections import Counter
 
-from bench import frames
-from wire.messages.list_offsets import (
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from wire.records import BatchView, iter_batches, iter_records
+from barnabas.wire.records import BatchView, iter_batches, iter_records
+from bench import frames
 
 HEADER_BYTES = 4 + 10 + len(frames.CLIENT_ID)
 

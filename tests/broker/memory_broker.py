@@ -7,19 +7,19 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
 
-from broker.connection import Connection
-from broker.context import Broker
-from broker.frame_buffers import FrameBuffers
-from broker.listeners import Endpoint
-from broker.server import open_broker
-from broker.server_config import load
-from storage.files import Files
-from wire.frame import api_versions_answer_version, encode_request, parse_response_header
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire.records import BatchBuilder
-from wire.registry import message_for
-from wire.schema import Message
-from wire.types import chunk_bytes
+from barnabas.broker.connection import Connection
+from barnabas.broker.context import Broker
+from barnabas.broker.frame_buffers import FrameBuffers
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.server import open_broker
+from barnabas.broker.server_config import load
+from barnabas.storage.files import Files
+from barnabas.wire.frame import api_versions_answer_version, encode_request, parse_response_header
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.records import BatchBuilder
+from barnabas.wire.registry import message_for
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 
 R = TypeVar("R", bound=Message)
 SIZE = Struct(">i")
@@ -107,7 +107,7 @@ class MemoryBroker:
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
         """Make a topic; its id."""
-        from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+        from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
         answer = self.client().ask(
             CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]),

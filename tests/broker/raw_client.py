@@ -7,12 +7,12 @@ import socket
 import struct as packing
 import time
 
-from wire.errors import ErrorCode
-from wire.frame import message_for, request_header_version, response_header_version
-from wire.messages.groups import FindCoordinatorRequest
-from wire.messages.headers import RequestHeader
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.frame import message_for, request_header_version, response_header_version
+from barnabas.wire.messages.groups import FindCoordinatorRequest
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
 
 WAIT_S = 30.0
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from barnabas.wire.messages import configs as c
+from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.records import iter_batches, iter_records
 from tests.broker.memory_broker import MemoryBroker, batch
-from wire.messages import configs as c
-from wire.messages import share_groups as g
-from wire.messages import share_state as s
-from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from wire.records import iter_batches, iter_records
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 FEW = {"share.coordinator.state.topic.num.partitions": "3", "group.share.min.record.lock.duration.ms": "1000"}
@@ -72,7 +72,7 @@ class Queue(MemoryBroker):
 
     def live(self, group="g", partition=0):
         """The records of a share partition, as the broker has them."""
-        from coord.share_state.key import SharePartitionKey
+        from barnabas.coord.share_state.key import SharePartitionKey
 
         return self.broker.share_partitions.find(SharePartitionKey(group, self.topic_id, partition)).state
 

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from broker.cleaner import LogCleaner
-from broker.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
-from broker.cleaner_worker import Throttle
-from storage import layout
-from storage.cleaning.task import CleanedGroup, CleaningDone
+from barnabas.broker.cleaner import LogCleaner
+from barnabas.broker.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
+from barnabas.broker.cleaner_worker import Throttle
+from barnabas.storage import layout
+from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
+from barnabas.wire.messages import topics as t
+from barnabas.wire.records import BatchBuilder
 from tests.broker.memory_broker import START_MS, MemoryBroker
 from tests.storage.cleaning_driver import compacted, keys_and_values, task_for
 from tests.storage.log_driver import append, batch_of, open_log
-from wire.messages import topics as t
-from wire.records import BatchBuilder
 
 SEGMENT_BYTES = 1_048_576
 SETTINGS = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": str(SEGMENT_BYTES)}

@@ -6,11 +6,11 @@ import ast
 import json
 from pathlib import Path
 
-import broker.config_keys as config_keys
-from broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
-from broker.config_schema import FIXED
-from storage.log_config import SYNONYMS, TOPIC_KEYS
-from wire.configdef import PER_BROKER, READ_ONLY
+from barnabas.broker import config_keys
+from barnabas.broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
+from barnabas.broker.config_schema import FIXED
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS
+from barnabas.wire.configdef import PER_BROKER, READ_ONLY
 
 ROOT = Path(__file__).parents[2]
 TABLE = json.loads((ROOT / "tests" / "data" / "kafka-4.4.0-configs.json").read_text())
@@ -77,7 +77,7 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
     constants = {
         key.name: constant
         for module in vars(config_keys).values()
-        if getattr(module, "__name__", "").startswith("broker.config_keys.")
+        if getattr(module, "__name__", "").startswith("barnabas.broker.config_keys.")
         for constant, key in vars(module).items()
         if getattr(key, "name", None) in BROKER_KEYS
     }

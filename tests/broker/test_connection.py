@@ -8,17 +8,22 @@ import struct
 
 import pytest
 
-from broker import api
-from broker.connection import OUT_LIMIT_BYTES
-from broker.frame_buffers import FrameBuffers
-from broker.pending import Pending
+from barnabas.broker import api
+from barnabas.broker.connection import OUT_LIMIT_BYTES
+from barnabas.broker.frame_buffers import FrameBuffers
+from barnabas.broker.pending import Pending
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.broker.memory_broker import Client, MemoryBroker, batch
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
-from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, MetadataResponse
-from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import consumer_groups as c
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
 from tests.broker.raw_client import RawClient
-from wire.errors import ErrorCode
-from wire.messages import consumer_groups as c
-from wire.messages import groups as g
-from wire.messages import offsets as o
 
 E = ErrorCode
 DEADLINE_S = 30.0

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from broker import metadata_log
-from broker.config_keys.network import MAX_CONNECTIONS
-from broker.controller import Controller
-from broker.listeners import Endpoint
-from broker.server_config import load
-from coord.cluster.image import ClusterDelta, ClusterImage
-from coord.cluster.node_records import SUPPORTED_FEATURES
-from storage.files import Files
-from storage.log_dir import LogDir
-from storage.log_dirs import LogDirs
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.configs import (
+from barnabas.broker import metadata_log
+from barnabas.broker.config_keys.network import MAX_CONNECTIONS
+from barnabas.broker.controller import Controller
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.server_config import load
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
+from barnabas.storage.files import Files
+from barnabas.storage.log_dir import LogDir
+from barnabas.storage.log_dirs import LogDirs
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from wire.messages.topics import DeleteTopicsRequest
-from wire.types import ONE_UUID
+from barnabas.wire.messages.topics import DeleteTopicsRequest
+from barnabas.wire.types import ONE_UUID
 
 ids = count(1)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from broker import coordinator_loading, coordinator_runtime
+from barnabas.broker import coordinator_loading, coordinator_runtime
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.test_groups_runtime import commit, fetch, find, heartbeat, join_request, stable
 from tests.broker.test_transactions import FEW, TransactionalClient
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages import offsets as o
-from wire.messages import transactions as t
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 SESSION_S = 10.0
 

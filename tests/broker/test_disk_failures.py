@@ -11,23 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import Buffer, File, Files
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_fetch import at, fetch, values
-from tests.broker.test_groups_runtime import commit, find
-from tests.broker.test_groups_runtime import fetch as fetch_committed
-from tests.broker.test_produce import answers, produce, to
-from wire.errors import ErrorCode as E
-from wire.messages.fetch import FetchResponse
-from wire.messages.list_offsets import (
+from barnabas.storage.files import Buffer, File, Files
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from wire.messages.produce import ProduceResponse
-from wire.messages.topics import (
+from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -38,6 +33,11 @@ from wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_groups_runtime import commit, find
+from tests.broker.test_groups_runtime import fetch as fetch_committed
+from tests.broker.test_produce import answers, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 

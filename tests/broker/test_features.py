@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api import served_versions
-from tests.broker.memory_broker import Client, MemoryBroker
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from wire.messages.share_groups import (
+from barnabas.broker.api import served_versions
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.share_groups import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
-from wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
-from wire.registry import message_for
+from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
+from barnabas.wire.registry import message_for
+from tests.broker.memory_broker import Client, MemoryBroker
 
 UPGRADE, SAFE = 1, 2
 LATEST = served_versions(ApiKey.UPDATE_FEATURES)[1]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from wire.errors import ErrorCode
-from wire.messages.fetch import (
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
@@ -14,9 +13,10 @@ from wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from wire.records import iter_batches, iter_records
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.wire.records import iter_batches, iter_records
+from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 
 
 def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0) -> int:

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from broker.fetch_sessions import EVICTION_S, FetchPartition, FetchSessions
+from barnabas.broker.fetch_sessions import EVICTION_S, FetchPartition, FetchSessions
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.test_fetch import append, at, fetch, values
-from wire.errors import ErrorCode
-from wire.messages.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 
 @pytest.fixture

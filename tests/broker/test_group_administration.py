@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.broker.test_groups_runtime import commit, find, stable
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages import offsets as o
-from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from wire.messages.streams_groups import (
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTopology,
     StreamsGroupHeartbeatResponse,
 )
+from tests.broker.memory_broker import Client, MemoryBroker
+from tests.broker.test_groups_runtime import commit, find, stable
 
 FEW = {
     "offsets.topic.num.partitions": "3",

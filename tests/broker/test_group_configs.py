@@ -9,11 +9,11 @@ import logging
 
 import pytest
 
-from broker.server_config import load
-from coord.groups.settings import AutoOffsetReset, GroupSettings
+from barnabas.broker.server_config import load
+from barnabas.coord.groups.settings import AutoOffsetReset, GroupSettings
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.messages import configs as c
 from tests.broker.memory_broker import Client, MemoryBroker
-from wire.configdef import ConfigError
-from wire.messages import configs as c
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
 """Kafka's, but for what the dev profile changes."""

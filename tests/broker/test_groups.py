@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
 from tests.broker.raw_client import RawClient
-from wire.errors import ErrorCode
-from wire.messages import groups as g
-from wire.messages import offsets as o
 
 E = ErrorCode
 ZERO = bytes(16)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from storage.log_config import LogConfig
-from tests.broker.memory_broker import MemoryBroker
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages import offsets as o
-from wire.messages.configs import (
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from wire.records import iter_batches
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.wire.records import iter_batches
+from tests.broker.memory_broker import MemoryBroker
 
 OFFSETS = "__consumer_offsets"
 FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # fifty would take the tests' time
@@ -334,7 +334,7 @@ class TestTheLog:
         find(client)
         assert commit(client, "t", 7) == {0}
         partition = offsets_partition(memory)
-        from wire.records import BatchBuilder
+        from barnabas.wire.records import BatchBuilder
 
         builder = BatchBuilder()
         builder.append(1, b"\0\1\0\x7f", b"")

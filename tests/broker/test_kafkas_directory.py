@@ -14,27 +14,27 @@ from pathlib import Path
 
 import pytest
 
-from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.metadata_serde import (
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_serde import (
     build_metadata_batch,
     load_checkpoint,
     parse_checkpoint_name,
     replay_batches,
 )
-from coord.cluster.partition_image import NO_LEADER
-from storage.log_dirs import DataDirMismatch
-from tests.broker.memory_broker import MemoryBroker
-from wire.configdef import ConfigError
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.metadata_records import (
+from barnabas.coord.cluster.partition_image import NO_LEADER
+from barnabas.storage.log_dirs import DataDirMismatch
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     FeatureLevelRecord,
     RegisterBrokerRecord,
     TopicRecord,
 )
-from wire.schema import Message
-from wire.types import uuid_from_text
+from barnabas.wire.schema import Message
+from barnabas.wire.types import uuid_from_text
+from tests.broker.memory_broker import MemoryBroker
 
 ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
 METADATA = "__cluster_metadata-0"

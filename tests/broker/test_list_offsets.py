@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.broker.test_fetch import append, at, fetch
-from wire.errors import ErrorCode
-from wire.messages.fetch import FetchResponse
-from wire.messages.list_offsets import (
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -19,19 +17,21 @@ from wire.messages.list_offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResponse
-from wire.messages.topics import (
+from barnabas.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from wire.messages.transactions import (
+from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
 )
+from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
+from tests.broker.test_fetch import append, at, fetch
 
 
 @pytest.fixture

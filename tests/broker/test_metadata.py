@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api import SERVED, served_versions
-from tests.broker.memory_broker import Client, MemoryBroker
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.metadata import (
+from barnabas.broker.api import SERVED, served_versions
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeTopicPartitionsRequest,
@@ -20,6 +19,7 @@ from wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from tests.broker.memory_broker import Client, MemoryBroker
 
 
 @pytest.fixture

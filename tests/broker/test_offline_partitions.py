@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_fetch import append, at, fetch, values
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages.fetch import FetchResponse
-from wire.messages.list_offsets import (
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -22,8 +20,8 @@ from wire.messages.list_offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from wire.messages.metadata import (
+from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.wire.messages.metadata import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
@@ -31,8 +29,8 @@ from wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from wire.messages.topics import (
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -40,11 +38,13 @@ from wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from wire.messages.transactions import (
+from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
 )
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_fetch import append, at, fetch, values
 
 WHY = "the disk has lost a part of it"
 

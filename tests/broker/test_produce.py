@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from wire.errors import ErrorCode
-from wire.messages.produce import (
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceData,
@@ -15,6 +14,7 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 
 
 def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.properties import parse_properties
-from wire.configdef import ConfigError
+from barnabas.broker.properties import parse_properties
+from barnabas.wire.configdef import ConfigError
 
 
 @pytest.mark.parametrize(

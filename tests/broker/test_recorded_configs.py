@@ -6,12 +6,12 @@ import gzip
 import json
 from pathlib import Path
 
-from broker.config_schema import CONFIG_SCHEMA
-from broker.server_config import load
-from coord.cluster.config_describe import ConfigDescriber
-from coord.cluster.image import GROUP, TOPIC, ClusterDelta, ClusterImage
-from wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
-from wire.messages.metadata_records import ConfigRecord, TopicRecord
+from barnabas.broker.config_schema import CONFIG_SCHEMA
+from barnabas.broker.server_config import load
+from barnabas.coord.cluster.config_describe import ConfigDescriber
+from barnabas.coord.cluster.image import GROUP, TOPIC, ClusterDelta, ClusterImage
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
+from barnabas.wire.messages.metadata_records import ConfigRecord, TopicRecord
 
 FRAMES = Path(__file__).parents[1] / "data" / "client-frames.jsonl.gz"
 DESCRIBE_CONFIGS = 32

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.retention import Retention
-from broker.server_config import ServerConfig, load
-from storage.log_config import LogConfig
+from barnabas.broker.retention import Retention
+from barnabas.broker.server_config import ServerConfig, load
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.messages import configs as c
 from tests.broker.memory_broker import START_MS, MemoryBroker, batch
-from wire.configdef import ConfigError
-from wire.messages import configs as c
 
 DAY_S = 86_400
 SEGMENT_BYTES = 1_048_576

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.share_state.key import SharePartitionKey
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode as E
 from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
-from wire.errors import ErrorCode as E
 
 
 @pytest.fixture
@@ -400,7 +400,7 @@ def transactional(queue, *values, producer_id=0):
 
 
 def end_transaction(queue, *, commit, producer_id=0):
-    from wire.records import end_txn_marker
+    from barnabas.wire.records import end_txn_marker
 
     marker = end_txn_marker(
         producer_id=producer_id, producer_epoch=0, timestamp_ms=queue.clock.now_ms, coordinator_epoch=0, commit=commit

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.broker.memory_broker import MemoryBroker
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages import share_groups as sg
-from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from wire.messages.topics import (
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import share_groups as sg
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -17,6 +16,7 @@ from wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from tests.broker.memory_broker import MemoryBroker
 
 FEW = {
     "share.coordinator.state.topic.num.partitions": "3",

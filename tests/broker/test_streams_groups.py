@@ -10,12 +10,12 @@ import time
 
 import pytest
 
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages import streams_groups as s
+from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.broker.raw_client import RawClient
-from wire.errors import ErrorCode
-from wire.messages import groups as g
-from wire.messages import offsets as o
-from wire.messages import streams_groups as s
-from wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 
 E = ErrorCode
 DEADLINE_S = 30.0

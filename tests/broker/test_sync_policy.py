@@ -8,36 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from broker.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
-from storage.files import File, Files
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_fetch import at, fetch, values
-from tests.broker.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
-from tests.broker.test_groups_runtime import fetch as fetch_committed
-from tests.broker.test_produce import answers, init, produce, to
-from wire.errors import ErrorCode
-from wire.messages.configs import (
+from barnabas.broker.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
+from barnabas.storage.files import File, Files
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from wire.messages.fetch import FetchResponse
-from wire.messages.groups import JoinGroupResponse, SyncGroupResponse
-from wire.messages.list_offsets import (
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse
+from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from wire.messages.offsets import (
+from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from wire.messages.produce import ProduceResponse
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_fetch import at, fetch, values
+from tests.broker.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
+from tests.broker.test_groups_runtime import fetch as fetch_committed
+from tests.broker.test_produce import answers, init, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 

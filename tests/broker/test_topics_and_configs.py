@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from broker.api import served_versions
+from barnabas.broker.api import served_versions
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import configs as c
+from barnabas.wire.messages import topics as t
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.broker.memory_broker import Client, MemoryBroker
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode
-from wire.messages import configs as c
-from wire.messages import topics as t
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2

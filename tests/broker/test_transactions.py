@@ -6,16 +6,16 @@ import shutil
 
 import pytest
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import fetch as f
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import list_offsets as lo
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages import produce as p
+from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.broker.memory_broker import MemoryBroker, batch
-from wire.errors import ErrorCode as E
-from wire.messages import fetch as f
-from wire.messages import groups as g
-from wire.messages import list_offsets as lo
-from wire.messages import offsets as o
-from wire.messages import produce as p
-from wire.messages import transactions as t
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 FEW = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
 

@@ -15,22 +15,22 @@ from typing import Any
 import pytest
 import trio
 
-from broker import transport
-from broker.committer import SyncThreads
-from broker.listeners import Endpoint
-from broker.server import open_broker
-from broker.server_config import load
-from broker.transport import Limits, Listener, Reactor, bind
+from barnabas.broker import transport
+from barnabas.broker.committer import SyncThreads
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.server import open_broker
+from barnabas.broker.server_config import load
+from barnabas.broker.transport import Limits, Listener, Reactor, bind
+from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.wire.registry import message_for
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 from tests.broker.memory_broker import batch
-from wire.frame import encode_request, parse_response_header
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from wire.registry import message_for
-from wire.schema import Message
-from wire.types import chunk_bytes
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 

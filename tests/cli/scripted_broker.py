@@ -16,17 +16,17 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from wire.connection import Connection, RequestReceived
-from wire.errors import ErrorCode, ProtocolError
-from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.metadata import (
+from barnabas.wire.connection import Connection, RequestReceived
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.messages.produce import (
+from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     PartitionProduceResponse,
@@ -34,8 +34,8 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from wire.records import BatchView, increment_sequence, iter_records
-from wire.schema import Message
+from barnabas.wire.records import BatchView, increment_sequence, iter_records
+from barnabas.wire.schema import Message
 
 TOPIC_ID = bytes(range(16))
 SPOKEN = (ApiVersionsRequest, MetadataRequest, InitProducerIdRequest, ProduceRequest)

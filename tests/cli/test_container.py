@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.client.cluster import Cluster
 from bench.servers import free_port
-from broker.client.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from barnabas.cli import main
-from storage.layout import segment_name
+from barnabas.storage.layout import segment_name
+from barnabas.wire.records import BatchBuilder, build_batch, control_batch
 from tests.written_log import write_log
-from wire.records import BatchBuilder, build_batch, control_batch
 
 NOW_MS = 1_700_000_000_000
 FIRST_LOG = segment_name(0, ".log")

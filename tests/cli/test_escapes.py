@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.cli.consume import json_line
 from barnabas.cli.escapes import compile_format, unescape
-from wire.records import Record
+from barnabas.wire.records import Record
 
 RECORD = Record(7, 1763715600000, b"key", b"value", [("a", b"1"), ("b", None)])
 TOMBSTONE = Record(8, -1, b"\xff", None, [])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
-from tests.broker.raw_client import RawClient
-from wire.messages.streams_groups import (
+from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTopology,
 )
+from tests.broker.raw_client import RawClient
 
 
 @pytest.fixture

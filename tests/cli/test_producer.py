@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.client import cluster as cluster_module
-from broker.client import producer as producer_module
-from broker.client.accumulator import Identity, PartitionQueue
-from broker.client.cluster import Cluster
-from broker.client.errors import TimedOut
-from broker.client.producer import Producer
-from wire.errors import ErrorCode, KafkaError
-from wire.partitioners import LoadAware, RoundRobin
+from barnabas.broker.client import cluster as cluster_module
+from barnabas.broker.client import producer as producer_module
+from barnabas.broker.client.accumulator import Identity, PartitionQueue
+from barnabas.broker.client.cluster import Cluster
+from barnabas.broker.client.errors import TimedOut
+from barnabas.broker.client.producer import Producer
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.partitioners import LoadAware, RoundRobin
 
 from .scripted_broker import ScriptedBroker
 

@@ -86,8 +86,8 @@ import sys
 before = set(sys.modules)
 from barnabas.cli import main
 code = main(["serve", "--lsten"])
-heavy = {"click", "rich", "trio", "construct", "dataclasses", "argparse", "broker.server"} & (set(sys.modules) - before)
-print(code, sorted(heavy))
+heavy = {"click", "rich", "trio", "construct", "dataclasses", "argparse", "barnabas.broker.server"}
+print(code, sorted(heavy & (set(sys.modules) - before)))
 """
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import main
-from storage import layout
-from storage.damage import DamagedLog
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.log_dirs import LogDirs
+from barnabas.storage import layout
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import LogDirs
 from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
 
 USAGE, DAMAGED = 2, 1

@@ -8,7 +8,7 @@ committed after it was written down. SIGTERM makes it leave the group and end.
 
 from __future__ import annotations
 
-import asyncio
+import asyncio  # noqa: TID251 - aiokafka's loop
 import json
 import signal
 import sys

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.wire.messages.groups import DescribeGroupsRequest
 from compat.java import program
 from tests.broker.raw_client import RawClient
-from wire.messages.consumer_groups import ConsumerGroupDescribeRequest
-from wire.messages.consumer_protocol import ConsumerProtocolAssignment
-from wire.messages.groups import DescribeGroupsRequest
 
 DEADLINE_S = 60.0
 PARTITIONS = 6

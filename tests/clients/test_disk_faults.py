@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from bench.servers import BarnabasServer
 from tests.broker.memory_broker import batch
 from tests.broker.raw_client import RawClient
 from tests.broker.test_fetch import at, fetch, values
 from tests.broker.test_produce import produce, to
-from wire.errors import ErrorCode as E
-from wire.messages.configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
-from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 WAIT_S = 30.0
 Mount = Callable[..., Path]

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.wire.batch_view import BatchView
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from bench.servers import Server
 from tests.broker.raw_client import RawClient
-from wire.batch_view import BatchView
-from wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.clients.exchange import HAS_JAVA, Directory
-from tests.clients.test_share_groups import ask, consumer_of, poll, prepare, produce, wait_until
-from wire.errors import ErrorCode
-from wire.messages.share_groups import (
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.share_groups import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     ShareGroupDescribeRequest,
 )
+from tests.clients.exchange import HAS_JAVA, Directory
+from tests.clients.test_share_groups import ask, consumer_of, poll, prepare, produce, wait_until
 
 pytestmark = [
     pytest.mark.java,

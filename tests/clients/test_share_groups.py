@@ -20,18 +20,14 @@ import pytest
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import AcknowledgeType, Producer, ShareConsumer  # noqa: E402
 
-from bench.servers import ROOT  # noqa: E402
-from compat.jars import classpath  # noqa: E402
-from tests.broker.raw_client import RawClient  # noqa: E402
-from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
-from wire.messages.configs import (  # noqa: E402
+from barnabas.wire.messages.configs import (  # noqa: E402
     IncrementalAlterConfigsRequest,
 )
-from wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig as AlterableConfig  # noqa: E402
-from wire.messages.configs import (  # noqa: E402
+from barnabas.wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig as AlterableConfig  # noqa: E402
+from barnabas.wire.messages.configs import (  # noqa: E402
     IncrementalAlterConfigsRequestAlterConfigsResource as AlterConfigsResource,
 )
-from wire.messages.share_groups import (  # noqa: E402
+from barnabas.wire.messages.share_groups import (  # noqa: E402
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
@@ -39,7 +35,11 @@ from wire.messages.share_groups import (  # noqa: E402
     DeleteShareGroupOffsetsRequestTopic,
     ShareGroupDescribeRequest,
 )
-from wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
+from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
+from bench.servers import ROOT  # noqa: E402
+from compat.jars import classpath  # noqa: E402
+from tests.broker.raw_client import RawClient  # noqa: E402
+from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
 
 DEADLINE_S = 60.0
 GROUP_RESOURCE = 32

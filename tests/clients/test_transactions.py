@@ -6,7 +6,7 @@ broker and clients are in `test_exactly_once.py`.
 
 from __future__ import annotations
 
-import asyncio
+import asyncio  # noqa: TID251 - aiokafka's loop
 import time
 from collections import Counter
 

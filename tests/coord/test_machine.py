@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.machine import Moment, Result, Timers, coordinator_partition, java_hash
-from wire.errors import ErrorCode
+from barnabas.coord.machine import Moment, Result, Timers, coordinator_partition, java_hash
+from barnabas.wire.errors import ErrorCode
 
 AT = Moment(0.0, 0)
 

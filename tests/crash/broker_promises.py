@@ -9,20 +9,20 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.wire.messages.produce import ProduceResponse
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.test_fetch import at, fetch, values
 from tests.broker.test_groups_runtime import fetch as fetch_committed
 from tests.broker.test_groups_runtime import find
 from tests.broker.test_produce import answers, init, produce, to
 from tests.crash.broken import require
-from wire.messages.fetch import FetchResponse
-from wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from wire.messages.produce import ProduceResponse
 
 GROUP = "g"
 Place = tuple[bytes, int]

@@ -9,20 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from storage import layout
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_groups_runtime import find
-from tests.broker.test_produce import answers, init, produce, to
-from tests.crash.broker_promises import GROUP, Promises, read_all
-from tests.crash.disk import RecordingDisk
-from wire.messages.offsets import (
+from barnabas.storage import layout
+from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from wire.messages.produce import ProduceResponse
-from wire.messages.topics import (
+from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -33,7 +28,12 @@ from wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from wire.schema import Message
+from barnabas.wire.schema import Message
+from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.broker.test_groups_runtime import find
+from tests.broker.test_produce import answers, init, produce, to
+from tests.crash.broker_promises import GROUP, Promises, read_all
+from tests.crash.disk import RecordingDisk
 
 SETS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 PARTITIONS = 2

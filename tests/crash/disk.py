@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from storage.files import Buffer, File, Files
+from barnabas.storage.files import Buffer, File, Files
 
 Image = dict[str, "bytes | Image"]
 """The content of a directory: name -> bytes of a file, or a directory."""

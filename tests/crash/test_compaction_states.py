@@ -12,16 +12,16 @@ from random import Random, SystemRandom
 
 import pytest
 
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.replacement import Replacement
-from storage.cleaning.selection import cleanable, cleaning_task
-from storage.log import Log
-from storage.log_config import LogConfig
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.replacement import Replacement
+from barnabas.storage.cleaning.selection import cleanable, cleaning_task
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.records import BatchBuilder, iter_batches, iter_records
 from tests.crash.disk import Image, Note, RecordingDisk
 from tests.crash.survivors import Kind, Survivors
 from tests.storage.cleaning_driver import AMPLE, DELETE_RETENTION_MS, NOW_MS, compacted
 from tests.storage.log_driver import append, append_marker
-from wire.records import BatchBuilder, iter_batches, iter_records
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 HISTORIES = max(2, int(os.environ.get("BARNABAS_EXAMPLES", "40")) // 20)

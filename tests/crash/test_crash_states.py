@@ -10,7 +10,7 @@ from random import Random, SystemRandom
 
 import pytest
 
-from storage.files import Files
+from barnabas.storage.files import Files
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.explore import StateName, check, states
 from tests.crash.survivors import SECTOR, Kind, Survivors

@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-from storage import layout
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.replacement import Replacement
-from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from storage.cleaning.task import CleanedGroup
-from storage.log import Log
-from storage.log_dirs import LogDirs
+from barnabas.storage import layout
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.replacement import Replacement
+from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from barnabas.storage.cleaning.task import CleanedGroup
+from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import LogDirs
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.survivors import SECTOR, Kind, Survivors
 from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config

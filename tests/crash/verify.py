@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
-from storage.log import Log
-from storage.producer_entry import ProducerEntry
+from barnabas.storage.log import Log
+from barnabas.storage.producer_entry import ProducerEntry
 from tests.crash.broken import require
 from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger

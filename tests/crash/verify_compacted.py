@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from storage.log import Log
+from barnabas.storage.log import Log
+from barnabas.wire.records import BatchView, iter_batches, iter_records
 from tests.crash.broken import require
 from tests.crash.ledger import Batch, Record
 from tests.crash.replay import Replayed
-from wire.records import BatchView, iter_batches, iter_records
 
 Kept = dict[int, Record]
 """Records by offset."""

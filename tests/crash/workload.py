@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from storage import layout, retention
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.replacement import Replacement
-from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from storage.flush_job import FlushJob
-from storage.log import Log
+from barnabas.storage import layout, retention
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.replacement import Replacement
+from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from barnabas.storage.flush_job import FlushJob
+from barnabas.storage.log import Log
+from barnabas.wire.records import BatchBuilder, end_txn_marker
 from tests.crash.disk import RecordingDisk
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
@@ -34,7 +35,6 @@ from tests.crash.ledger import (
     StartMoving,
     Written,
 )
-from wire.records import BatchBuilder, end_txn_marker
 
 T = TypeVar("T")
 MAX_SEQUENCE = 2**31 - 1

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.producer import BACKOFF_S
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages.consumer_protocol import (
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
 )
+from tests.simulation.producer import BACKOFF_S
 
 if TYPE_CHECKING:
     from tests.simulation.group_ledger import GroupLedger

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic import ClassicGroup
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.group_ledger import ConsumerLedger
 from tests.simulation.groups import GROUP, IN, Groups
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
     from tests.simulation.faults import Faults
     from tests.simulation.process import Process
 

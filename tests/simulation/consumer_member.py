@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import consumer_groups as c
 from tests.simulation.classic_member import InstanceFenced
-from wire.errors import ErrorCode as E
-from wire.messages import consumer_groups as c
 
 if TYPE_CHECKING:
     from tests.simulation.group_ledger import ConsumerLedger

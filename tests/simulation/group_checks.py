@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups import records
-from coord.groups.classic import ClassicGroup
-from coord.groups.consumer.records import CURRENT_ASSIGNMENT
-from coord.groups.states import GroupState
-from coord.machine import Moment
+from barnabas.coord.groups import records
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.consumer.records import CURRENT_ASSIGNMENT
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment
+from barnabas.wire.messages import coordinator_records as r
+from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from tests.simulation.partition_model import Batch, Marker
-from wire.messages import coordinator_records as r
-from wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 
 if TYPE_CHECKING:
-    from coord.groups.coordinator import GroupCoordinator
-    from wire.records import Record
+    from barnabas.coord.groups.coordinator import GroupCoordinator
+    from barnabas.wire.records import Record
 
 OffsetKey = tuple[str, str, int]
 

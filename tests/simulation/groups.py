@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from coord.groups.states import GroupState
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import offsets as o
 from tests.simulation.classic_member import ClassicMember, InstanceFenced
 from tests.simulation.consumer import Reader, committed_offsets, decided
 from tests.simulation.group_ledger import GroupLedger
@@ -20,8 +22,6 @@ from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, P
 from tests.simulation.setup import create_topic, direct_fetch
 from tests.simulation.source import Source
 from tests.simulation.world import ACTIVE_S, World
-from wire.errors import ErrorCode as E
-from wire.messages import offsets as o
 
 if TYPE_CHECKING:
     from tests.simulation.consumer_member import ConsumerMember

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from coord.machine import Moment
-from coord.transactions import records
-from coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.coord.machine import Moment
+from barnabas.coord.transactions import records
+from barnabas.coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
 from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
-    from broker.context import Broker
-    from broker.coordinator_runtime import CoordinatorRuntime, Shard
-    from broker.partition import Partition
-    from coord.groups.coordinator import GroupCoordinator
-    from coord.share_state.coordinator import ShareCoordinator
-    from coord.transactions.coordinator import TransactionCoordinator
-    from coord.transactions.transaction import Transaction
+    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinator_runtime import CoordinatorRuntime, Shard
+    from barnabas.broker.partition import Partition
+    from barnabas.coord.groups.coordinator import GroupCoordinator
+    from barnabas.coord.share_state.coordinator import ShareCoordinator
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.coord.transactions.transaction import Transaction
     from tests.simulation.world import World
 
 Place = tuple[str, int]

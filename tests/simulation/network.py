@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
-from broker.connection import Connection
-from broker.frame_buffers import FrameBuffers
+from barnabas.broker.connection import Connection
+from barnabas.broker.frame_buffers import FrameBuffers
+from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.registry import message_for
+from barnabas.wire.types import chunk_bytes
 from tests.simulation.faults import Fate
-from wire.frame import encode_request, parse_response_header
-from wire.registry import message_for
-from wire.types import chunk_bytes
 
 if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
     from tests.simulation.world import World
-    from wire.schema import Message
 
 MAX_FRAME_BYTES = 1 << 20
 AFTERMATH_S = 10.0

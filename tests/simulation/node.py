@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
-from broker.listeners import Endpoint
-from broker.server import open_broker
-from broker.server_config import load
-from storage import layout
+from barnabas.broker.listeners import Endpoint
+from barnabas.broker.server import open_broker
+from barnabas.broker.server_config import load
+from barnabas.storage import layout
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.survivors import Kind, Survivors
 
 if TYPE_CHECKING:
-    from broker.context import Broker
+    from barnabas.broker.context import Broker
     from tests.simulation.world import World
 
 SYNC_S = (0.0002, 0.02)

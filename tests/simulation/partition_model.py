@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
+from barnabas.wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from storage.log import Log
+    from barnabas.storage.log import Log
 
 READ_BYTES = 1 << 22
 

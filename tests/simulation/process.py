@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from tests.simulation.network import Link
 
 if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
     from tests.simulation.world import World
-    from wire.schema import Message
 
 REQUEST_TIMEOUT_S = 2.0
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import produce as p
+from barnabas.wire.messages import transactions as t
+from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
-from wire.errors import ErrorCode as E
-from wire.messages import groups as g
-from wire.messages import produce as p
-from wire.messages import transactions as t
-from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
     from tests.simulation.process import Process, Steps
-    from wire.schema import Message
 
 BACKOFF_S = 0.05
 TRANSACTION_KEY, GROUP_KEY = 1, 0

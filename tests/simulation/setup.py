@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.connection import Connection
+from barnabas.broker.connection import Connection
+from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.messages import fetch as f
+from barnabas.wire.messages import topics as tp
+from barnabas.wire.registry import message_for
+from barnabas.wire.types import chunk_bytes
 from tests.simulation.network import MAX_FRAME_BYTES
-from wire.frame import encode_request, parse_response_header
-from wire.messages import fetch as f
-from wire.messages import topics as tp
-from wire.registry import message_for
-from wire.types import chunk_bytes
 
 if TYPE_CHECKING:
-    from broker.context import Broker
+    from barnabas.broker.context import Broker
+    from barnabas.wire.schema import Message
     from tests.simulation.world import World
-    from wire.schema import Message
 
 
 def ask_directly(world: World, request: Message, version: int) -> Any:

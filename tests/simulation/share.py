@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.share_partitions.states import RecordState
-from coord.share_state.key import SharePartitionKey
+from barnabas.coord.share_partitions.states import RecordState
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.messages import configs as c
 from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.producer import GROUP_KEY, find
@@ -19,7 +20,6 @@ from tests.simulation.share_member import USUAL, Given, ShareMember
 from tests.simulation.source import Source
 from tests.simulation.world import ACTIVE_S, World
 from tests.simulation.writer import Writer
-from wire.messages import configs as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wire.messages import share_groups as g
+from barnabas.wire.messages import share_groups as g
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from barnabas.wire.schema import Message
     from tests.simulation.clock import Clock
     from tests.simulation.network import Wire
-    from wire.schema import Message
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 FOR_GOOD = (GAP, ACCEPT, REJECT)

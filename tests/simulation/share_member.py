@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import share_groups as g
+from barnabas.wire.records import iter_batches, iter_records
 from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
-from wire.errors import ErrorCode as E
-from wire.messages import share_groups as g
-from wire.records import iter_batches, iter_records
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps

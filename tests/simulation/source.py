@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import produce as p
+from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
 from tests.simulation.producer import BACKOFF_S
-from wire.errors import ErrorCode as E
-from wire.messages import produce as p
-from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps

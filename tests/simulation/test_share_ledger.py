@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.wire.messages import share_groups as g
 from tests.simulation.network import Link, Wire
 from tests.simulation.share import SETTINGS
 from tests.simulation.share_ledger import RELEASE, Locked, ShareLedger
 from tests.simulation.world import World
-from wire.messages import share_groups as g
 
 PLACE = (0, 31)
 LIMIT = 2

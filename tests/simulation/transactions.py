@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
-from coord.transactions import records
-from coord.transactions.states import IDLE
+from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
+from barnabas.coord.transactions import records
+from barnabas.coord.transactions.states import IDLE
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.wire.records import BatchBuilder
 from tests.simulation.consumer import Reader, committed_offsets, decided
 from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
@@ -21,8 +23,6 @@ from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, P
 from tests.simulation.setup import ask_directly, create_topic, direct_fetch
 from tests.simulation.world import ACTIVE_S, World
 from tests.simulation.writer import Writer, thinking
-from wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
-from wire.records import BatchBuilder
 
 if TYPE_CHECKING:
     from tests.simulation.faults import Faults

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from barnabas.wire.errors import KafkaError
 from tests.simulation.clock import Clock
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.process import Process
 from tests.simulation.trace import Trace
-from wire.errors import KafkaError
 
 ACTIVE_S = 30.0
 HEALED_S = 60.0

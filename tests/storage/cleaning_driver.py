@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.replacement import Replacement
-from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
-from storage.log import Log
-from storage.log_config import LogConfig
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.replacement import Replacement
+from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.records import BatchView, Record, iter_batches, iter_records
 from tests.storage.log_driver import small_config
-from wire.records import BatchView, Record, iter_batches, iter_records
 
 COMPACT = frozenset({"compact"})
 AMPLE = CleanerLimits(key_memory=1 << 20, io_buffer=500, io_per_second=0.0)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-from storage.append import AppendInfo
-from storage.files import Files, UnsyncedFiles
-from storage.log import Log
-from storage.log_config import LogConfig
-from wire.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
+from barnabas.storage.append import AppendInfo
+from barnabas.storage.files import Files, UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.log_config import LogConfig
+from barnabas.wire.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
 
 TOPIC_ID = bytes(range(16))
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "40"))

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from storage import layout
-from storage.cleaning.cleaner import Cleaner
-from storage.cleaning.key_map import KEY_BYTES
-from storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.producer_entry import ProducerEntry
+from barnabas.storage import layout
+from barnabas.storage.cleaning.cleaner import Cleaner
+from barnabas.storage.cleaning.key_map import KEY_BYTES
+from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.producer_entry import ProducerEntry
+from barnabas.wire.records import DELETE_HORIZON_BIT, BatchBuilder, CorruptRecord, iter_records
 from tests.storage.cleaning_driver import (
     AMPLE,
     DELETE_RETENTION_MS,
@@ -26,7 +27,6 @@ from tests.storage.cleaning_driver import (
     task_for,
 )
 from tests.storage.log_driver import append, append_marker, kill, open_log, records_from
-from wire.records import DELETE_HORIZON_BIT, BatchBuilder, CorruptRecord, iter_records
 
 Pair = tuple[bytes | None, bytes | None]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.damage import DamagedLog
-from storage.log import Log
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.log import Log
 from tests.storage.log_driver import (
     EXAMPLES,
     append,

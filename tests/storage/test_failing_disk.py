@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import Buffer, File, UnsyncedFiles
-from storage.log import Log
+from barnabas.storage.files import Buffer, File, UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
-from wire.errors import ErrorCode, KafkaError
 
 
 class FailingFiles(UnsyncedFiles):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.storage.log import Log
 from compat.jars import jars
-from storage.log import Log
 from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, small_config
 
 POM = "compat/kafka-tools/pom.xml"

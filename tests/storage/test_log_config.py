@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.log_config import SYNONYMS, TOPIC_KEYS, LogConfig, check_topic_configs
-from wire.configdef import ConfigError
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, LogConfig, check_topic_configs
+from barnabas.wire.configdef import ConfigError
 
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "kafka-4.4.0-configs.json").read_text())
 

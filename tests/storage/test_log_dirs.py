@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from storage import layout
-from storage.checkpoints import CorruptCheckpoint
-from storage.damage import DamagedLog
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.log_dirs import DataDirLocked, DataDirMismatch, LogDir, LogDirs
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch, LogDir, LogDirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
 CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)

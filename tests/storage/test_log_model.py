@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from storage import retention
-from storage.log import Log
+from barnabas.storage import retention
+from barnabas.storage.log import Log
 from tests.storage.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
 
 

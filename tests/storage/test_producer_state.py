@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
-from storage.producer_state import ProducerState
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from barnabas.storage.producer_state import ProducerState
+from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.log_records import ProducerSnapshot
 from tests.storage.log_driver import (
     PROPERTY,
     append,
@@ -23,9 +26,6 @@ from tests.storage.log_driver import (
     restart,
     small_config,
 )
-from wire.crc import crc32c
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.log_records import ProducerSnapshot
 
 MAX = 2**31 - 1
 BIG = small_config(segment_bytes=1 << 20)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.log import Log
+from barnabas.storage.log import Log
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import HEADER, iter_batches
 from tests.storage.log_driver import append, batch_of, open_log, restart, small_config, values_from
-from wire.errors import ErrorCode, KafkaError
-from wire.records import HEADER, iter_batches
 
 SIZE = len(batch_of([b"v" * 20]))
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.files import File, UnsyncedFiles
-from storage.log import Log
-from storage.producer_snapshot import encode_snapshot
+from barnabas.storage.files import File, UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.producer_snapshot import encode_snapshot
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.log_driver import (
     EXAMPLES,
     PROPERTY,
@@ -27,7 +28,6 @@ from tests.storage.log_driver import (
     small_config,
     values_from,
 )
-from wire.errors import ErrorCode, KafkaError
 
 
 def filled_log(directory: Path, batches: int = 12) -> Log:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from storage import layout
-from storage.checking.check import check_directory
-from storage.checking.repair import Repair
-from storage.files import Buffer, File, ReadOnlyFiles, UnsyncedFiles
-from storage.log import Log
-from storage.log_dirs import LogDirs
+from barnabas.storage import layout
+from barnabas.storage.checking.check import check_directory
+from barnabas.storage.checking.repair import Repair
+from barnabas.storage.files import Buffer, File, ReadOnlyFiles, UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import LogDirs
+from barnabas.wire.errors import KafkaError
 from tests.storage.log_driver import EXAMPLES, TOPIC_ID, append, append_marker, batch_of, small_config, values_from
-from wire.errors import KafkaError
 
 END = 30
 CONFIG = small_config(segment_bytes=400)

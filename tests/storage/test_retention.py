@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import retention
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.log_dirs import LogDirs
+from barnabas.storage import retention
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import LogDirs
 from tests.storage.log_driver import PROPERTY, TOPIC_ID, append, batch_of, open_log, records_from, restart, small_config
 
 NOW_MS = 1_000_000

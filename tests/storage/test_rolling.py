@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from storage.files import File, UnsyncedFiles
-from storage.log import Log
-from storage.segment import Segment
+from barnabas.storage.files import File, UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
 from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 
 SIZE = len(batch_of([b"v"]))

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from storage import layout, swap
-from storage.damage import DamagedLog
-from storage.files import UnsyncedFiles
-from storage.log import Log
-from storage.segment import Segment
+from barnabas.storage import layout, swap
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
+from barnabas.wire.records import iter_batches, iter_records
 from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config
-from wire.records import iter_batches, iter_records
 
 Rename = tuple[str, str]
 

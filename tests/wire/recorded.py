@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wire.frame import message_for
-from wire.registry import message_named
-from wire.schema import Message
+from barnabas.wire.frame import message_for
+from barnabas.wire.registry import message_named
+from barnabas.wire.schema import Message
 
 DATA = Path(__file__).parent.parent / "data"
 

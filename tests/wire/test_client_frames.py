@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.wire.recorded import Exchange, exchanges
-from wire.api_keys import ApiKey
-from wire.connection import Connection, RequestReceived, ResponseReceived
-from wire.frame import (
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.connection import Connection, RequestReceived, ResponseReceived
+from barnabas.wire.frame import (
     SIZE,
     api_versions_answer_version,
     encode_request,
@@ -14,8 +13,9 @@ from wire.frame import (
     parse_request_header,
     parse_response_header,
 )
-from wire.messages.headers import RequestHeader
-from wire.types import Chunk, chunk_bytes
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.types import Chunk, chunk_bytes
+from tests.wire.recorded import Exchange, exchanges
 
 
 def framed(data: bytes) -> bytes:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire import configdef as c
-from wire.configdef import ConfigError, ConfigKey
+from barnabas.wire import configdef as c
+from barnabas.wire.configdef import ConfigError, ConfigKey
 
 THROTTLED = (
     "must be the literal '*' or a list of replicas in the following format: "

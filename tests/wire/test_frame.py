@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode, ProtocolError
-from wire.frame import (
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.frame import (
     SIZE,
     api_versions_answer_version,
     check_frame_size,
@@ -17,12 +17,12 @@ from wire.frame import (
     request_header_version,
     response_header_version,
 )
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
-from wire.messages.headers import RequestHeader
-from wire.messages.metadata import MetadataRequest
-from wire.registry import message_for
-from wire.types import chunk_bytes
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.registry import message_for
+from barnabas.wire.types import chunk_bytes
 
 
 def size_of(text: bytes) -> int:

@@ -8,10 +8,9 @@ import weakref
 import pytest
 from construct import Construct, ConstructError
 
-from tests.wire.recorded import Vector, vectors
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
-from wire.messages.fetch import (
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
+from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchRequestReplicaState,
@@ -19,14 +18,15 @@ from wire.messages.fetch import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponsePartitionData,
 )
-from wire.messages.groups import HeartbeatRequest
-from wire.messages.headers import RequestHeader
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire.messages.metadata_records import BrokerRegistrationChangeRecord, TopicRecord
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.runtime import encode_unsigned_varint, unsigned_varint
-from wire.schema import Message
-from wire.types import ZERO_UUID
+from barnabas.wire.messages.groups import HeartbeatRequest
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.metadata_records import BrokerRegistrationChangeRecord, TopicRecord
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.runtime import encode_unsigned_varint, unsigned_varint
+from barnabas.wire.schema import Message
+from barnabas.wire.types import ZERO_UUID
+from tests.wire.recorded import Vector, vectors
 
 
 def build_both(message: Message, version: int) -> bytes:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.json_form import json_name
+from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
+from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
+from barnabas.wire.schema import Field, Message, Struct, parse_versions
+from barnabas.wire.types import ZERO_UUID
 from tests.wire.recorded import DATA, message_table
-from wire.api_keys import ApiKey
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.json_form import json_name
-from wire.messages.fetch import FetchResponse, FetchResponsePartitionData
-from wire.messages.produce import PartitionProduceData, ProduceRequest
-from wire.registry import FAMILIES, all_messages, message_for, message_named
-from wire.schema import Field, Message, Struct, parse_versions
-from wire.types import ZERO_UUID
 
 KINDS = {
     "request": "request", "response": "response", "header": "header", "data": "data", "metadata": "record",
@@ -173,8 +173,9 @@ def test_apis_without_versions_are_declared_and_have_no_codec() -> None:
 def test_importing_declarations_imports_neither_construct_nor_other_families() -> None:
     """Start-up is a feature: a broker pays for construct when the first request comes."""
     code = (
-        "import sys; import wire.frame, wire.messages.produce\n"
-        "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'wire.messages.acls', 'wire.composites'}\n"
+        "import sys; import barnabas.wire.frame, barnabas.wire.messages.produce\n"
+        "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.acls'}\n"
+        "heavy.add('barnabas.wire.composites')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).parent.parent.parent

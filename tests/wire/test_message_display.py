@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wire.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
-from wire.messages.headers import ResponseHeader
-from wire.messages.metadata import MetadataRequest, MetadataResponse
-from wire.messages.produce import ProduceRequest
-from wire.schema import FRESH
-from wire.types import chunk_bytes
+from barnabas.wire.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
+from barnabas.wire.messages.headers import ResponseHeader
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.schema import FRESH
+from barnabas.wire.types import chunk_bytes
 
 
 def test_declaration_and_codec_name_themselves() -> None:

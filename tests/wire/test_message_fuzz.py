@@ -13,18 +13,18 @@ from construct import ConstructError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.frame import message_for, parse_request_header, parse_response_header
+from barnabas.wire.messages.configs import DescribeConfigsRequest
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.metadata_records import RegisterBrokerRecord
+from barnabas.wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
+from barnabas.wire.registry import all_messages
+from barnabas.wire.runtime import encode_unsigned_varint
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 from tests.wire.conftest import EXAMPLES
 from tests.wire.recorded import Vector, exchanges, vectors
-from wire.errors import KafkaError, ProtocolError
-from wire.frame import message_for, parse_request_header, parse_response_header
-from wire.messages.configs import DescribeConfigsRequest
-from wire.messages.metadata import MetadataRequest
-from wire.messages.metadata_records import RegisterBrokerRecord
-from wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
-from wire.registry import all_messages
-from wire.runtime import encode_unsigned_varint
-from wire.schema import Message
-from wire.types import chunk_bytes
 
 FUZZ = settings(max_examples=int(EXAMPLES or 1000))
 EVERY_VERSION = [(one, version) for one in all_messages().values() for version in one.versions]

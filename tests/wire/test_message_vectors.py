@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from barnabas.wire.registry import all_messages
+from barnabas.wire.vectors import check_line
 from tests.wire.recorded import vectors
-from wire.registry import all_messages
-from wire.vectors import check_line
 
 
 def test_all_vectors_hold_both_ways_through_compiled_and_interpreted_codec() -> None:

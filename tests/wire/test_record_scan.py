@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.batch_format import HEADER_SIZE
-from wire.compression import CorruptRecord
-from wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
-from wire.records import BatchBuilder, BatchView, iter_records
+from barnabas.wire.batch_format import HEADER_SIZE
+from barnabas.wire.compression import CorruptRecord
+from barnabas.wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from barnabas.wire.records import BatchBuilder, BatchView, iter_records
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)

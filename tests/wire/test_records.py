@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.log_records import EndTxnMarker
-from wire.records import (
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.log_records import EndTxnMarker
+from barnabas.wire.records import (
     BatchBuilder,
     BatchView,
     Codec,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.compression import compress
-from wire.records import (
+from barnabas.wire.compression import compress
+from barnabas.wire.records import (
     HEADER_SIZE,
     BatchBuilder,
     BatchView,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.connection import (
+from barnabas.wire.connection import (
     CONNECTION_CLOSED,
     NEED_DATA,
     Connection,
@@ -14,12 +14,12 @@ from wire.connection import (
     RequestReceived,
     ResponseReceived,
 )
-from wire.errors import ErrorCode, ProtocolError
-from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.metadata import MetadataRequest, MetadataResponse
-from wire.messages.produce import ProduceRequest, ProduceResponse
-from wire.schema import Message
-from wire.types import Chunk, chunk_bytes
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Chunk, chunk_bytes
 
 
 def joined(chunks: list[Chunk]) -> bytes:

@@ -5,7 +5,7 @@ KIP-500, KIP-584, KIP-590, KIP-631.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Bytes,
     Message,
     Struct,

@@ -5,7 +5,7 @@ KIP-98, KIP-848, KIP-932, KIP-1071.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Bytes,
     Message,
     Struct,

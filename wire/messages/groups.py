@@ -5,7 +5,7 @@ KIP-62, KIP-345, KIP-394, KIP-518, KIP-848.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Bytes,
     Message,
     Struct,

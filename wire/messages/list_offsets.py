@@ -5,7 +5,7 @@ KIP-79, KIP-101, KIP-320, KIP-734.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Struct,
     array,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Struct,
     array,

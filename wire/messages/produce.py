@@ -5,7 +5,7 @@ KIP-98, KIP-360, KIP-890, KIP-951.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Records,
     Struct,

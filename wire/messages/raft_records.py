@@ -5,7 +5,7 @@ KIP-595, KIP-630, KIP-853.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Struct,
     Uuid,

@@ -5,7 +5,7 @@ KIP-497, KIP-903, KIP-966.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Struct,
     Uuid,

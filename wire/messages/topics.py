@@ -5,7 +5,7 @@ KIP-4, KIP-107, KIP-195, KIP-455, KIP-460, KIP-516.
 
 from __future__ import annotations
 
-from wire.schema import (
+from barnabas.wire.schema import (
     Message,
     Struct,
     Uuid,

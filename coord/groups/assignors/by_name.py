@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.assignors import range as range_assignor
-from coord.groups.assignors import uniform
+from barnabas.coord.groups.assignors import range as range_assignor
+from barnabas.coord.groups.assignors import uniform
 
 if TYPE_CHECKING:
-    from coord.groups.assignors.spec import Assignor
+    from barnabas.coord.groups.assignors.spec import Assignor
 
 CONSUMER_ASSIGNORS: dict[str, Assignor] = {uniform.NAME: uniform.assign, range_assignor.NAME: range_assignor.assign}
 """What a consumer group may ask for; the first one configured is the default."""

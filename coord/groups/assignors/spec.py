@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 Partitions = Mapping["Uuid", frozenset[int]]
 """Partitions by topic id; a topic without any is left out."""

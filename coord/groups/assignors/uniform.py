@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.assignors import uniform_mixed
-from coord.groups.assignors.spec import Assignment, MemberSpec, same_subscription, subscribed_topics
+from barnabas.coord.groups.assignors import uniform_mixed
+from barnabas.coord.groups.assignors.spec import Assignment, MemberSpec, same_subscription, subscribed_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 NAME = "uniform"
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.assignors.spec import Assignment, MemberSpec
+from barnabas.coord.groups.assignors.spec import Assignment, MemberSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 ROUNDS = 32
 """After so many the assignment is taken as it is; Kafka's own limit is 16."""

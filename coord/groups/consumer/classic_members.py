@@ -12,20 +12,23 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
-from coord.groups.config import MigrationPolicy
-from coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.migration import classic_metadata
-from coord.groups.consumer.states import MemberState
-from coord.groups.consumer.timers import ConsumerTimer, TimerKind
-from coord.groups.member import protocol_list
-from coord.groups.modern.members import JOIN_EPOCH, check_static
-from coord.groups.modern.partitions import as_list
-from coord.groups.subscription import CONSUMER
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRequestTopicPartitions
-from wire.messages.groups import (
+from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
+from barnabas.coord.groups.config import MigrationPolicy
+from barnabas.coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.migration import classic_metadata
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.consumer.timers import ConsumerTimer, TimerKind
+from barnabas.coord.groups.member import protocol_list
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
+from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.subscription import CONSUMER
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.messages.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+from barnabas.wire.messages.groups import (
     HeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
@@ -36,15 +39,15 @@ from wire.messages.groups import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coord.groups.config import GroupConfig
-    from coord.groups.consumer.group import ConsumerGroup
-    from coord.groups.consumer.groups import ConsumerGroups
-    from coord.groups.consumer.migration import Migration
-    from coord.groups.context import ClientContext
-    from coord.groups.topics import Topics
-    from coord.machine import Moment, Result, Timers
-    from wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
-    from wire.messages.groups import (
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.consumer.groups import ConsumerGroups
+    from barnabas.coord.groups.consumer.migration import Migration
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import Moment, Result, Timers
+    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
+    from barnabas.wire.messages.groups import (
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,

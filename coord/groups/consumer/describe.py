@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from wire.messages.consumer_groups import (
+from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseAssignment,
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupDescribeResponseMember,
@@ -13,10 +13,10 @@ from wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.group import ConsumerGroup
-    from coord.groups.consumer.member import ConsumerMember
-    from coord.groups.topics import Topics
-    from wire.types import Uuid
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.consumer.member import ConsumerMember
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.wire.types import Uuid
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 """Member types, by the protocol that the member speaks."""

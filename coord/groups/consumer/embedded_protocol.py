@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from wire.errors import ProtocolError
-from wire.messages.consumer_protocol import (
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
 )
-from wire.schema import Message
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.topics import Topics
-    from wire.messages.consumer_protocol import ConsumerProtocolSubscriptionTopicPartition
-    from wire.types import Uuid
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptionTopicPartition
+    from barnabas.wire.types import Uuid
 
 NEWEST = 3
 

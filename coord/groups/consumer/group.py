@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from coord.groups.consumer import records
-from coord.groups.consumer.member import ConsumerMember, OwnedPartitions
-from coord.groups.consumer.states import ConsumerGroupState
-from coord.groups.group import CONSUMER
-from coord.groups.modern.group import ModernGroup
-from coord.groups.modern.partitions import Partitions
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.member import ConsumerMember, OwnedPartitions
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.group import CONSUMER
+from barnabas.coord.groups.modern.group import ModernGroup
+from barnabas.coord.groups.modern.partitions import Partitions
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.records import ResolvedRegex
-    from coord.machine import CoordinatorRecord
-    from wire.messages.offsets import OffsetCommitRequest
-    from wire.types import Uuid
+    from barnabas.coord.groups.consumer.records import ResolvedRegex
+    from barnabas.coord.machine import CoordinatorRecord
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.types import Uuid
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):

@@ -11,26 +11,26 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from coord.groups.classic import ClassicGroup
-from coord.groups.consumer import records
-from coord.groups.consumer.classic_members import ClassicMembers
-from coord.groups.consumer.describe import describe_group
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.heartbeat import Heartbeat, Outcome
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.migration import Migration
-from coord.groups.consumer.regular_expressions import RegularExpressions
-from coord.groups.consumer.replay import put, remove
-from coord.groups.consumer.requests import check_heartbeat
-from coord.groups.consumer.states import MemberState
-from coord.groups.consumer.timers import KINDS, ConsumerTimer
-from coord.groups.modern.groups import ModernGroups, is_simple
-from coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.modern.partitions import as_list
-from coord.machine import Moment, Result, Timers
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.consumer_groups import (
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.classic_members import ClassicMembers
+from barnabas.coord.groups.consumer.describe import describe_group
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.heartbeat import Heartbeat, Outcome
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.migration import Migration
+from barnabas.coord.groups.consumer.regular_expressions import RegularExpressions
+from barnabas.coord.groups.consumer.replay import put, remove
+from barnabas.coord.groups.consumer.requests import check_heartbeat
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.consumer.timers import KINDS, ConsumerTimer
+from barnabas.coord.groups.modern.groups import ModernGroups, is_simple
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseAssignment,
@@ -38,15 +38,15 @@ from wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from coord.groups.config import GroupConfig
-    from coord.groups.context import ClientContext
-    from coord.groups.group import Group
-    from coord.groups.rebalance import Rebalance
-    from coord.groups.settings import GroupConfigs
-    from coord.groups.topics import Topics
-    from coord.machine import Ticket
-    from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-    from wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.rebalance import Rebalance
+    from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -11,27 +11,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
-from coord.groups.consumer import records
-from coord.groups.consumer.group import ConsumerGroup, most_wanted
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.reconciliation import reconciled
-from coord.groups.consumer.states import MEMBER_PREDECESSORS
-from coord.groups.consumer.target import Subscriptions, assign, changes
-from coord.groups.modern.joining import Joining
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.modern.partitions import Partitions, as_partitions
-from coord.machine import check_transition
+from barnabas.coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.group import ConsumerGroup, most_wanted
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.reconciliation import reconciled
+from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS
+from barnabas.coord.groups.consumer.target import Subscriptions, assign, changes
+from barnabas.coord.groups.modern.joining import Joining
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.partitions import Partitions, as_partitions
+from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.records import ResolvedRegex
-    from coord.groups.consumer.regular_expressions import RegularExpressions
-    from coord.groups.context import ClientContext
-    from coord.groups.settings import GroupSettings
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord, Moment
-    from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-    from wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.coord.groups.consumer.records import ResolvedRegex
+    from barnabas.coord.groups.consumer.regular_expressions import RegularExpressions
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.settings import GroupSettings
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord, Moment
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
 
 
 class Outcome:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.groups.consumer.states import MemberState
-from coord.groups.modern.members import JOIN_EPOCH
-from wire.types import Uuid
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.wire.types import Uuid
 
 if TYPE_CHECKING:
-    from wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
 
 OwnedPartitions = dict[Uuid, dict[int, int]]
 """By topic id and partition: the epoch in which the member got it."""

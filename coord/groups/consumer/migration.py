@@ -12,37 +12,37 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from coord.groups import records as group_records
-from coord.groups.answers import join_error, sync_error
-from coord.groups.classic import ClassicGroup
-from coord.groups.consumer import records
-from coord.groups.consumer.embedded_protocol import (
+from barnabas.coord.groups import records as group_records
+from barnabas.coord.groups.answers import join_error, sync_error
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.embedded_protocol import (
     by_topic_id,
     read_assignment,
     read_subscription,
     write_assignment,
 )
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.states import MemberState
-from coord.groups.member import ClassicMember
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.states import GroupState
-from coord.groups.subscription import CONSUMER, subscribed_topics
-from coord.machine import Moment, Result
-from wire.errors import ErrorCode, KafkaError, ProtocolError
-from wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.member import ClassicMember
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.subscription import CONSUMER, subscribed_topics
+from barnabas.coord.machine import Moment, Result
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coord.groups.config import GroupConfig
-    from coord.groups.group import Group
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.rebalance import Rebalance
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord
-    from wire.messages.consumer_protocol import ConsumerProtocolSubscription
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.rebalance import Rebalance
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord
+    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from coord.groups.consumer.states import MemberState
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.member import ConsumerMember, OwnedPartitions
-    from coord.groups.modern.partitions import Partitions
-    from wire.types import Uuid
+    from barnabas.coord.groups.consumer.member import ConsumerMember, OwnedPartitions
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.wire.types import Uuid
 
 IsFree = Callable[["Uuid", int], bool]
 """Whether the member may have a partition: nobody else has it or still has to give it up."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coord.groups.consumer.member import ConsumerMember, OwnedPartitions
-from coord.groups.consumer.states import MemberState
-from coord.groups.modern.partitions import Partitions, as_list, as_partitions
-from coord.groups.records import prefixed
-from coord.machine import CoordinatorRecord
-from wire.messages import coordinator_records as r
+from barnabas.coord.groups.consumer.member import ConsumerMember, OwnedPartitions
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.partitions import Partitions, as_list, as_partitions
+from barnabas.coord.groups.records import prefixed
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages import coordinator_records as r
 
 if TYPE_CHECKING:
-    from wire.schema import Message
+    from barnabas.wire.schema import Message
 
 GROUP_METADATA = 3
 PARTITION_METADATA = 4

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.groups.consumer import records
-from coord.groups.consumer.records import ResolvedRegex
-from coord.groups.regex import compiled, resolve, resolve_changes
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.records import ResolvedRegex
+from barnabas.coord.groups.regex import compiled, resolve, resolve_changes
 
 if TYPE_CHECKING:
-    from coord.groups.consumer.group import ConsumerGroup
-    from coord.groups.consumer.member import ConsumerMember
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord, Moment
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.consumer.member import ConsumerMember
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord, Moment
 
 
 class Update(NamedTuple):

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from coord.groups.consumer import records
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.records import ResolvedRegex
-from coord.groups.consumer.states import MemberState
-from coord.groups.modern.group import NO_EPOCH
-from coord.groups.modern.members import LEAVE_EPOCH
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.records import ResolvedRegex
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.group import NO_EPOCH
+from barnabas.coord.groups.modern.members import LEAVE_EPOCH
 
 if TYPE_CHECKING:
-    from wire.messages import coordinator_records as r
-    from wire.schema import Message
+    from barnabas.wire.messages import coordinator_records as r
+    from barnabas.wire.schema import Message
 
 
 def put(group: ConsumerGroup, record_type: int, about: str, value: Message) -> None:

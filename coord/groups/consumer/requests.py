@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 CLIENTS_MEMBER_ID_SINCE = 1
 """From this version on members make their ids themselves, so that a lost answer to a join leaves no ghost."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from coord.groups.assignors.spec import MemberSpec
-from coord.groups.consumer import records
+from barnabas.coord.groups.assignors.spec import MemberSpec
+from barnabas.coord.groups.consumer import records
 
 if TYPE_CHECKING:
-    from coord.groups.assignors.spec import Assignor
-    from coord.groups.consumer.member import ConsumerMember
-    from coord.groups.consumer.records import ResolvedRegex
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.topics import Topic, Topics
-    from coord.machine import CoordinatorRecord, Moment
-    from wire.types import Uuid
+    from barnabas.coord.groups.assignors.spec import Assignor
+    from barnabas.coord.groups.consumer.member import ConsumerMember
+    from barnabas.coord.groups.consumer.records import ResolvedRegex
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.topics import Topic, Topics
+    from barnabas.coord.machine import CoordinatorRecord, Moment
+    from barnabas.wire.types import Uuid
 
 
 class Subscriptions:

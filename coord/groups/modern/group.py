@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from coord.groups.modern.members import Member
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.modern.members import Member
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")

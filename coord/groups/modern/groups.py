@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from coord.groups.classic import ClassicGroup
-from coord.groups.modern.group import ModernGroup
-from coord.groups.modern.members import JOIN_EPOCH, check_static
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.modern.group import ModernGroup
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.group import Group
-    from coord.machine import Moment, Result
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.machine import Moment, Result
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, check_static
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, check_static
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.modern.group import ModernGroup
-    from coord.machine import CoordinatorRecord
+    from barnabas.coord.groups.modern.group import ModernGroup
+    from barnabas.coord.machine import CoordinatorRecord
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")

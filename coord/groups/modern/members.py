@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1

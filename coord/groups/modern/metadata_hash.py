@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
-    from coord.groups.topics import Topic, Topics
+    from barnabas.coord.groups.topics import Topic, Topics
 
 _VERSION = b"\0"
 

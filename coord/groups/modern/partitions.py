@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from wire.types import Uuid
+from barnabas.wire.types import Uuid
 
 Partitions = dict[Uuid, frozenset[int]]
 """Partitions by topic id; a topic without any is left out."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.assignors.simple import NAME
-from wire.messages.share_groups import (
+from barnabas.coord.groups.assignors.simple import NAME
+from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeResponseAssignment,
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupDescribeResponseMember,
@@ -13,10 +13,10 @@ from wire.messages.share_groups import (
 )
 
 if TYPE_CHECKING:
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.share.group import ShareGroup
-    from coord.groups.share.member import ShareMember
-    from coord.groups.topics import Topics
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.share.group import ShareGroup
+    from barnabas.coord.groups.share.member import ShareMember
+    from barnabas.coord.groups.topics import Topics
 
 
 def described(group: ShareGroup, topics: Topics) -> ShareGroupDescribeResponseDescribedGroup:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from coord.groups.group import SHARE
-from coord.groups.modern.group import FIRST_EPOCH
-from coord.groups.share import records
-from coord.groups.share.state_partitions import StatePartitions
-from coord.groups.share.states import ShareGroupState
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.group import SHARE
+from barnabas.coord.groups.modern.group import FIRST_EPOCH
+from barnabas.coord.groups.share import records
+from barnabas.coord.groups.share.state_partitions import StatePartitions
+from barnabas.coord.groups.share.states import ShareGroupState
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.share.member import ShareMember
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord
-    from wire.messages.offsets import OffsetCommitRequest
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.share.member import ShareMember
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 
 class ShareGroup:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coord.groups.context import ClientContext
-    from coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.modern.partitions import Partitions
 
 NO_PARTITIONS: Partitions = {}
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coord.groups.share import records
-from coord.groups.share.state_partitions import StatePartitions, plus
-from coord.groups.share.tasks import DeleteStates, InitializeStates, ShareGroupResult
-from coord.machine import Reply
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.groups import DeletableGroupResult
-from wire.messages.share_groups import (
+from barnabas.coord.groups.share import records
+from barnabas.coord.groups.share.state_partitions import StatePartitions, plus
+from barnabas.coord.groups.share.tasks import DeleteStates, InitializeStates, ShareGroupResult
+from barnabas.coord.machine import Reply
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import DeletableGroupResult
+from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
@@ -28,18 +28,18 @@ from wire.messages.share_groups import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.share.group import ShareGroup
-    from coord.groups.share.share_groups import ShareGroups
-    from coord.groups.share.tasks import Failures
-    from coord.groups.topics import Topic
-    from coord.machine import Moment, Ticket
-    from wire.messages.share_groups import (
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.share.group import ShareGroup
+    from barnabas.coord.groups.share.share_groups import ShareGroups
+    from barnabas.coord.groups.share.tasks import Failures
+    from barnabas.coord.groups.topics import Topic
+    from barnabas.coord.machine import Moment, Ticket
+    from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         AlterShareGroupOffsetsRequestTopic,
         DeleteShareGroupOffsetsRequest,
     )
-    from wire.types import Uuid
+    from barnabas.wire.types import Uuid
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 NOTHING_TO_DELETE = "There is no offset information to delete."
@@ -184,7 +184,7 @@ def _deletion_ended(
 
 
 def _forget_deleted(groups: ShareGroups, group_id: str, deleted: Collection[Uuid], result: ShareGroupResult) -> None:
-    from coord.groups.share.group import ShareGroup
+    from barnabas.coord.groups.share.group import ShareGroup
 
     group = groups.groups.get(group_id)
     if deleted and isinstance(group, ShareGroup):

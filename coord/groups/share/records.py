@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.modern.partitions import Partitions, as_list
-from coord.groups.records import prefixed
-from coord.machine import CoordinatorRecord
-from wire.messages.coordinator_records import (
+from barnabas.coord.groups.modern.partitions import Partitions, as_list
+from barnabas.coord.groups.records import prefixed
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages.coordinator_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupCurrentMemberAssignmentValueTopicPartitions,
@@ -25,8 +25,8 @@ from wire.messages.coordinator_records import (
 )
 
 if TYPE_CHECKING:
-    from coord.groups.share.member import ShareMember
-    from wire.schema import Message
+    from barnabas.coord.groups.share.member import ShareMember
+    from barnabas.wire.schema import Message
 
 MEMBER_METADATA = 10
 METADATA = 11

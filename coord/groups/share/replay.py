@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coord.groups.modern.partitions import as_partitions
-from coord.groups.share import records
-from coord.groups.share.group import ShareGroup
-from coord.groups.share.member import ShareMember
-from coord.groups.share.state_partitions import StatePartitions
-from wire.messages.coordinator_records import (
+from barnabas.coord.groups.modern.partitions import as_partitions
+from barnabas.coord.groups.share import records
+from barnabas.coord.groups.share.group import ShareGroup
+from barnabas.coord.groups.share.member import ShareMember
+from barnabas.coord.groups.share.state_partitions import StatePartitions
+from barnabas.wire.messages.coordinator_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
@@ -27,7 +27,7 @@ from wire.messages.coordinator_records import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coord.groups.group import Group
+    from barnabas.coord.groups.group import Group
 
 
 def replay(groups: dict[str, Group], record_type: int, key: bytes, value: bytes | None) -> None:

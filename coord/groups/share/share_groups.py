@@ -13,19 +13,19 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.modern.partitions import as_list
-from coord.groups.share import records
-from coord.groups.share.describe import described
-from coord.groups.share.group import ShareGroup
-from coord.groups.share.member import ShareMember
-from coord.groups.share.replay import replay
-from coord.groups.share.state_partitions import without
-from coord.groups.share.tasks import InitializeStates, ParkedHeartbeat, ShareGroupResult
-from coord.machine import Moment, Reply, Result
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_groups import (
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.share import records
+from barnabas.coord.groups.share.describe import described
+from barnabas.coord.groups.share.group import ShareGroup
+from barnabas.coord.groups.share.member import ShareMember
+from barnabas.coord.groups.share.replay import replay
+from barnabas.coord.groups.share.state_partitions import without
+from barnabas.coord.groups.share.tasks import InitializeStates, ParkedHeartbeat, ShareGroupResult
+from barnabas.coord.machine import Moment, Reply, Result
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import (
     ShareGroupHeartbeatResponse,
     ShareGroupHeartbeatResponseAssignment,
     ShareGroupHeartbeatResponseTopicPartitions,
@@ -34,14 +34,14 @@ from wire.messages.share_groups import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from coord.groups.context import ClientContext
-    from coord.groups.group import Group
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.settings import GroupConfigs
-    from coord.groups.share.tasks import Failures
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord, Ticket, Timers
-    from wire.messages.share_groups import (
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.share.tasks import Failures
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord, Ticket, Timers
+    from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
         ShareGroupDescribeResponseDescribedGroup,
@@ -256,8 +256,8 @@ class ShareGroups:
         """The target assignment to follow, computed anew when the group has a new epoch and it is time."""
         if group.target_epoch >= epoch or self._wait_ms(group, at):
             return group.target_epoch, group.target.get(member.member_id, {})
-        from coord.groups.assignors import simple
-        from coord.groups.assignors.spec import MemberSpec
+        from barnabas.coord.groups.assignors import simple
+        from barnabas.coord.groups.assignors.spec import MemberSpec
 
         sizes = {topic_id: group.state_partitions.whole(topic_id) for topic_id in group.state_partitions.initialized}
         specs = {
@@ -346,19 +346,19 @@ class ShareGroups:
 
     def alter_offsets(self, request: AlterShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
         """AlterShareGroupOffsets: an empty group begins anew at given offsets."""
-        from coord.groups.share import positions
+        from barnabas.coord.groups.share import positions
 
         return positions.alter(self, request, ticket)
 
     def delete_offsets(self, request: DeleteShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
         """DeleteShareGroupOffsets: an empty group forgets topics."""
-        from coord.groups.share import positions
+        from barnabas.coord.groups.share import positions
 
         return positions.delete(self, request, ticket)
 
     def delete(self, group_id: str, ticket: Ticket) -> ShareGroupResult:
         """DeleteGroups of one share group, which is there."""
-        from coord.groups.share import positions
+        from barnabas.coord.groups.share import positions
 
         return positions.delete_group(self, self.group(group_id), ticket)
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from wire.messages.coordinator_records import (
+from barnabas.wire.messages.coordinator_records import (
     ShareGroupStatePartitionMetadataValue,
     ShareGroupStatePartitionMetadataValueTopicInfo,
     TopicPartitionsInfo,
 )
 
 if TYPE_CHECKING:
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.topics import Topics
-    from wire.types import Uuid
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.wire.types import Uuid
 
 UNKNOWN_TOPIC_NAME = "UNKNOWN"
 _NOTHING: Partitions = {}

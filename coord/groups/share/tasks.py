@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.machine import Result
+from barnabas.coord.machine import Result
 
 if TYPE_CHECKING:
-    from coord.groups.context import ClientContext
-    from coord.groups.modern.partitions import Partitions
-    from coord.groups.share.share_groups import ShareGroups
-    from coord.machine import Moment, Reply, Ticket
-    from wire.errors import ErrorCode
-    from wire.messages.share_groups import ShareGroupHeartbeatRequest
-    from wire.types import Uuid
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.modern.partitions import Partitions
+    from barnabas.coord.groups.share.share_groups import ShareGroups
+    from barnabas.coord.machine import Moment, Reply, Ticket
+    from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest
+    from barnabas.wire.types import Uuid
 
 StartOffsets = Mapping["Uuid", Mapping[int, int]]
 """By topic and partition the offset to begin at; -1: where the group's `share.auto.offset.reset` says."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from coord.groups.streams.tasks import NO_TASKS, Task, Tasks
+from barnabas.coord.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 
 class MemberSpec(NamedTuple):

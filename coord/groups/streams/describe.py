@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from coord.groups.streams.target import ASSIGNOR
-from coord.groups.streams.tasks import Task, Tasks, by_subtopology, write_tasks
-from wire.messages.streams_groups import (
+from barnabas.coord.groups.streams.target import ASSIGNOR
+from barnabas.coord.groups.streams.tasks import Task, Tasks, by_subtopology, write_tasks
+from barnabas.wire.messages.streams_groups import (
     EndpointToPartitions,
     StreamsGroupDescribeResponseAssignment,
     StreamsGroupDescribeResponseDescribedGroup,
@@ -21,9 +21,9 @@ from wire.messages.streams_groups import (
 )
 
 if TYPE_CHECKING:
-    from coord.groups.streams.group import StreamsGroup
-    from coord.groups.streams.internal_topics import ConfiguredSubtopology
-    from coord.groups.streams.member import StreamsMember
+    from barnabas.coord.groups.streams.group import StreamsGroup
+    from barnabas.coord.groups.streams.internal_topics import ConfiguredSubtopology
+    from barnabas.coord.groups.streams.member import StreamsMember
 
 NOT_STORED = 1
 """Status of a topology description where nobody keeps any; in Kafka that takes a plug-in."""

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from coord.groups.group import STREAMS
-from coord.groups.modern.group import ModernGroup
-from coord.groups.streams import records
-from coord.groups.streams.member import StreamsMember
-from coord.groups.streams.states import StreamsGroupState
-from coord.groups.streams.tasks import Task, Tasks
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.group import STREAMS
+from barnabas.coord.groups.modern.group import ModernGroup
+from barnabas.coord.groups.streams import records
+from barnabas.coord.groups.streams.member import StreamsMember
+from barnabas.coord.groups.streams.states import StreamsGroupState
+from barnabas.coord.groups.streams.tasks import Task, Tasks
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.streams.internal_topics import ConfiguredTopology
-    from coord.groups.streams.topology import Topology
-    from coord.machine import CoordinatorRecord
-    from wire.messages.offsets import OffsetCommitRequest
+    from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology
+    from barnabas.coord.groups.streams.topology import Topology
+    from barnabas.coord.machine import CoordinatorRecord
+    from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 NO_TOPOLOGY_EPOCH = -1
 

@@ -11,30 +11,30 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from coord.groups.modern.groups import ModernGroups, is_simple
-from coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from coord.groups.streams import records
-from coord.groups.streams.describe import describe_group, endpoints
-from coord.groups.streams.group import Passing, StreamsGroup
-from coord.groups.streams.heartbeat import Heartbeat, Outcome
-from coord.groups.streams.internal_topics import InternalTopic
-from coord.groups.streams.member import StreamsMember
-from coord.groups.streams.replay import put, remove
-from coord.groups.streams.requests import check_heartbeat, owned_tasks
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.target import assign, changes
-from coord.groups.streams.tasks import HeldTasks, write_tasks
-from coord.machine import Moment, Result, Timers
-from wire.errors import ErrorCode, KafkaError
-from wire.messages import streams_groups as s
+from barnabas.coord.groups.modern.groups import ModernGroups, is_simple
+from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.streams import records
+from barnabas.coord.groups.streams.describe import describe_group, endpoints
+from barnabas.coord.groups.streams.group import Passing, StreamsGroup
+from barnabas.coord.groups.streams.heartbeat import Heartbeat, Outcome
+from barnabas.coord.groups.streams.internal_topics import InternalTopic
+from barnabas.coord.groups.streams.member import StreamsMember
+from barnabas.coord.groups.streams.replay import put, remove
+from barnabas.coord.groups.streams.requests import check_heartbeat, owned_tasks
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.target import assign, changes
+from barnabas.coord.groups.streams.tasks import HeldTasks, write_tasks
+from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
-    from coord.groups.config import GroupConfig
-    from coord.groups.context import ClientContext
-    from coord.groups.group import Group
-    from coord.groups.settings import GroupConfigs
-    from coord.groups.topics import Topics
-    from coord.machine import Ticket
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import Ticket
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

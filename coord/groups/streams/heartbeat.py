@@ -11,26 +11,26 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from coord.groups.modern.joining import Joining
-from coord.groups.modern.members import JOIN_EPOCH
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.streams import records
-from coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup
-from coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
-from coord.groups.streams.member import Endpoint, StreamsMember
-from coord.groups.streams.reconciliation import Holders, reconciled
-from coord.groups.streams.requests import check_owned, owned_tasks
-from coord.groups.streams.target import assign, assignment_configs, changes
-from coord.groups.streams.tasks import Tasks, read_offsets
-from coord.groups.streams.topology import Topology
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.modern.joining import Joining
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.streams import records
+from barnabas.coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup
+from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
+from barnabas.coord.groups.streams.member import Endpoint, StreamsMember
+from barnabas.coord.groups.streams.reconciliation import Holders, reconciled
+from barnabas.coord.groups.streams.requests import check_owned, owned_tasks
+from barnabas.coord.groups.streams.target import assign, assignment_configs, changes
+from barnabas.coord.groups.streams.tasks import Tasks, read_offsets
+from barnabas.coord.groups.streams.topology import Topology
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.context import ClientContext
-    from coord.groups.settings import GroupSettings
-    from coord.groups.topics import Topics
-    from coord.machine import CoordinatorRecord, Moment
-    from wire.messages.streams_groups import StreamsGroupHeartbeatRequest
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.settings import GroupSettings
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.machine import CoordinatorRecord, Moment
+    from barnabas.wire.messages.streams_groups import StreamsGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.groups.streams.topology import is_stateful
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.streams.topology import is_stateful
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.streams.topology import Topology
-    from coord.groups.topics import Topics
-    from wire.messages.coordinator_records import (
+    from barnabas.coord.groups.streams.topology import Topology
+    from barnabas.coord.groups.topics import Topics
+    from barnabas.wire.messages.coordinator_records import (
         StreamsGroupTopologyValueCopartitionGroup,
         StreamsGroupTopologyValueSubtopology,
         StreamsGroupTopologyValueTopicInfo,

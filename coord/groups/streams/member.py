@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from coord.groups.modern.members import JOIN_EPOCH
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.tasks import HeldTasks
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.tasks import HeldTasks
 
 
 class Endpoint(NamedTuple):

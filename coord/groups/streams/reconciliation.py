@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.tasks import HeldTasks, Task, Tasks, TaskSet
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.tasks import HeldTasks, Task, Tasks, TaskSet
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.streams.group import StreamsGroup
-    from coord.groups.streams.member import StreamsMember
+    from barnabas.coord.groups.streams.group import StreamsGroup
+    from barnabas.coord.groups.streams.member import StreamsMember
 
 
 def reconciled(

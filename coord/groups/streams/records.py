@@ -9,16 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from coord.groups.records import prefixed
-from coord.groups.streams.member import Endpoint, StreamsMember
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.tasks import HeldTasks, Task, Tasks, by_subtopology, read_tasks, write_epochs, write_tasks
-from coord.machine import CoordinatorRecord
-from wire.messages import coordinator_records as r
+from barnabas.coord.groups.records import prefixed
+from barnabas.coord.groups.streams.member import Endpoint, StreamsMember
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.tasks import (
+    HeldTasks,
+    Task,
+    Tasks,
+    by_subtopology,
+    read_tasks,
+    write_epochs,
+    write_tasks,
+)
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages import coordinator_records as r
 
 if TYPE_CHECKING:
-    from coord.groups.streams.topology import Topology
-    from wire.schema import Message
+    from barnabas.coord.groups.streams.topology import Topology
+    from barnabas.wire.schema import Message
 
 GROUP_METADATA = 17
 MEMBER_METADATA = 19

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from coord.groups.modern.group import FIRST_EPOCH
-from coord.groups.modern.members import LEAVE_EPOCH
-from coord.groups.streams import records
-from coord.groups.streams.group import StreamsGroup
-from coord.groups.streams.member import StreamsMember
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.tasks import HeldTasks
-from coord.groups.streams.topology import Topology
-from wire.messages import coordinator_records as r
+from barnabas.coord.groups.modern.group import FIRST_EPOCH
+from barnabas.coord.groups.modern.members import LEAVE_EPOCH
+from barnabas.coord.groups.streams import records
+from barnabas.coord.groups.streams.group import StreamsGroup
+from barnabas.coord.groups.streams.member import StreamsMember
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.tasks import HeldTasks
+from barnabas.coord.groups.streams.topology import Topology
+from barnabas.wire.messages import coordinator_records as r
 
 
 def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
-from coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
-from coord.groups.streams.tasks import Tasks, read_tasks
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.streams.tasks import Tasks, read_tasks
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coord.groups.streams.internal_topics import ConfiguredSubtopology
-    from wire.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatRequestTopology
+    from barnabas.coord.groups.streams.internal_topics import ConfiguredSubtopology
+    from barnabas.wire.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatRequestTopology
 
 
 def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from coord.groups.streams import records
-from coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec
-from coord.groups.streams.assignor import assign as assign_sticky
-from coord.groups.streams.tasks import Task, Tasks
+from barnabas.coord.groups.streams import records
+from barnabas.coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec
+from barnabas.coord.groups.streams.assignor import assign as assign_sticky
+from barnabas.coord.groups.streams.tasks import Task, Tasks
 
 if TYPE_CHECKING:
-    from coord.groups.settings import GroupSettings
-    from coord.groups.streams.internal_topics import ConfiguredTopology
-    from coord.groups.streams.member import StreamsMember
-    from coord.machine import CoordinatorRecord, Moment
+    from barnabas.coord.groups.settings import GroupSettings
+    from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology
+    from barnabas.coord.groups.streams.member import StreamsMember
+    from barnabas.coord.machine import CoordinatorRecord, Moment
 
 ASSIGNOR = "sticky"
 """The one assignor there is, as in Kafka 4.4."""

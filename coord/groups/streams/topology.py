@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from wire.messages.coordinator_records import (
+from barnabas.wire.messages.coordinator_records import (
     StreamsGroupTopologyValue,
     StreamsGroupTopologyValueCopartitionGroup,
     StreamsGroupTopologyValueSubtopology,
     StreamsGroupTopologyValueTopicInfo,
     TopicConfig,
 )
-from wire.messages.streams_groups import (
+from barnabas.wire.messages.streams_groups import (
     StreamsGroupDescribeResponseKeyValue,
     StreamsGroupDescribeResponseSubtopology,
     StreamsGroupDescribeResponseTopicInfo,
@@ -24,7 +24,7 @@ from wire.messages.streams_groups import (
 )
 
 if TYPE_CHECKING:
-    from wire.messages.streams_groups import (
+    from barnabas.wire.messages.streams_groups import (
         StreamsGroupHeartbeatRequestSubtopology,
         StreamsGroupHeartbeatRequestTopicInfo,
         StreamsGroupHeartbeatRequestTopology,

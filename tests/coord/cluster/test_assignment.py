@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.cluster.assignment import place_partitions
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.cluster.assignment import place_partitions
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @given(st.integers(1, 7), st.integers(1, 40), st.integers(1, 7), st.integers(0, 50))

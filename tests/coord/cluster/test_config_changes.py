@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.coord.cluster.worlds import Settings, World
-from wire.messages.configs import (
+from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsRequestAlterableConfig,
     AlterConfigsRequestAlterConfigsResource,
@@ -14,6 +13,7 @@ from wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     ListConfigResourcesRequest,
 )
+from tests.coord.cluster.worlds import Settings, World
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.coord.cluster.worlds import Settings, World
-from wire.messages.configs import (
+from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
-from wire.messages.metadata_records import ConfigRecord
+from barnabas.wire.messages.metadata_records import ConfigRecord
+from tests.coord.cluster.worlds import Settings, World
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 

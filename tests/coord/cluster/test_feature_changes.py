@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.cluster.feature_changes import FeatureChanges, FeatureUpdate, UpgradeType
-from coord.cluster.image import ClusterDelta, ClusterImage
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
+from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate, UpgradeType
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
 
 UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 SUPPORTED = {"metadata.version": (7, 33), "group.version": (0, 1), "share.version": (0, 2)}

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.image_records import image_records
-from coord.cluster.metadata_serde import RECORD_TYPES, build_checkpoint, load_checkpoint
-from coord.cluster.node_records import allocate_producer_ids, leader_records
-from tests.coord.cluster.worlds import World, same
-from wire.messages import metadata_records as m
-from wire.messages.configs import (
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.image_records import image_records
+from barnabas.coord.cluster.metadata_serde import RECORD_TYPES, build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.node_records import allocate_producer_ids, leader_records
+from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.schema import Message
+from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.schema import Message
+from tests.coord.cluster.worlds import World, same
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "50"))
 ID = b"\x01" * 16

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.metadata_serde import (
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_serde import (
     RECORD_TYPES,
     RECORDS_PER_BATCH,
     build_checkpoint,
@@ -21,8 +21,8 @@ from coord.cluster.metadata_serde import (
     record_version,
     replay_batches,
 )
-from coord.cluster.quorum import Quorum
-from wire.messages.metadata_records import (
+from barnabas.coord.cluster.quorum import Quorum
+from barnabas.wire.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -30,8 +30,8 @@ from wire.messages.metadata_records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from wire.messages.raft_records import LeaderChangeMessage
-from wire.records import control_record_type, iter_batches, iter_records
+from barnabas.wire.messages.raft_records import LeaderChangeMessage
+from barnabas.wire.records import control_record_type, iter_batches, iter_records
 
 
 def test_a_record_begins_with_frame_version_type_and_version() -> None:

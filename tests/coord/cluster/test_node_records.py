@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from coord.cluster.node_records import farewell_records, leader_records
-from coord.cluster.partition_image import NO_LEADER
+from barnabas.coord.cluster.node_records import farewell_records, leader_records
+from barnabas.coord.cluster.partition_image import NO_LEADER
+from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from barnabas.wire.schema import Message
 from tests.coord.cluster.worlds import World
-from wire.messages.metadata_records import PartitionChangeRecord
-from wire.schema import Message
 
 
 def leaderless(world: World, topic: str, index: int, **changes: list[int]) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from coord.cluster.metadata_serde import build_checkpoint, load_checkpoint, replay_batches
-from coord.cluster.quorum import Election, Quorum
-from wire.messages.raft_records import KRaftVersionRecord, VotersRecord, VotersRecordEndpoint, VotersRecordVoter
-from wire.records import ControlRecordType, control_batch, iter_batches, iter_records
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_serde import build_checkpoint, load_checkpoint, replay_batches
+from barnabas.coord.cluster.quorum import Election, Quorum
+from barnabas.wire.messages.raft_records import (
+    KRaftVersionRecord,
+    VotersRecord,
+    VotersRecordEndpoint,
+    VotersRecordVoter,
+)
+from barnabas.wire.records import ControlRecordType, control_batch, iter_batches, iter_records
 
 KAFKAS_STATIC = (
     b'{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,'

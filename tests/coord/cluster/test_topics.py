@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coord.cluster.topic_changes import TopicDefaults
-from tests.coord.cluster.worlds import World
-from wire.errors import ErrorCode
-from wire.messages.topics import (
+from barnabas.coord.cluster.topic_changes import TopicDefaults
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
@@ -17,6 +16,7 @@ from wire.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicState,
 )
+from tests.coord.cluster.worlds import World
 
 
 @pytest.fixture

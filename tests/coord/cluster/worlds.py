@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
 
-from coord.cluster.config_schema import ConfigSchema
-from coord.cluster.image import ClusterDelta, ClusterImage
-from coord.cluster.local_controller import LocalController, Outcome
-from coord.cluster.metadata_serde import build_metadata_batch, leader_change_batch, replay_batches
-from coord.cluster.node_records import bootstrap_records, registration_records
-from coord.cluster.topic_changes import TopicDefaults
-from storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
-from wire import configdef
-from wire.configdef import ConfigKey
-from wire.messages.metadata_records import BrokerEndpoint
-from wire.messages.topics import (
+from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+from barnabas.coord.cluster.local_controller import LocalController, Outcome
+from barnabas.coord.cluster.metadata_serde import build_metadata_batch, leader_change_batch, replay_batches
+from barnabas.coord.cluster.node_records import bootstrap_records, registration_records
+from barnabas.coord.cluster.topic_changes import TopicDefaults
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from barnabas.wire import configdef
+from barnabas.wire.configdef import ConfigKey
+from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
@@ -25,7 +25,7 @@ from wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from wire.schema import Message
+from barnabas.wire.schema import Message
 
 R = TypeVar("R")
 

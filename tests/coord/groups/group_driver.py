@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from itertools import count
 
-from coord.groups.config import GroupConfig
-from coord.groups.context import ClientContext
-from coord.groups.coordinator import GroupCoordinator
-from coord.groups.states import GroupState
-from coord.machine import Moment, Result
-from wire.errors import ErrorCode
-from wire.messages import groups as g
-from wire.messages import offsets as o
+from barnabas.coord.groups.config import GroupConfig
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment, Result
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
 
 LATEST = ClientContext("client", "/127.0.0.1", 9)
 OLD = ClientContext("client", "/127.0.0.1", 3)

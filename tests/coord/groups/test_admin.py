@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups import records
-from coord.groups.states import GroupState
+from barnabas.coord.groups import records
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.coord.groups.group_driver import LATEST, Driver
-from wire.errors import ErrorCode
-from wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 
 def describe(driver, group_id="g", version=6):

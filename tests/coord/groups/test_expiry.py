@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups import records
-from coord.groups.states import GroupState
-from coord.machine import CoordinatorRecord
+from barnabas.coord.groups import records
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from tests.coord.groups.group_driver import Driver
-from wire.errors import ErrorCode
-from wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 RETENTION_S = 60.0
 LATER = 1.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.context import ClientContext
-from coord.groups.states import GroupState
-from coord.machine import Moment
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.coordinator_records import GroupMetadataValue
 from tests.coord.groups.group_driver import LATEST, OLD, Driver
-from wire.errors import ErrorCode
-from wire.messages.coordinator_records import GroupMetadataValue
 
 
 @pytest.mark.parametrize(

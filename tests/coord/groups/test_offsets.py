@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups import records
-from coord.groups.states import GroupState
+from barnabas.coord.groups import records
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import consumer_protocol as cp
+from barnabas.wire.messages import offsets as o
 from tests.coord.groups.group_driver import START_MS, Driver
-from wire.errors import ErrorCode
-from wire.messages import consumer_protocol as cp
-from wire.messages import offsets as o
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coord.groups.pending_offsets import PendingOffsets
-from coord.machine import CoordinatorRecord
+from barnabas.coord.groups.pending_offsets import PendingOffsets
+from barnabas.coord.machine import CoordinatorRecord
 
 
 def record(key: str, value: str | None = "v") -> CoordinatorRecord:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.groups.regex import compiled, resolve_changes
-from coord.groups.regex import resolve as resolve_all
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.regex import compiled, resolve_changes
+from barnabas.coord.groups.regex import resolve as resolve_all
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAMES = ["orders", "orders-eu", "orders-us", "my.orders", "__consumer_offsets"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.settings import AutoOffsetReset, parse_auto_offset_reset
+from barnabas.coord.groups.settings import AutoOffsetReset, parse_auto_offset_reset
 
 
 @pytest.mark.parametrize(

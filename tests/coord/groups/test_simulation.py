@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from coord.groups.states import GroupState
-from coord.machine import Moment
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD, Driver
-from wire.errors import ErrorCode
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 RETRY = {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS}

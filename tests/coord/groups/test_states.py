@@ -8,10 +8,10 @@ from itertools import product
 
 import pytest
 
-from coord.groups import states
-from coord.groups.classic import ClassicGroup
-from coord.groups.states import GroupState
-from coord.machine import Moment
+from barnabas.coord.groups import states
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.states import GroupState
+from barnabas.coord.machine import Moment
 
 E, P, C, S, D = GroupState
 ALLOWED = {(E, P), (P, C), (P, E), (C, S), (C, P), (S, P), (E, D), (P, D), (C, D), (S, D), (D, D)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.context import ClientContext
-from coord.groups.states import GroupState
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import LATEST, Driver
-from wire.errors import ErrorCode
 
 BEFORE_SKIP = ClientContext("client", "/127.0.0.1", 8)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.states import GroupState
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD
-from wire.errors import ErrorCode
 
 
 class TestSync:

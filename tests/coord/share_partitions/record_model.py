@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coord.share_partitions.states import AcknowledgeType, RecordState
+from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
 
 DONE = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 

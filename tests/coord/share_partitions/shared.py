@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coord.groups.settings import GroupSettings
-from coord.share_partitions.acknowledgement import Acknowledgement
-from coord.share_partitions.acquisition import Wish
-from coord.share_partitions.partition import SharePartition
-from coord.share_partitions.states import AcknowledgeType
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
+from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_partitions.partition import SharePartition
+from barnabas.coord.share_partitions.states import AcknowledgeType
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 GAP, RENEW = AcknowledgeType.GAP, AcknowledgeType.RENEW

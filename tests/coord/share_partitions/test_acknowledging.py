@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coord.share_partitions.acknowledgement import acknowledgements
-from coord.share_partitions.partition import SharePartition
-from coord.share_partitions.states import PREDECESSORS, RecordState
-from coord.share_partitions.window import Run, Window
+from barnabas.coord.share_partitions.acknowledgement import acknowledgements
+from barnabas.coord.share_partitions.partition import SharePartition
+from barnabas.coord.share_partitions.states import PREDECESSORS, RecordState
+from barnabas.coord.share_partitions.window import Run, Window
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import ShareAcknowledgeRequestAcknowledgementBatch as Batch
 from tests.coord.share_partitions.shared import ACCEPT, GAP, LOCK_S, REJECT, RELEASE, RENEW, Shared
-from wire.errors import ErrorCode, KafkaError
-from wire.messages.share_groups import ShareAcknowledgeRequestAcknowledgementBatch as Batch
 
 
 def refused(shared, *said, member="m"):

@@ -14,14 +14,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coord.groups.settings import GroupSettings
-from coord.share_partitions.acknowledgement import Acknowledgement
-from coord.share_partitions.acquisition import Wish
-from coord.share_partitions.partition import SharePartition
-from coord.share_partitions.states import AcknowledgeType, RecordState
-from coord.share_state.batches import combine
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
+from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_partitions.partition import SharePartition
+from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
+from barnabas.coord.share_state.batches import combine
+from barnabas.wire.errors import KafkaError
 from tests.coord.share_partitions.record_model import DONE, ModelRecord, RecordModel, RefusedError
-from wire.errors import KafkaError
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "60"))
 MEMBERS = ["one", "two", "three"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from coord.machine import Moment
-from coord.share_state.config import ShareStateConfig
-from coord.share_state.coordinator import ShareCoordinator
-from coord.share_state.key import SharePartitionKey
-from wire.messages.share_state import (
+from barnabas.coord.machine import Moment
+from barnabas.coord.share_state.config import ShareStateConfig
+from barnabas.coord.share_state.coordinator import ShareCoordinator
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.messages.share_state import (
     InitializeShareGroupStateRequestPartitionData,
     ReadShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestPartitionData,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coord.share_state.batches import StateBatch, combine
+from barnabas.coord.share_state.batches import StateBatch, combine
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))

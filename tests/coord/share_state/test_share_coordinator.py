@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from coord.share_state import records
-from coord.share_state.key import SharePartitionKey, parse_key
+from barnabas.coord.share_state import records
+from barnabas.coord.share_state.key import SharePartitionKey, parse_key
+from barnabas.wire.errors import ErrorCode as E
 from tests.coord.share_state.share_state_driver import TOPIC, Driver, facts, key
-from wire.errors import ErrorCode as E
 
 ACKNOWLEDGED, AVAILABLE, ARCHIVED = 2, 0, 4
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coord.transactions import records
-from coord.transactions.states import TransactionState
-from coord.transactions.transaction import MAX_EPOCH, Transaction
+from barnabas.coord.transactions import records
+from barnabas.coord.transactions.states import TransactionState
+from barnabas.coord.transactions.transaction import MAX_EPOCH, Transaction
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
-from wire.errors import ErrorCode, KafkaError
 
 
 def test_each_new_producer_gets_the_next_epoch(driver):

@@ -14,14 +14,14 @@ from random import Random
 
 import pytest
 
-from coord.machine import Moment
-from coord.transactions.config import TransactionConfig
-from coord.transactions.coordinator import TransactionCoordinator
-from coord.transactions.states import IDLE
+from barnabas.coord.machine import Moment
+from barnabas.coord.transactions.config import TransactionConfig
+from barnabas.coord.transactions.coordinator import TransactionCoordinator
+from barnabas.coord.transactions.states import IDLE
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import InitProducerIdRequest
+from barnabas.wire.messages.transactions import EndTxnRequest
 from tests.coord.transactions.transaction_driver import START_MS, outcomes
-from wire.errors import ErrorCode
-from wire.messages.produce import InitProducerIdRequest
-from wire.messages.transactions import EndTxnRequest
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "100")))
 PARTITIONS = [("t", index) for index in range(3)]

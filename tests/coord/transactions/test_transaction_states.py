@@ -8,12 +8,12 @@ from itertools import product
 
 import pytest
 
-from coord.machine import Moment
-from coord.transactions import records, states
-from coord.transactions.states import BY_LOG_ID, IDLE, TransactionState
-from coord.transactions.transaction import Transaction
+from barnabas.coord.machine import Moment
+from barnabas.coord.transactions import records, states
+from barnabas.coord.transactions.states import BY_LOG_ID, IDLE, TransactionState
+from barnabas.coord.transactions.transaction import Transaction
+from barnabas.wire.errors import ErrorCode
 from tests.coord.transactions.transaction_driver import T0, Driver
-from wire.errors import ErrorCode
 
 E, ON, PC, PA, CC, CA, D, F = TransactionState
 WRITTEN = (E, ON, PC, PA, CC, CA)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coord.transactions import records
-from coord.transactions.listing import describe_transaction, list_transactions
-from coord.transactions.states import TransactionState
+from barnabas.coord.transactions import records
+from barnabas.coord.transactions.listing import describe_transaction, list_transactions
+from barnabas.coord.transactions.states import TransactionState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.coordinator_records import TransactionLogValue
 from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
-from wire.errors import ErrorCode
-from wire.messages.coordinator_records import TransactionLogValue
 
 
 def test_partitions_join_the_transaction(driver):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from itertools import count
 
-from coord.machine import Moment
-from coord.transactions.config import TransactionConfig
-from coord.transactions.coordinator import TransactionCoordinator
-from wire.errors import ErrorCode
-from wire.messages.produce import InitProducerIdRequest
-from wire.messages.transactions import EndTxnRequest
+from barnabas.coord.machine import Moment
+from barnabas.coord.transactions.config import TransactionConfig
+from barnabas.coord.transactions.coordinator import TransactionCoordinator
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import InitProducerIdRequest
+from barnabas.wire.messages.transactions import EndTxnRequest
 
 START_MS = 1_700_000_000_000
 FIRST_ID = 1000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coord.groups.assignors import range as range_assignor
-from coord.groups.assignors import simple, uniform
-from coord.groups.assignors.spec import MemberSpec, same_subscription
-from wire.types import uuid_from_text
+from barnabas.coord.groups.assignors import range as range_assignor
+from barnabas.coord.groups.assignors import simple, uniform
+from barnabas.coord.groups.assignors.spec import MemberSpec, same_subscription
+from barnabas.wire.types import uuid_from_text
 
 FILE = Path(__file__).parents[3] / "data" / "kafka-4.4.0-assignments.jsonl.gz"
 

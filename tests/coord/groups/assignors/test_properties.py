@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coord.groups.assignors import range as range_assignor
-from coord.groups.assignors import simple, uniform
-from coord.groups.assignors.spec import MemberSpec
+from barnabas.coord.groups.assignors import range as range_assignor
+from barnabas.coord.groups.assignors import simple, uniform
+from barnabas.coord.groups.assignors.spec import MemberSpec
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "40"))
 TOPICS = [bytes([number]) * 16 for number in range(1, 7)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from coord.groups.context import ClientContext
-from coord.groups.coordinator import GroupCoordinator
-from coord.groups.settings import GroupSettings
-from coord.groups.topics import Topic
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.topics import Topic
+from barnabas.wire.messages import consumer_groups as c
 from tests.coord.groups.group_driver import Driver
-from wire.messages import consumer_groups as c
 
 V0 = ClientContext("client", "/127.0.0.1", 0)
 V1 = ClientContext("client", "/127.0.0.1", 1)

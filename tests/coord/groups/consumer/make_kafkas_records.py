@@ -19,11 +19,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from barnabas.wire.messages import groups as g
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from bench.real_kafka import KafkaServer
 from tests.broker.raw_client import RawClient
 from tests.broker.test_consumer_groups import beat, describe, given, join
-from wire.messages import groups as g
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 CONFIG = {
     "offsets.topic.num.partitions": "1",

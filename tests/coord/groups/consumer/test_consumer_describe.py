@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
-from coord.groups.settings import GroupSettings
+from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
-from wire.errors import ErrorCode, KafkaError
 
 T, U = topic_id("t"), topic_id("u")
 S = ConsumerGroupState

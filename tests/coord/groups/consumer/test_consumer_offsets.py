@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.context import ClientContext
+from barnabas.coord.groups.context import ClientContext
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import offsets as o
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
-from wire.errors import ErrorCode
-from wire.messages import offsets as o
 
 T = topic_id("t")
 E = ErrorCode

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from coord.groups.consumer import records
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.records import ResolvedRegex
-from coord.groups.context import ClientContext
-from coord.groups.modern.metadata_hash import group_hash
-from coord.groups.settings import GroupSettings
-from coord.groups.topics import Topic
-from coord.machine import CoordinatorRecord
+from barnabas.coord.groups.consumer import records
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.records import ResolvedRegex
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.topics import Topic
+from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages import coordinator_records as r
 from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
-from wire.messages import coordinator_records as r
 
 DATA = json.loads(
     (Path(__file__).resolve().parents[3] / "data" / "kafka-4.4.0-consumer-group.json").read_text(encoding="utf-8")
@@ -210,7 +210,7 @@ class TestLoading:
             assert getattr(loaded, name) == getattr(live, name), name
 
     def test_garbage_is_reported_not_swallowed(self):
-        from wire.errors import ProtocolError
+        from barnabas.wire.errors import ProtocolError
 
         driver = ConsumerDriver()
         with pytest.raises(ProtocolError):

@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
-from coord.groups.settings import GroupSettings
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver
-from wire.errors import ErrorCode
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}

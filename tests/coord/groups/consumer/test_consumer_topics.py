@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, given, settle, topic_id
-from wire.errors import ErrorCode
 
 T, U = topic_id("t"), topic_id("u")
 E = ErrorCode

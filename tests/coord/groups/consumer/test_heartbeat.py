@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.states import ConsumerGroupState, MemberState
-from coord.groups.settings import GroupSettings
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.states import ConsumerGroupState, MemberState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, Cluster, ConsumerDriver, given, settle, topic_id
-from wire.errors import ErrorCode
 
 T, U = topic_id("t"), topic_id("u")
 E = ErrorCode
@@ -48,7 +48,7 @@ class TestRequests:
         assert driver.coordinator.groups == {}
 
     def test_a_join_without_partitions_is_an_invalid_request(self, driver):
-        from wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+        from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.classic import ClassicGroup
-from coord.groups.config import MigrationPolicy
-from coord.groups.consumer.embedded_protocol import read_assignment
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.states import ConsumerGroupState
-from coord.groups.context import ClientContext
-from coord.groups.states import GroupState
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
-from wire.errors import ErrorCode
-from wire.messages.consumer_protocol import (
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.config import MigrationPolicy
+from barnabas.coord.groups.consumer.embedded_protocol import read_assignment
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
     ConsumerProtocolSubscriptionTopicPartition,
 )
+from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 

@@ -13,17 +13,17 @@ from random import Random
 
 import pytest
 
-from coord.groups.assignors import uniform
-from coord.groups.assignors.spec import MemberSpec
-from coord.groups.classic import ClassicGroup
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.states import ConsumerGroupState
-from coord.groups.settings import GroupSettings
-from coord.groups.states import GroupState
+from barnabas.coord.groups.assignors import uniform
+from barnabas.coord.groups.assignors.spec import MemberSpec
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, topic_id
 from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
-from wire.errors import ErrorCode
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 SEEDS = (
     [int(os.environ["BARNABAS_SEED"])]

@@ -11,11 +11,13 @@ from random import Random
 
 import pytest
 
-from coord.groups.classic import ClassicGroup
-from coord.groups.consumer.group import ConsumerGroup
-from coord.groups.consumer.states import ConsumerGroupState
-from coord.groups.settings import GroupSettings
-from coord.groups.states import GroupState
+from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.consumer.group import ConsumerGroup
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.states import GroupState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
 from tests.coord.groups.consumer.test_consumer_simulation import Wanderer
 from tests.coord.groups.consumer.test_migration import (
@@ -26,8 +28,6 @@ from tests.coord.groups.consumer.test_migration import (
     read,
     subscription,
 )
-from wire.errors import ErrorCode
-from wire.messages.consumer_protocol import ConsumerProtocolSubscription
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
 NAMES = ("t", "u")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.consumer.member import ConsumerMember
-from coord.groups.consumer.reconciliation import reconciled
-from coord.groups.consumer.states import MemberState
-from wire.errors import ErrorCode, KafkaError
+from barnabas.coord.groups.consumer.member import ConsumerMember
+from barnabas.coord.groups.consumer.reconciliation import reconciled
+from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 A, B = b"a" * 16, b"b" * 16
 STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, given, settle, topic_id
-from wire.errors import ErrorCode
 
 T = topic_id("t")
 E = ErrorCode

@@ -5,13 +5,13 @@ Tasks are done at once, or held back in `driver.tasks` until `run_task`; `driver
 
 from __future__ import annotations
 
-from coord.groups.context import ClientContext
-from coord.groups.coordinator import GroupCoordinator
-from coord.groups.settings import GroupSettings
-from coord.groups.share.tasks import InitializeStates
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.share.tasks import InitializeStates
+from barnabas.wire.messages import share_groups as s
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.group_driver import Driver
-from wire.messages import share_groups as s
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
 

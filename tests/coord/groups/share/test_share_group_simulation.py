@@ -9,11 +9,11 @@ import random
 
 import pytest
 
-from coord.groups.settings import GroupSettings
-from coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
+from barnabas.wire.errors import ErrorCode as E
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
-from wire.errors import ErrorCode as E
 
 SEEDS = int(os.environ.get("BARNABAS_SEEDS", "10"))
 STEPS = 120

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.settings import GroupSettings
-from coord.groups.share.state_partitions import StatePartitions
-from tests.coord.groups.consumer.consumer_driver import Cluster, topic_id
-from tests.coord.groups.group_driver import LATEST
-from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
-from wire.errors import ErrorCode as E
-from wire.errors import KafkaError
-from wire.messages.offsets import (
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.share.state_partitions import StatePartitions
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetFetchRequestGroup,
 )
+from tests.coord.groups.consumer.consumer_driver import Cluster, topic_id
+from tests.coord.groups.group_driver import LATEST
+from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 
 ALL = {("t", index) for index in range(4)}
 

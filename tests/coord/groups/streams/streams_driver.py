@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from coord.groups.context import ClientContext
-from coord.groups.coordinator import GroupCoordinator
-from coord.groups.settings import GroupSettings
-from coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
+from barnabas.coord.groups.context import ClientContext
+from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
+from barnabas.wire.messages import streams_groups as s
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.group_driver import Driver
-from wire.messages import streams_groups as s
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
 QUICK = GroupSettings(streams_assignment_interval_ms=0, streams_initial_rebalance_delay_ms=0)

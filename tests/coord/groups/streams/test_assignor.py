@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec, assign
-from coord.groups.streams.tasks import Task, Tasks
+from barnabas.coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec, assign
+from barnabas.coord.groups.streams.tasks import Task, Tasks
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "150"))
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.settings import GroupSettings
-from coord.groups.streams.internal_topics import Status
-from coord.groups.streams.states import MemberState, StreamsGroupState
-from coord.groups.streams.tasks import Tasks
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.streams.internal_topics import Status
+from barnabas.coord.groups.streams.states import MemberState, StreamsGroupState
+from barnabas.coord.groups.streams.tasks import Tasks
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages import streams_groups as s
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.streams.streams_driver import (
@@ -23,9 +26,6 @@ from tests.coord.groups.streams.streams_driver import (
     told,
     topic,
 )
-from wire.errors import ErrorCode
-from wire.messages import offsets as o
-from wire.messages import streams_groups as s
 
 EVERYTHING = tasks("0_0", "0_1", "0_2", "1_0", "1_1", "1_2")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.streams.internal_topics import InternalTopic, Status, configure
-from coord.groups.streams.topology import Topology
+from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status, configure
+from barnabas.coord.groups.streams.topology import Topology
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.streams.streams_driver import subtopology, told, topic, word_count
-from wire.errors import ErrorCode, KafkaError
 
 
 def configured(cluster, *subtopologies):

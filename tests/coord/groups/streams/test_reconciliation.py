@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coord.groups.streams.group import StreamsGroup
-from coord.groups.streams.member import StreamsMember
-from coord.groups.streams.reconciliation import Holders, reconciled
-from coord.groups.streams.states import MemberState
-from coord.groups.streams.tasks import HeldTasks, Task, Tasks
+from barnabas.coord.groups.streams.group import StreamsGroup
+from barnabas.coord.groups.streams.member import StreamsMember
+from barnabas.coord.groups.streams.reconciliation import Holders, reconciled
+from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.streams.tasks import HeldTasks, Task, Tasks
+from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.streams.streams_driver import tasks
-from wire.errors import ErrorCode, KafkaError
 
 TASK = Task("1", 0)
 ONE = tasks("1_0")

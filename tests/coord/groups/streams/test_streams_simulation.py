@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
-from coord.groups.settings import GroupSettings
-from coord.groups.streams.group import StreamsGroup
-from coord.groups.streams.states import MEMBER_PREDECESSORS, PREDECESSORS, MemberState, StreamsGroupState
-from coord.groups.streams.tasks import Task, Tasks
+from barnabas.coord.groups.settings import GroupSettings
+from barnabas.coord.groups.streams.group import StreamsGroup
+from barnabas.coord.groups.streams.states import MEMBER_PREDECESSORS, PREDECESSORS, MemberState, StreamsGroupState
+from barnabas.coord.groups.streams.tasks import Task, Tasks
+from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Cluster
 from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
-from wire.errors import ErrorCode
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
