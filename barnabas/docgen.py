@@ -14,8 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from barnabas.broker import api, profiles
-from barnabas.broker.config_keys import (
+from barnabas.broker.apis import registry as api
+from barnabas.broker.config import profiles
+from barnabas.broker.config.group_configs import LIMITS
+from barnabas.broker.config.keys import (
     OWN_KEYS,
     controller,
     general,
@@ -28,8 +30,7 @@ from barnabas.broker.config_keys import (
     share_and_streams,
     transactions,
 )
-from barnabas.broker.config_keys.resources import GROUP_KEYS
-from barnabas.broker.group_configs import LIMITS
+from barnabas.broker.config.keys.resources import GROUP_KEYS
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.groups import states as group_states
 from barnabas.coord.groups.consumer import states as consumer_states

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from barnabas.broker.options import ServeOptions
+from barnabas.broker.config.options import ServeOptions
 
 
 def main() -> int:

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.config_keys.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
-from barnabas.broker.config_keys.log import (
+from barnabas.broker.config.keys.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
+from barnabas.broker.config.keys.log import (
     LOG_CLEANER_BACKOFF_MS,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
 )
-from barnabas.broker.config_keys.own import ALWAYS, LOG_SYNC
-from barnabas.broker.config_keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
-from barnabas.broker.retention import INITIAL_DELAY_S, Retention
+from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
+from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
+from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
-    from barnabas.broker.server_config import ServerConfig
-    from barnabas.broker.transport import Reactor
+    from barnabas.broker.net.transport import Reactor
     from barnabas.storage.log import Log
 
 logger = logging.getLogger("kafka.server.KafkaScheduler")
@@ -136,7 +136,7 @@ async def _flush_rolled(broker: Broker, log: Log) -> None:
 async def _clean(broker: Broker) -> None:
     """Compact logs; what that takes is not imported while the broker starts."""
     await trio.sleep(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
-    from barnabas.broker.cleaner import LogCleaner
+    from barnabas.broker.replicas.cleaner import LogCleaner
 
     await LogCleaner(broker).run()
 

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.config_keys.general import BROKER_RACK
-from barnabas.broker.log_dir_failure import LogDirFailures
-from barnabas.broker.timers import Timers
+from barnabas.broker.config.keys.general import BROKER_RACK
+from barnabas.broker.loop import Loop
+from barnabas.broker.replicas.log_dir_failure import LogDirFailures
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 if TYPE_CHECKING:
-    from barnabas.broker.committer import Committer
-    from barnabas.broker.connection import Connection
-    from barnabas.broker.controller import Controller
-    from barnabas.broker.coordinators import Coordinators
-    from barnabas.broker.fetch_sessions import FetchSessions
-    from barnabas.broker.group_configs import GroupConfigs
-    from barnabas.broker.partitions import Partitions
-    from barnabas.broker.producer_ids import ProducerIds
-    from barnabas.broker.server_config import ServerConfig
-    from barnabas.broker.share_coordinators import ShareCoordinators
-    from barnabas.broker.share_partitions import SharePartitions
-    from barnabas.broker.transactions import TransactionCoordinators
+    from barnabas.broker.apis.fetch_sessions import FetchSessions
+    from barnabas.broker.config.group_configs import GroupConfigs
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.coordinators.groups import Coordinators
+    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.transactions import TransactionCoordinators
+    from barnabas.broker.metadata.controller import Controller
+    from barnabas.broker.metadata.producer_ids import ProducerIds
+    from barnabas.broker.net.connection import Connection
+    from barnabas.broker.replicas.committer import Committer
+    from barnabas.broker.replicas.partitions import Partitions
+    from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
@@ -68,20 +68,22 @@ class Broker:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
+        self.loop = Loop(now, now_ms)
         self.now = now
         self.now_ms = now_ms
+        self.timers = self.loop.timers
+        self.call_after_turn = self.loop.call_after_turn
+        self.after_turn = self.loop.after_turn
         self.random_bytes = random_bytes
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
-        self.timers = Timers(after_firing=self.after_turn)
         self.log_dir_failures = LogDirFailures(self)
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot go on; `halt_reason` says why."""
         self.halt_reason: str | None = None
         self._advertised = config.advertised_listeners
-        self._woken: list[Callable[[], None]] = []
 
     @property
     def image(self) -> ClusterImage:
@@ -91,14 +93,14 @@ class Broker:
     @cached_property
     def group_configs(self) -> GroupConfigs:
         """The settings of groups; made when a coordinator first asks, since a start needs none."""
-        from barnabas.broker.group_configs import GroupConfigs
+        from barnabas.broker.config.group_configs import GroupConfigs
 
         return GroupConfigs(self)
 
     @cached_property
     def share_partitions(self) -> SharePartitions:
         """The partitions that share groups read; made when the first of their members fetches."""
-        from barnabas.broker.share_partitions import SharePartitions
+        from barnabas.broker.sharing.share_partitions import SharePartitions
 
         return SharePartitions(self)
 
@@ -122,20 +124,6 @@ class Broker:
             logger.critical("[KafkaServer id=%d] stopping, since %s", self.node_id, reason)
             if self.on_halt is not None:
                 self.on_halt()
-
-    def call_after_turn(self, callback: Callable[[], None]) -> None:
-        """Run `callback` once what is being handled now is done: several appends wake a reader once."""
-        self._woken.append(callback)
-
-    def after_turn(self) -> None:
-        """Run what was put off to the end of the turn."""
-        while self._woken:
-            woken, self._woken = self._woken, []
-            for callback in woken:
-                try:
-                    callback()
-                except Exception:
-                    logger.exception("A wake-up failed")
 
 
 class RequestContext:

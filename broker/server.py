@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker import background
-from barnabas.broker.committer import Committer, SyncThreads, SyncWorker
-from barnabas.broker.config_keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
-from barnabas.broker.config_keys.log import LOG_DIRS
-from barnabas.broker.config_keys.network import (
+from barnabas.broker.apis.fetch_sessions import FetchSessions
+from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from barnabas.broker.config.keys.log import LOG_DIRS
+from barnabas.broker.config.keys.network import (
     CONNECTIONS_MAX_IDLE_MS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
@@ -32,18 +32,18 @@ from barnabas.broker.config_keys.network import (
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
+from barnabas.broker.config.server_config import ServerConfig, load
 from barnabas.broker.context import Broker, wall_clock_ms
-from barnabas.broker.controller import Controller
-from barnabas.broker.coordinators import Coordinators
-from barnabas.broker.fetch_sessions import FetchSessions
-from barnabas.broker.listeners import Endpoint
+from barnabas.broker.coordinators.groups import Coordinators
+from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.logging_setup import set_up_logging
-from barnabas.broker.partitions import Partitions
-from barnabas.broker.producer_ids import ProducerIds
-from barnabas.broker.server_config import ServerConfig, load
-from barnabas.broker.share_coordinators import ShareCoordinators
-from barnabas.broker.transactions import TransactionCoordinators
-from barnabas.broker.transport import Limits, Listener, Reactor, bind
+from barnabas.broker.metadata.controller import Controller
+from barnabas.broker.metadata.producer_ids import ProducerIds
+from barnabas.broker.net.listeners import Endpoint
+from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
+from barnabas.broker.replicas.committer import Committer, SyncThreads, SyncWorker
+from barnabas.broker.replicas.partitions import Partitions
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -55,7 +55,7 @@ from barnabas.wire.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from barnabas.broker.options import ServeOptions
+    from barnabas.broker.config.options import ServeOptions
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

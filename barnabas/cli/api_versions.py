@@ -14,7 +14,7 @@ from barnabas.cli.parameters import bootstrap_option, connect, output_option, ti
 @output_option
 def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the APIs and versions a broker offers."""
-    from barnabas.broker.client.connection import NodeConnection
+    from barnabas.client.connection import NodeConnection
     from barnabas.wire.api_keys import ApiKey
 
     def ask(deadline: float) -> NodeConnection:

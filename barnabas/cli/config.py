@@ -36,8 +36,8 @@ def get(
 
     NAME is a topic, a broker's node id, or a group.
     """
-    from barnabas.broker.client.admin import CONFIG_SOURCES, describe_config
-    from barnabas.broker.client.errors import NotFound
+    from barnabas.client.admin import CONFIG_SOURCES, describe_config
+    from barnabas.client.errors import NotFound
 
     with connect(bootstrap, timeout_s) as cluster:
         found = describe_config(cluster, kind, name, keys or None)
@@ -71,8 +71,8 @@ def set_(kind: str, name: str, changes: tuple[str, ...], bootstrap: str, timeout
 
     NAME is a topic, a broker's node id, or a group.
     """
-    from barnabas.broker.client.admin import alter_config
     from barnabas.cli.parameters import key_values
+    from barnabas.client.admin import alter_config
 
     wanted = {key: value or None for key, value in key_values(changes, "KEY=VALUE").items()}
     with connect(bootstrap, timeout_s) as cluster:

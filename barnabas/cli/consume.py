@@ -18,8 +18,8 @@ from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
 from barnabas.cli.places import Place, parse_range, resolve_places
 
 if TYPE_CHECKING:
-    from barnabas.broker.client.cluster import Cluster
-    from barnabas.broker.client.reader import Reader
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.reader import Reader
     from barnabas.wire.records import Record
 
 TopicPartition = tuple[str, int]
@@ -60,7 +60,7 @@ def consume(
     timeout_s: float,
 ) -> None:
     """Read records of TOPICs, without joining a group."""
-    from barnabas.broker.client.reader import Reader
+    from barnabas.client.reader import Reader
 
     if as_json and format_ is not None:
         raise click.UsageError("--json and --format both say how to print; give one of them")
@@ -88,7 +88,7 @@ def _print(reader: Reader, render: Render, count: int | None) -> None:
 
 
 def _partitions(cluster: Cluster, topics: tuple[str, ...], wanted: tuple[int, ...]) -> list[TopicPartition]:
-    from barnabas.broker.client.errors import NotFound
+    from barnabas.client.errors import NotFound
 
     found: list[TopicPartition] = []
     for name in topics:

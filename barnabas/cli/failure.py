@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.client.errors import ClientError, NotFound, TimedOut, Unreachable
+from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 FAILED, NOT_FOUND, TIMED_OUT, NOT_ALLOWED = 1, 3, 4, 5

@@ -10,8 +10,8 @@ from barnabas.cli.output import show_json, show_rows
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 
 if TYPE_CHECKING:
-    from barnabas.broker.client.cluster import Cluster
-    from barnabas.broker.client.group_views import GroupView, MemberView
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.group_views import GroupView, MemberView
 
 TopicPartition = tuple[str, int]
 TYPES = ("classic", "consumer", "share", "streams")
@@ -33,7 +33,7 @@ def group() -> None:
 @output_option
 def list_(types: tuple[str, ...], states: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """List groups with their state."""
-    from barnabas.broker.client.groups import list_groups
+    from barnabas.client.groups import list_groups
 
     with connect(bootstrap, timeout_s) as cluster:
         groups = list_groups(cluster, states, types)
@@ -59,7 +59,7 @@ def list_(types: tuple[str, ...], states: tuple[str, ...], bootstrap: str, timeo
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the lag of each partition and who reads it."""
-    from barnabas.broker.client.group_views import view_group
+    from barnabas.client.group_views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
         described = []
@@ -94,7 +94,7 @@ def _headline(view: GroupView, lags: list[dict[str, object]]) -> str:
 @output_option
 def offsets(name: str, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show where a group stands in each partition."""
-    from barnabas.broker.client.group_views import view_group
+    from barnabas.client.group_views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
         lags = _lags(cluster, view_group(cluster, name))
@@ -103,7 +103,7 @@ def offsets(name: str, bootstrap: str, timeout_s: float, output: str) -> None:
 
 def _lags(cluster: Cluster, view: GroupView) -> list[dict[str, object]]:
     """A row a partition that the group has a position in or that a member reads."""
-    from barnabas.broker.client.share_groups import share_offsets
+    from barnabas.client.share_groups import share_offsets
 
     readers: dict[TopicPartition, list[MemberView]] = {}
     for member in view.members:
@@ -144,15 +144,15 @@ def _together(texts: list[str]) -> str | None:
 
 
 def _committed(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
-    from barnabas.broker.client.groups import committed_offsets
+    from barnabas.client.groups import committed_offsets
 
     return committed_offsets(cluster, name)
 
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The end of each partition that is there."""
-    from barnabas.broker.client.errors import NotFound
-    from barnabas.broker.client.offsets import end_offsets
+    from barnabas.client.errors import NotFound
+    from barnabas.client.offsets import end_offsets
 
     ends: dict[TopicPartition, int] = {}
     for name in sorted({name for name, _ in partitions}):
@@ -219,8 +219,8 @@ def seek(
 
 
 def _is_share_group(cluster: Cluster, name: str) -> bool:
-    from barnabas.broker.client.errors import NotFound
-    from barnabas.broker.client.group_views import group_type
+    from barnabas.client.errors import NotFound
+    from barnabas.client.group_views import group_type
 
     try:
         return group_type(cluster, name) == SHARE
@@ -229,15 +229,15 @@ def _is_share_group(cluster: Cluster, name: str) -> bool:
 
 
 def _share_starts(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
-    from barnabas.broker.client.share_groups import share_offsets
+    from barnabas.client.share_groups import share_offsets
 
     return {partition: one.start_offset for partition, one in share_offsets(cluster, name).items()}
 
 
 def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
-    from barnabas.broker.client.errors import ClientError
-    from barnabas.broker.client.groups import commit_offsets
-    from barnabas.broker.client.share_groups import move_share_group
+    from barnabas.client.errors import ClientError
+    from barnabas.client.groups import commit_offsets
+    from barnabas.client.share_groups import move_share_group
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     try:
@@ -255,7 +255,7 @@ def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is
 
 def _named_partitions(cluster: Cluster, topics: tuple[str, ...]) -> list[TopicPartition]:
     """`topic` means all of its partitions, `topic:2` one of them."""
-    from barnabas.broker.client.errors import NotFound
+    from barnabas.client.errors import NotFound
 
     found: list[TopicPartition] = []
     for text in topics:
@@ -275,7 +275,7 @@ def _named_partitions(cluster: Cluster, topics: tuple[str, ...]) -> list[TopicPa
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete groups that have no members, with their offsets."""
-    from barnabas.broker.client.groups import delete_group
+    from barnabas.client.groups import delete_group
 
     with connect(bootstrap, timeout_s) as cluster:
         for name in names:
@@ -290,8 +290,8 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
 @timeout_option
 def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Forget where a group stands in topics that nobody in it reads; a share group must have no members."""
-    from barnabas.broker.client.groups import delete_offsets
-    from barnabas.broker.client.share_groups import forget_share_topics
+    from barnabas.client.groups import delete_offsets
+    from barnabas.client.share_groups import forget_share_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         if _is_share_group(cluster, name):

@@ -22,7 +22,7 @@ from barnabas.cli.parameters import bootstrap_option, connect
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
 def health(bootstrap: str, timeout_s: float, quiet: bool) -> int:
     """Exit 0 when a broker answers Metadata, 3 when it does not."""
-    from barnabas.broker.client.errors import ClientError
+    from barnabas.client.errors import ClientError
     from barnabas.wire.errors import KafkaError, ProtocolError
 
     with connect(bootstrap, timeout_s) as cluster:

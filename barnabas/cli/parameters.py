@@ -10,7 +10,7 @@ import click
 from barnabas import __version__
 
 if TYPE_CHECKING:
-    from barnabas.broker.client.cluster import Cluster
+    from barnabas.client.cluster import Cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ def output_option(command: Function) -> Function:
 
 def connect(bootstrap: str, timeout_s: float = 30.0) -> Cluster:
     """A cluster to talk to; nothing is sent yet. A malformed address is a usage error."""
-    from barnabas.broker.client.cluster import Cluster
+    from barnabas.client.cluster import Cluster
 
     try:
         return Cluster(bootstrap, software_version=__version__, timeout_s=timeout_s)

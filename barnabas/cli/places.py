@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from barnabas.broker.client.cluster import Cluster
+    from barnabas.client.cluster import Cluster
 
 TopicPartition = tuple[str, int]
 
@@ -101,7 +101,7 @@ def _time_ms(text: str) -> int | None:
 
 def resolve_places(cluster: Cluster, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, int]:
     """The offset of each place, moved to the nearest end of its partition when it lies outside."""
-    from barnabas.broker.client.offsets import end_offsets, list_offsets, start_offsets
+    from barnabas.client.offsets import end_offsets, list_offsets, start_offsets
 
     partitions = list(places)
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)

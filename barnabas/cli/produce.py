@@ -20,7 +20,7 @@ from barnabas.cli.escapes import unescape
 from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
 
 if TYPE_CHECKING:
-    from barnabas.broker.client.producer import MakePartitioner, Producer
+    from barnabas.client.producer import MakePartitioner, Producer
 
 CHUNK_BYTES = 1 << 18
 IDLE_WAIT_S = 0.05
@@ -79,7 +79,7 @@ def produce(
     timeout_s: float,
 ) -> None:
     """Send records to TOPIC, one a line of FILE or stdin."""
-    from barnabas.broker.client.producer import Producer
+    from barnabas.client.producer import Producer
 
     if key is not None and key_delimiter is not None:
         raise click.UsageError("-k and -K both say what the key is; give one of them")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.cli.light import Option, UsageError, help_text, read_options
 
 if TYPE_CHECKING:
-    from barnabas.broker.options import ServeOptions
+    from barnabas.broker.config.options import ServeOptions
 
 EXIT_USAGE = 2
 ABOUT = """Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it accepts
@@ -60,7 +60,7 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """What `arguments` ask for. `UsageError` with one sentence when they cannot be understood."""
-    from barnabas.broker.options import ServeOptions
+    from barnabas.broker.config.options import ServeOptions
 
     given = read_options(OPTIONS, arguments)
 

@@ -20,7 +20,7 @@ def topic() -> None:
 @click.option("--internal", is_flag=True, help="Also the broker's own topics, like __consumer_offsets.")
 def list_(bootstrap: str, timeout_s: float, output: str, internal: bool) -> None:
     """List topics with their partitions and replicas."""
-    from barnabas.broker.client.admin import list_topics
+    from barnabas.client.admin import list_topics
     from barnabas.wire.types import uuid_to_text
 
     with connect(bootstrap, timeout_s) as cluster:
@@ -58,7 +58,7 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create topics."""
-    from barnabas.broker.client.admin import create_topic
+    from barnabas.client.admin import create_topic
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     settings = key_values(configs, "-c")
@@ -84,8 +84,8 @@ def create(
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the partitions of topics: leader, replicas, offsets."""
-    from barnabas.broker.client.admin import describe_topics
-    from barnabas.broker.client.offsets import end_offsets, start_offsets
+    from barnabas.client.admin import describe_topics
+    from barnabas.client.offsets import end_offsets, start_offsets
     from barnabas.wire.types import uuid_to_text
 
     with connect(bootstrap, timeout_s) as cluster:
@@ -129,7 +129,7 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete topics and everything in them."""
-    from barnabas.broker.client.admin import delete_topic
+    from barnabas.client.admin import delete_topic
 
     with connect(bootstrap, timeout_s) as cluster:
         for name in names:

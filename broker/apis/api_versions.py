@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import SERVED, api, served_versions
+from barnabas.broker.apis.registry import SERVED, api, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.config_changes import Operation
 from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
 from barnabas.coord.cluster.image import BROKER_LOGGER

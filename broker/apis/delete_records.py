@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
@@ -20,7 +20,7 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
 
 TO_HIGH_WATERMARK = -1
 

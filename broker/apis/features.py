@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.config_keys.general import FETCH_MAX_BYTES
-from barnabas.broker.fetch_sessions import (
+from barnabas.broker.apis.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -21,7 +19,9 @@ from barnabas.broker.fetch_sessions import (
     PartitionKey,
     asked_partitions,
 )
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.net.pending import Pending
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -36,7 +36,7 @@ from barnabas.wire.messages.fetch import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
     from barnabas.storage.files import FileSlice
 

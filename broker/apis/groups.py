@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import (
@@ -41,7 +41,7 @@ from barnabas.wire.messages.groups import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.coordinators import Event
+    from barnabas.broker.coordinators.groups import Event
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -26,7 +26,7 @@ from barnabas.wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
 
 LATEST = -1
 EARLIEST = -2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
@@ -16,7 +16,7 @@ from barnabas.wire.messages.log_dirs import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.log_dir import LogDir
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.config_keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
 from barnabas.broker.apis.groups import client_of
-from barnabas.broker.coordinator_runtime import once_committed
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.coordinators.runtime import once_committed
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import (

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.api import api
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.pending import Pending
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -29,7 +29,7 @@ from barnabas.wire.messages.produce import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.transactions.transaction import TopicPartition
 
 logger = logging.getLogger("kafka.server.KafkaApis")

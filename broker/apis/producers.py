@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
+from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,

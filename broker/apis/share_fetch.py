@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.group_protocols import needs_share_groups
-from barnabas.broker.pending import Pending
-from barnabas.broker.share_fetch_wait import SharePlan, ShareWait
-from barnabas.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
+from barnabas.broker.apis.registry import api
+from barnabas.broker.coordinators.group_protocols import needs_share_groups
+from barnabas.broker.net.pending import Pending
+from barnabas.broker.sharing.share_fetch_wait import SharePlan, ShareWait
+from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError

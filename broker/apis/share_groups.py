@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
-from barnabas.broker.group_protocols import needs_share_groups
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.coordinators.group_protocols import needs_share_groups
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (

@@ -1,7 +1,8 @@
 """InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86),
 ReadShareGroupStateSummary (87): the share coordinator over the wire (KIP-932).
 
-Leaders of partitions and group coordinators send these; in this broker they ask `broker.share_coordinators` directly.
+Leaders of partitions and group coordinators send these; in this broker they ask
+`broker.coordinators.share_coordinators` directly.
 Each partition of a request is judged by itself. As in Kafka a request without a group, a topic or a partition gets an
 empty answer. Write v1 and Summary v1 carry how many records are finished (KIP-1226).
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from barnabas.broker.api import api
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateRequest,

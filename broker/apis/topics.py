@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.config_keys.general import DELETE_TOPIC_ENABLE
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.coordinator_runtime import once_committed
-from barnabas.broker.pending import Pending
-from barnabas.broker.transaction_markers import Marker, write_marker
+from barnabas.broker.apis.registry import api
+from barnabas.broker.coordinators.markers import Marker, write_marker
+from barnabas.broker.coordinators.runtime import once_committed
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.transactions import (

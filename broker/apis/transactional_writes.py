@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.api import api
 from barnabas.broker.apis.groups import client_of
 from barnabas.broker.apis.offsets import settle_topics
-from barnabas.broker.config_keys.general import (
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
-from barnabas.broker.config_keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.pending import Pending
+from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producer_entry import NO_OFFSET
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
     from barnabas.coord.transactions.transaction import TopicPartition

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.api import api
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.pending import Pending
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.answers import added, init_error, legacy_fence
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -1,7 +1,7 @@
 """The cluster's topics as groups see them: read-only, always as of now.
 
-`broker.coordinators` implements it over the cluster's image; tests over a dictionary. A coordinator is told of changes
-by `GroupCoordinator.metadata_changed`.
+`broker.coordinators.groups` implements it over the cluster's image; tests over a dictionary. A coordinator is
+told of changes by `GroupCoordinator.metadata_changed`.
 """
 
 from __future__ import annotations

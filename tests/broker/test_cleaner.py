@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from barnabas.broker.cleaner import LogCleaner
-from barnabas.broker.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
-from barnabas.broker.cleaner_worker import Throttle
+from barnabas.broker.replicas.cleaner import LogCleaner
+from barnabas.broker.replicas.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
+from barnabas.broker.replicas.cleaner_worker import Throttle
 from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
 from barnabas.wire.messages import topics as t

@@ -6,9 +6,9 @@ import ast
 import json
 from pathlib import Path
 
-from barnabas.broker import config_keys
-from barnabas.broker.config_keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
-from barnabas.broker.config_schema import FIXED
+from barnabas.broker.config import keys as config_keys
+from barnabas.broker.config.config_schema import FIXED
+from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, KAFKA_KEYS, OWN_KEYS
 from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS
 from barnabas.wire.configdef import PER_BROKER, READ_ONLY
 
@@ -57,7 +57,7 @@ def _names_in_code(*packages: str) -> set[str]:
     names: set[str] = set()
     for package in packages:
         for path in (ROOT / package).rglob("*.py"):
-            if "config_keys" not in path.parts and path.name != "log_config.py":
+            if "keys" not in path.parts and path.name != "log_config.py":
                 for node in ast.walk(ast.parse(path.read_text())):
                     if isinstance(node, ast.Name):
                         names.add(node.id)
@@ -77,7 +77,7 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
     constants = {
         key.name: constant
         for module in vars(config_keys).values()
-        if getattr(module, "__name__", "").startswith("barnabas.broker.config_keys.")
+        if getattr(module, "__name__", "").startswith("barnabas.broker.config.keys.")
         for constant, key in vars(module).items()
         if getattr(key, "name", None) in BROKER_KEYS
     }

@@ -8,10 +8,10 @@ import struct
 
 import pytest
 
-from barnabas.broker import api
-from barnabas.broker.connection import OUT_LIMIT_BYTES
-from barnabas.broker.frame_buffers import FrameBuffers
-from barnabas.broker.pending import Pending
+from barnabas.broker.apis import registry as api
+from barnabas.broker.net.connection import OUT_LIMIT_BYTES
+from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.net.pending import Pending
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse

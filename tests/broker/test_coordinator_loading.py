@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker import coordinator_loading, coordinator_runtime
+from barnabas.broker.coordinators import loading as coordinator_loading
+from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.api import SERVED, served_versions
+from barnabas.broker.apis.registry import SERVED, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.properties import parse_properties
+from barnabas.broker.config.properties import parse_properties
 from barnabas.wire.configdef import ConfigError
 
 

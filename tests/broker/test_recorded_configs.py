@@ -6,8 +6,8 @@ import gzip
 import json
 from pathlib import Path
 
-from barnabas.broker.config_schema import CONFIG_SCHEMA
-from barnabas.broker.server_config import load
+from barnabas.broker.config.config_schema import CONFIG_SCHEMA
+from barnabas.broker.config.server_config import load
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import GROUP, TOPIC, ClusterDelta, ClusterImage
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.retention import Retention
-from barnabas.broker.server_config import ServerConfig, load
+from barnabas.broker.config.server_config import ServerConfig, load
+from barnabas.broker.replicas.retention import Retention
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.config_keys.general import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
-from barnabas.broker.config_keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
-from barnabas.broker.config_keys.network import MAX_CONNECTIONS
-from barnabas.broker.config_keys.own import LOG_SYNC
-from barnabas.broker.environment import key_of, settings_from_environment
-from barnabas.broker.listeners import Endpoint
-from barnabas.broker.server_config import ServerConfig, load
+from barnabas.broker.config.environment import key_of, settings_from_environment
+from barnabas.broker.config.keys.general import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from barnabas.broker.config.keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
+from barnabas.broker.config.keys.network import MAX_CONNECTIONS
+from barnabas.broker.config.keys.own import LOG_SYNC
+from barnabas.broker.config.server_config import ServerConfig, load
+from barnabas.broker.net.listeners import Endpoint
 from barnabas.wire.configdef import ConfigError
 
 
@@ -58,7 +58,7 @@ def test_what_the_user_set_is_told_apart_from_defaults() -> None:
 
 
 def test_what_is_only_known_at_start_can_be_settled() -> None:
-    from barnabas.broker.config_keys.log import LOG_DIRS
+    from barnabas.broker.config.keys.log import LOG_DIRS
 
     c = config()
     assert c.log_dirs == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
+from barnabas.broker.replicas.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
 from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from barnabas.broker.api import served_versions
+from barnabas.broker.apis.registry import served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import configs as c

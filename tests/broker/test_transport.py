@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import trio
 
-from barnabas.broker import transport
-from barnabas.broker.committer import SyncThreads
-from barnabas.broker.listeners import Endpoint
+from barnabas.broker.config.server_config import load
+from barnabas.broker.net import transport
+from barnabas.broker.net.listeners import Endpoint
+from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
+from barnabas.broker.replicas.committer import SyncThreads
 from barnabas.broker.server import open_broker
-from barnabas.broker.server_config import load
-from barnabas.broker.transport import Limits, Listener, Reactor, bind
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.client.cluster import Cluster
+from barnabas.client.cluster import Cluster
 from bench.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

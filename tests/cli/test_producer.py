@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.broker.client import cluster as cluster_module
-from barnabas.broker.client import producer as producer_module
-from barnabas.broker.client.accumulator import Identity, PartitionQueue
-from barnabas.broker.client.cluster import Cluster
-from barnabas.broker.client.errors import TimedOut
-from barnabas.broker.client.producer import Producer
+from barnabas.client import cluster as cluster_module
+from barnabas.client import producer as producer_module
+from barnabas.client.accumulator import Identity, PartitionQueue
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import TimedOut
+from barnabas.client.producer import Producer
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.partitioners import LoadAware, RoundRobin
 

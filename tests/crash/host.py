@@ -1,7 +1,7 @@
 """What a broker does around its logs, without a broker: start them as the metadata says, flush and checkpoint them.
 
-The order of calls is that of `broker/partitions.py` and `broker/background.py`; every promise that a broker would make
-to its clients on the way is noted in the disk's history.
+The order of calls is that of `broker/replicas/partitions.py` and `broker/background.py`; every promise that a
+broker would make to its clients on the way is noted in the disk's history.
 """
 
 from __future__ import annotations

@@ -59,14 +59,14 @@ ADMINISTRATION = (
     ),
     Mutant(
         "what-happens-during-loading-is-lost",
-        "broker/coordinator_runtime.py",
+        "broker/coordinators/runtime.py",
         "        for loading in self._loading.values():\n            loading.missed.append(event)\n",
         "",
         _LOADING + "::test_offsets_of_a_topic_that_is_deleted_meanwhile_go",
     ),
     Mutant(
         "loading-ends-where-the-log-was-at-its-start",
-        "broker/coordinator_log.py",
+        "broker/coordinators/log.py",
         "    while offset < log.log_end_offset:\n",
         "    end = log.log_end_offset\n    while offset < end:\n",
         _LOADING + "::test_a_marker_that_is_written_meanwhile_is_found_in_the_log",

@@ -10,14 +10,14 @@ _ENV = {"BARNABAS_CRASH_STATES": "2000", "BARNABAS_SEED": "1"}
 BROKER = (
     Mutant(
         "acknowledged-before-the-sync",
-        "broker/partition.py",
+        "broker/replicas/partition.py",
         "        if offset < self.log.high_watermark:\n            then(ErrorCode.NONE)\n",
         "        if offset < self.log.log_end_offset:\n            then(ErrorCode.NONE)\n",
         _S + "TestAlways::test_neither_producer_nor_reader_hears_of_a_record_before_it_is_synced",
     ),
     Mutant(
         "acknowledged-before-the-sync-and-crashed",
-        "broker/partition.py",
+        "broker/replicas/partition.py",
         "        if offset < self.log.high_watermark:\n            then(ErrorCode.NONE)\n",
         "        if offset < self.log.log_end_offset:\n            then(ErrorCode.NONE)\n",
         _B,
@@ -25,14 +25,14 @@ BROKER = (
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk",
-        "broker/committer.py",
+        "broker/replicas/committer.py",
         "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
         _S + "TestAlways::test_what_comes_while_a_sync_runs_goes_into_the_next_together",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
-        "broker/committer.py",
+        "broker/replicas/committer.py",
         "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
         _B,
@@ -40,7 +40,7 @@ BROKER = (
     ),
     Mutant(
         "one-record-too-many-ahead-of-the-disk",
-        "broker/committer.py",
+        "broker/replicas/committer.py",
         "        if log.unflushed < self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._committer",
         "        if log.unflushed <= self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
@@ -49,21 +49,21 @@ BROKER = (
     ),
     Mutant(
         "offset-commit-answered-before-the-sync",
-        "broker/coordinator_runtime.py",
+        "broker/coordinators/runtime.py",
         "        if log.high_watermark == log.log_end_offset:\n            self._released",
         "        if True:\n            self._released",
         _S + "TestGroups::test_a_committed_offset_is_neither_acknowledged_nor_shown_before_its_sync",
     ),
     Mutant(
         "failed-sync-tried-again",
-        "broker/committer.py",
+        "broker/replicas/committer.py",
         '            self._broker.log_dir_failed(self._log_dir, "sync", failure)\n            return\n        for',
         "            self._requested |= {limit: None for limit, _ in commits}\n        for",
         "tests/broker/test_disk_failures.py::TestFailedSync::test_is_never_tried_again",
     ),
     Mutant(
         "metadata-answered-before-the-sync",
-        "broker/metadata_log.py",
+        "broker/metadata/metadata_log.py",
         "            self._log.flush(data_only=True)\n",
         "            pass\n",
         _B,
@@ -71,7 +71,7 @@ BROKER = (
     ),
     Mutant(
         "log-start-not-persisted-before-deletion",
-        "broker/partitions.py",
+        "broker/replicas/partitions.py",
         "        is_written = broker.log_dirs.write_log_starts()\n",
         "        is_written = True\n",
         _B,

@@ -97,7 +97,7 @@ DURABILITY = (
     ),
     Mutant(
         "metadata-log-longer-than-one-read-not-expected",
-        "broker/metadata_log.py",
+        "broker/metadata/metadata_log.py",
         "self.image, delta, partial_ok=True)",
         "self.image, delta)",
         "tests/broker/test_controller.py::test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends",

@@ -103,7 +103,7 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "sleeping-member-spoils-the-next-group",
-        "broker/share_coordinators.py",
+        "broker/coordinators/share_coordinators.py",
         "            for listener in self.on_reset:\n",
         "            for listener in ():\n",
         "tests/broker/test_share_fetch.py::test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own",

@@ -12,7 +12,7 @@ _COORDINATOR = "coord/transactions/coordinator.py"
 TRANSACTIONS = (
     Mutant(
         "marker-before-prepare-is-durable",
-        "broker/transactions.py",
+        "broker/coordinators/transactions.py",
         "            shard.coordinator.replay(key, value, at)\n",
         "            shard.coordinator.replay(key, value, at)\n"
         "        for markers in getattr(result, 'markers', ()):\n"
@@ -43,7 +43,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "pending-offsets-dropped-at-restart",
-        "broker/coordinator_log.py",
+        "broker/coordinators/log.py",
         '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
         "            pass\n",
         _RUNS,
@@ -78,7 +78,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "complete-before-the-markers-are-durable",
-        "broker/transactions.py",
+        "broker/coordinators/transactions.py",
         "        if offset < partition.log.high_watermark:\n            return True\n",
         "        if offset >= 0:\n            return True\n",
         _RUNS,

@@ -18,8 +18,8 @@ from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
-    from barnabas.broker.coordinator_runtime import CoordinatorRuntime, Shard
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.coordinators.runtime import CoordinatorRuntime, Shard
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.share_state.coordinator import ShareCoordinator
     from barnabas.coord.transactions.coordinator import TransactionCoordinator

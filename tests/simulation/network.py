@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.connection import Connection
-from barnabas.broker.frame_buffers import FrameBuffers
+from barnabas.broker.net.connection import Connection
+from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.connection import Connection
+from barnabas.broker.net.connection import Connection
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import topics as tp

@@ -1,0 +1,220 @@
+"""A client's view of a cluster: bootstrap, metadata, a connection to each node, retries until a deadline.
+
+An attempt that fails in a way that may pass (a retriable error code, a lost connection) is made again with growing
+pauses, until `timeout_s` has gone by. One exception: when no bootstrap address has ever answered, the first refusal is
+the answer, because a person who mistyped an address should not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic, sleep
+from typing import TypeVar
+
+from barnabas.client.connection import NodeConnection
+from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Message)
+
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+CREATION_PATIENCE_S = 5.0
+"""How long a topic may stay unknown to a client that asked for its creation."""
+
+
+class Topic:
+    """What a client needs to know of one topic. `leaders[p]` is the node that leads partition p, or -1."""
+
+    __slots__ = ("leaders", "name", "topic_id")
+
+    def __init__(self, name: str, topic_id: Uuid, leaders: Sequence[int]) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.leaders = list(leaders)
+
+    @classmethod
+    def from_metadata(cls, answer: MetadataResponseTopic) -> Topic:
+        """From one topic of a Metadata response; partitions may come in any order."""
+        leaders = {partition.partition_index: partition.leader_id for partition in answer.partitions}
+        return cls(answer.name or "", answer.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, `[::1]:port`, or a host alone (port 9092). ValueError with a sentence."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or (":" in host and not host.endswith("]")):
+        host, port = text.strip(), "9092"
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or "/" in host or not (port.isascii() and port.isdigit() and 0 < int(port) <= 65535):
+        raise ValueError(f"a broker's address is HOST:PORT, as in 127.0.0.1:9092, not {text!r}")
+    return host, int(port)
+
+
+class Cluster:
+    """Connections to the nodes of one cluster, and what metadata says about them. Close it after use."""
+
+    def __init__(
+        self, bootstrap: str, *, client_id: str = "barnabas", software_version: str = "0", timeout_s: float = 30.0
+    ) -> None:
+        self.bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
+        if not self.bootstrap:
+            raise ValueError("a broker's address is HOST:PORT, as in 127.0.0.1:9092")
+        self.client_id = client_id
+        self.software_version = software_version
+        self.timeout_s = timeout_s
+        self.nodes: dict[int, MetadataResponseBroker] = {}
+        self._connections: dict[tuple[str, int], NodeConnection] = {}
+        self._topics: dict[str, Topic] = {}
+        self._was_reached = False
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; requests without a reply are told."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # --- connections
+
+    def any_node(self, deadline: float) -> NodeConnection:
+        """An open connection to any node: one there is, or a bootstrap address. `Unreachable` when none answers."""
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        known = [(node.host, node.port) for node in self.nodes.values()]
+        last: ClientError | None = None
+        for host, port in (*self.bootstrap, *known):
+            try:
+                return self._open(host, port, deadline)
+            except ClientError as error:
+                last = error
+        assert last is not None
+        raise last
+
+    def node(self, node_id: int, deadline: float) -> NodeConnection:
+        """An open connection to one node, by the address that it advertises."""
+        if node_id not in self.nodes:
+            self.metadata([], deadline)
+        if node_id not in self.nodes:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node_id} is not among the cluster's brokers")
+        node = self.nodes[node_id]
+        try:
+            return self._open(node.host, node.port, deadline)
+        except Unreachable as error:
+            raise Unreachable(f"{error}; this is the address that node {node_id} advertises") from None
+
+    def _open(self, host: str, port: int, deadline: float) -> NodeConnection:
+        connection = self._connections.get((host, port))
+        if connection is not None and connection.is_open:
+            return connection
+        connection = NodeConnection(host, port, self.client_id, self.software_version)
+        connection.open(deadline)
+        self._connections[host, port] = connection
+        self._was_reached = True
+        return connection
+
+    @property
+    def open_connections(self) -> list[NodeConnection]:
+        """Every connection that is open."""
+        return [connection for connection in self._connections.values() if connection.is_open]
+
+    # --- calls
+
+    def retry(self, attempt: Callable[[float], T]) -> T:
+        """Run `attempt(deadline)`, again after a failure that may pass, until `timeout_s` is over (`TimedOut`)."""
+        deadline = monotonic() + self.timeout_s
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                return attempt(deadline)
+            except (KafkaError, Unreachable) as error:
+                if not is_retriable(error) or not self._was_reached:
+                    raise
+                self._topics.clear()
+                if monotonic() + pause > deadline:
+                    raise TimedOut(f"gave up after {self.timeout_s:g} s: {error}") from error
+            sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+
+    def call(
+        self, request: Message, reply: type[R], *, node_id: int | None = None, max_version: int | None = None
+    ) -> R:
+        """One request to any node or to a given one, with retries while the connection fails."""
+
+        def attempt(deadline: float) -> R:
+            node = self.any_node(deadline) if node_id is None else self.node(node_id, deadline)
+            return node.call(request, reply, deadline, max_version)
+
+        return self.retry(attempt)
+
+    # --- metadata
+
+    def metadata(self, topics: Sequence[str] | None, deadline: float, *, create: bool = False) -> MetadataResponse:
+        """Ask one node for metadata (None: every topic) and remember the nodes. Topic errors are left to the caller."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        response = self.any_node(deadline).call(request, MetadataResponse, deadline)
+        self.nodes = {node.node_id: node for node in response.brokers}
+        return response
+
+    def topic(self, name: str, deadline: float, *, create: bool = False) -> Topic:
+        """One topic, from memory or from metadata. `NotFound` when there is none; retriable while it is being made."""
+        if name in self._topics:
+            return self._topics[name]
+        patience = min(deadline, monotonic() + CREATION_PATIENCE_S)
+        pause = FIRST_PAUSE_S
+        while True:
+            answer = self.metadata([name], deadline, create=create).topics[0]
+            if answer.error_code == ErrorCode.NONE and all(part.leader_id >= 0 for part in answer.partitions):
+                break
+            unknown = answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unknown and (not create or monotonic() + pause > patience):
+                raise NotFound(f"there is no topic {name!r}")
+            if not (create and unknown):
+                raise_for(answer.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r}")
+            sleep(pause)
+            pause *= 2
+        topic = self._topics[name] = Topic.from_metadata(answer)
+        return topic
+
+    def find_topic(self, name: str) -> Topic:
+        """One topic that must exist; `NotFound` when it does not."""
+        return self.retry(lambda deadline: self.topic(name, deadline))
+
+    def forget(self, name: str) -> None:
+        """Ask metadata again before the next use of this topic."""
+        self._topics.pop(name, None)
+
+    def coordinator(self, group: str, deadline: float) -> NodeConnection:
+        """A connection to the node that coordinates a group."""
+        request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
+        node = self.any_node(deadline)
+        version = node.version_for(request, None)
+        if version >= 4:
+            request.key = ""
+        else:
+            request.coordinator_keys = []
+        response = node.call(request, FindCoordinatorResponse, deadline, version)
+        if version >= 4:
+            found = response.coordinators[0]
+            raise_for(found.error_code, f"the coordinator of group {group!r}", found.error_message)
+            return self.node(found.node_id, deadline)
+        raise_for(response.error_code, f"the coordinator of group {group!r}", response.error_message)
+        return self.node(response.node_id, deadline)

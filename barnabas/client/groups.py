@@ -1,0 +1,157 @@
+"""Consumer groups through a `Cluster`: list, describe, committed offsets, seek, delete.
+
+Errors: `KafkaError` as the broker answered, `NotFound`, `TimedOut`, `Unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.offsets import TopicPartition
+from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.wire.messages.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from barnabas.wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+
+LAST_VERSION_WITH_NAMES = 9
+"""OffsetCommit and OffsetFetch name topics by id from version 10 on; names serve us better."""
+
+
+def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
+    """Every group of every node, by name: those in one of `states` and of one of `types`, or all."""
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+
+    def attempt(deadline: float) -> list[ListedGroup]:
+        cluster.metadata([], deadline)
+        groups: list[ListedGroup] = []
+        for node_id in cluster.nodes:
+            response = cluster.node(node_id, deadline).call(request, ListGroupsResponse, deadline)
+            raise_for(response.error_code, f"groups of node {node_id}")
+            groups.extend(response.groups)
+        return sorted(groups, key=lambda group: group.group_id)
+
+    return cluster.retry(attempt)
+
+
+def describe_group(cluster: Cluster, group: str) -> DescribeGroupsResponseDescribedGroup:
+    """One group with its members. `NotFound` when there is none (older brokers call it Dead)."""
+
+    def attempt(deadline: float) -> DescribeGroupsResponseDescribedGroup:
+        node = cluster.coordinator(group, deadline)
+        answer = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups[0]
+        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or answer.group_state == "Dead":
+            raise NotFound(f"there is no group {group!r}")
+        raise_for(answer.error_code, f"group {group!r}", answer.error_message)
+        return answer
+
+    return cluster.retry(attempt)
+
+
+def assigned_partitions(member: DescribedGroupMember) -> list[TopicPartition]:
+    """The partitions of a member that speaks the consumer protocol; none for others."""
+    if len(member.member_assignment) < 2:
+        return []
+    version = min(int.from_bytes(member.member_assignment[:2], "big"), ConsumerProtocolAssignment.versions[-1])
+    try:
+        assignment = ConsumerProtocolAssignment.codec(version).parse(member.member_assignment, 2)[0]
+    except ProtocolError:
+        return []
+    return [(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions]
+
+
+def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+    """Every offset the group has committed."""
+
+    def attempt(deadline: float) -> dict[TopicPartition, int]:
+        node = cluster.coordinator(group, deadline)
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+        version = node.version_for(request, LAST_VERSION_WITH_NAMES)
+        if version < 8:
+            request = OffsetFetchRequest(group_id=group, topics=None)
+            old = node.call(request, OffsetFetchResponse, deadline, version)
+            raise_for(old.error_code, f"offsets of group {group!r}")
+            return {(t.name, p.partition_index): p.committed_offset for t in old.topics for p in t.partitions}
+        answer = node.call(request, OffsetFetchResponse, deadline, version).groups[0]
+        raise_for(answer.error_code, f"offsets of group {group!r}")
+        return {(t.name, p.partition_index): p.committed_offset for t in answer.topics for p in t.partitions}
+
+    return {partition: offset for partition, offset in cluster.retry(attempt).items() if offset >= 0}
+
+
+def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Set a group's offsets from outside; the group must have no members (else UNKNOWN_MEMBER_ID)."""
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (name, index), offset in offsets.items():
+        commit = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+        topics.setdefault(name, []).append(commit)
+    request = OffsetCommitRequest(
+        group_id=group,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+    )
+
+    def attempt(deadline: float) -> None:
+        node = cluster.coordinator(group, deadline)
+        response = node.call(request, OffsetCommitResponse, deadline, LAST_VERSION_WITH_NAMES)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                raise_for(partition.error_code, f"group {group!r}, {topic.name}-{partition.partition_index}")
+
+    cluster.retry(attempt)
+
+
+def delete_group(cluster: Cluster, group: str) -> None:
+    """Delete a group and its offsets; it must have no members. `NotFound` when there is none."""
+
+    def attempt(deadline: float) -> None:
+        node = cluster.coordinator(group, deadline)
+        result = node.call(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse, deadline).results[0]
+        if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise NotFound(f"there is no group {group!r}")
+        raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message)
+
+    cluster.retry(attempt)
+
+
+def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> None:
+    """Forget committed offsets of partitions that the group's members do not read (else GROUP_SUBSCRIBED_TO_TOPIC)."""
+    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for name, index in partitions:
+        topics.setdefault(name, []).append(OffsetDeleteRequestPartition(partition_index=index))
+    request = OffsetDeleteRequest(
+        group_id=group, topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
+    )
+
+    def attempt(deadline: float) -> None:
+        answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
+        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise NotFound(f"there is no group {group!r}")
+        raise_for(answer.error_code, f"group {group!r}")
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
+
+    cluster.retry(attempt)

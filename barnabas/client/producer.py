@@ -1,0 +1,309 @@
+"""A producer: partitions records, collects them into batches, keeps several requests in flight, retries in order.
+
+Single-threaded: `send` and `pump` do the work, `flush` waits for it. Idempotent unless told otherwise, so a retry after
+a lost answer appends nothing twice (rules I1-I3). What the broker refuses for good raises from the next call; nothing
+is dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from select import select
+from time import monotonic, time_ns
+
+from barnabas.client.accumulator import Batch, Identity, PartitionQueue
+from barnabas.client.cluster import Cluster, Topic
+from barnabas.client.connection import NodeConnection
+from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.wire.partitioners import LoadAware, Partitioner
+from barnabas.wire.records import Header
+from barnabas.wire.schema import Message
+
+MAX_IN_FLIGHT = 5
+"""As many batches of a producer and partition as a broker remembers (rule I1)."""
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+RETRY_PAUSE_S = 0.05
+
+RECORD_OVERHEAD_BYTES = 10
+
+MakePartitioner = Callable[[int], Partitioner]
+"""From a topic's number of partitions to what chooses among them."""
+
+
+class TopicQueues:
+    """A topic that is being written: a queue a partition, and what chooses among them."""
+
+    __slots__ = ("partitioner", "queues")
+
+    def __init__(self, queues: list[PartitionQueue], partitioner: Partitioner) -> None:
+        self.queues = queues
+        self.partitioner = partitioner
+
+    def look_at_loads(self, leaders: Sequence[int]) -> None:
+        """Tell a load-aware partitioner how much waits for each partition that has a leader (KIP-794)."""
+        if isinstance(self.partitioner, LoadAware):
+            led = [queue for queue in self.queues if leaders[queue.index] >= 0]
+            self.partitioner.update([queue.bytes_waiting for queue in led], [queue.index for queue in led])
+
+
+class Producer:
+    """Sends records to the topics of a cluster. Call `flush` before letting go of it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        make_partitioner: MakePartitioner,
+        *,
+        acks: int = -1,
+        codec: int = 0,
+        level: int | None = None,
+        batch_bytes: int = 128 * 1024,
+        buffer_bytes: int = 32 * 1024 * 1024,
+        idempotent: bool = True,
+    ) -> None:
+        self.cluster = cluster
+        self.make_partitioner = make_partitioner
+        self.acks = acks
+        self.codec = codec
+        self.level = level
+        self.batch_bytes = batch_bytes
+        self.buffer_bytes = buffer_bytes
+        self.idempotent = idempotent and acks == -1
+        self.acknowledged_records = 0
+        self.acknowledged_bytes = 0
+        self._identity = Identity()
+        self._topics: dict[str, TopicQueues] = {}
+        self._order = 0
+        self._bytes_waiting = 0
+        self._failure: Exception | None = None
+        self._in_flight_limit = MAX_IN_FLIGHT if self.idempotent or acks == 0 else 1
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Iterable[Header] = (),
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Take one record; it is on its way when its batch is full, or at the next `seal` or `flush`.
+
+        Blocks while more than `buffer_bytes` wait. Errors: those of earlier records, NotFound, TimedOut, Unreachable.
+        """
+        target = self._topics.get(topic) or self._open_topic(topic)
+        queues = target.queues
+        if partition is None:
+            size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD_BYTES
+            partition = target.partitioner.choose(key, size)
+        elif partition >= len(queues):
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {topic!r} has {len(queues)} partitions, so none is {partition}",
+            )
+        queue = queues[partition]
+        if queue.open is None:
+            self._order += 1
+        now_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        if queue.append(self._order, now_ms, key, value, headers) >= self.batch_bytes:
+            self._seal(queue)
+            self.pump(0)
+            while self._bytes_waiting > self.buffer_bytes:
+                self.pump(0.1)
+
+    def seal(self) -> None:
+        """Send off what has been collected, without waiting for answers."""
+        for topic in self._topics.values():
+            for queue in topic.queues:
+                self._seal(queue)
+        self.pump(0)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while something sealed has not been acknowledged."""
+        return self._bytes_waiting > 0
+
+    def flush(self) -> None:
+        """Send everything and wait until it is acknowledged."""
+        self.seal()
+        while self.is_busy:
+            self.pump(0.1)
+        self._raise_failure()
+
+    def _seal(self, queue: PartitionQueue) -> None:
+        if queue.open is not None:
+            queue.seal(monotonic() + self.cluster.timeout_s)
+            self._bytes_waiting += queue.sealed[-1].size
+
+    def _open_topic(self, name: str) -> TopicQueues:
+        if self.idempotent and self._identity.producer_id < 0:
+            self._identity = self._init_producer_id()
+        topic = self.cluster.retry(lambda deadline: self.cluster.topic(name, deadline, create=True))
+        queues = [
+            PartitionQueue(name, index, self._identity, self.codec, self.level) for index in range(len(topic.leaders))
+        ]
+        opened = self._topics[name] = TopicQueues(queues, self.make_partitioner(len(queues)))
+        return opened
+
+    def _init_producer_id(self) -> Identity:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+
+        def attempt(deadline: float) -> Identity:
+            response = self.cluster.any_node(deadline).call(request, InitProducerIdResponse, deadline)
+            raise_for(response.error_code, "cannot get a producer id")
+            return Identity(response.producer_id, response.producer_epoch)
+
+        return self.cluster.retry(attempt)
+
+    # --- sending
+
+    def pump(self, timeout_s: float) -> None:
+        """Send what may be sent, then take answers, waiting at most `timeout_s` for the first."""
+        self._raise_failure()
+        now = monotonic()
+        for node_id, queues in self._ready_by_leader(now).items():
+            self._send_to(node_id, queues, now)
+        waiting = [connection for connection in self.cluster.open_connections if connection.in_flight]
+        if not waiting:
+            if timeout_s:
+                select([], [], [], min(timeout_s, RETRY_PAUSE_S))
+            return
+        readable, _, _ = select(waiting, [], [], timeout_s)
+        for connection in readable:
+            connection.receive()
+        self._raise_failure()
+
+    def _ready_by_leader(self, now: float) -> dict[int, list[PartitionQueue]]:
+        ready: dict[int, list[PartitionQueue]] = {}
+        for name, target in self._topics.items():
+            waiting = [queue for queue in target.queues if queue.is_ready(now, self._in_flight_limit)]
+            if not waiting:
+                continue
+            overdue = next((queue for queue in waiting if queue.sealed[0].deadline < now), None)
+            if overdue is not None:
+                raise TimedOut(f"{name}-{overdue.index} has not taken a batch for {self.cluster.timeout_s:g} s")
+            topic = self._topic(name, waiting, now)
+            if topic is None:
+                continue
+            target.look_at_loads(topic.leaders)
+            for queue in waiting:
+                ready.setdefault(topic.leaders[queue.index], []).append(queue)
+        return ready
+
+    def _topic(self, name: str, waiting: list[PartitionQueue], now: float) -> Topic | None:
+        """The topic's metadata; None, and a pause for its queues, when that cannot be had now."""
+        try:
+            return self.cluster.topic(name, now + self.cluster.timeout_s, create=True)
+        except (KafkaError, ClientError) as error:
+            if not is_retriable(error):
+                raise
+            for queue in waiting:
+                queue.retry_at = now + RETRY_PAUSE_S
+            return None
+
+    def _send_to(self, node_id: int, queues: list[PartitionQueue], now: float) -> None:
+        """One request to a leader, with the next batch of each queue that fits."""
+        try:
+            node = self.cluster.node(node_id, now + self.cluster.timeout_s)
+        except (KafkaError, ClientError) as error:
+            if not is_retriable(error):
+                raise
+            for queue in queues:
+                self.cluster.forget(queue.topic)
+                queue.retry_at = now + RETRY_PAUSE_S
+            return
+        while queues and node.in_flight < MAX_IN_FLIGHT:
+            sent: list[tuple[PartitionQueue, Batch]] = []
+            size = 0
+            for queue in queues:
+                if sent and size + queue.sealed[0].size > MAX_REQUEST_BYTES:
+                    break
+                size += queue.sealed[0].size
+                sent.append((queue, queue.take()))
+            self._produce(node, sent)
+            queues = [queue for queue in queues if queue.is_ready(now, self._in_flight_limit)]
+
+    def _produce(self, node: NodeConnection, sent: list[tuple[PartitionQueue, Batch]]) -> None:
+        topics: dict[str, TopicProduceData] = {}
+        for queue, batch in sent:
+            data = topics.get(queue.topic)
+            if data is None:
+                topic_id = self.cluster.topic(queue.topic, batch.deadline).topic_id
+                data = topics[queue.topic] = TopicProduceData(name=queue.topic, topic_id=topic_id)
+            data.partition_data.append(PartitionProduceData(index=queue.index, records=batch.payload))
+        request = ProduceRequest(
+            acks=self.acks, timeout_ms=int(self.cluster.timeout_s * 1000), topic_data=list(topics.values())
+        )
+        names = {data.topic_id: name for name, data in topics.items()}
+
+        def answered(reply: Message | None, error: ClientError | None) -> None:
+            if isinstance(reply, ProduceResponse):
+                self._answered(sent, reply, names)
+                return
+            for queue, batch in sent:
+                self._retry(queue, batch, error or Unreachable("the connection was lost"))
+
+        if self.acks == 0:
+            if node.send_unanswered(request):
+                for queue, batch in sent:
+                    self._acknowledge(queue, batch)
+            else:
+                answered(None, None)
+            return
+        node.send(request, answered)
+
+    # --- answers
+
+    def _answered(
+        self, sent: list[tuple[PartitionQueue, Batch]], response: ProduceResponse, names: dict[bytes, str]
+    ) -> None:
+        answers: dict[tuple[str, int], PartitionProduceResponse] = {}
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                answers[topic.name or names.get(topic.topic_id, ""), partition.index] = partition
+        for queue, batch in sent:
+            answer = answers.get((queue.topic, queue.index))
+            if answer is None:
+                self._retry(queue, batch, Unreachable(f"no answer for {queue.topic}-{queue.index}"))
+            elif answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                self._acknowledge(queue, batch)
+            else:
+                self._refused(queue, batch, answer)
+
+    def _refused(self, queue: PartitionQueue, batch: Batch, answer: PartitionProduceResponse) -> None:
+        echo = answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch)
+        try:
+            raise_for(answer.error_code, f"{queue.topic}-{queue.index} refused a batch", answer.error_message)
+        except KafkaError as error:
+            if echo or error.code in RETRIABLE:
+                self._retry(queue, batch, error)
+            else:
+                self._failure = self._failure or error
+
+    def _acknowledge(self, queue: PartitionQueue, batch: Batch) -> None:
+        queue.acknowledge(batch)
+        self._bytes_waiting -= batch.size
+        self.acknowledged_records += batch.count
+        self.acknowledged_bytes += batch.size
+
+    def _retry(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
+        now = monotonic()
+        self.cluster.forget(queue.topic)
+        queue.put_back(batch, now + RETRY_PAUSE_S)
+        if batch.deadline < now:
+            self._failure = self._failure or TimedOut(f"gave up after {self.cluster.timeout_s:g} s: {error}")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure

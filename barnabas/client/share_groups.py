@@ -1,0 +1,98 @@
+"""Where share groups stand, through a `Cluster`: start offsets told, moved and forgotten (KIP-932).
+
+Errors: `KafkaError` as the broker answered, `NotFound`, `TimedOut`, `Unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.client.errors import NotFound, raise_for
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.share_groups import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.offsets import TopicPartition
+
+
+class ShareOffset(NamedTuple):
+    """Where a share group stands in a partition."""
+
+    start_offset: int
+    """The first record that is not settled; -1 before anything was read."""
+    lag: int
+    """How many records are still to be settled; -1 where the broker does not tell."""
+
+
+def share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOffset]:
+    """Every partition that the group shares out."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+
+    def attempt(deadline: float) -> dict[TopicPartition, ShareOffset]:
+        request = DescribeShareGroupOffsetsRequest(groups=[asked])
+        answer = cluster.coordinator(group, deadline).call(request, DescribeShareGroupOffsetsResponse, deadline)
+        (found,) = answer.groups
+        _check(found.error_code, group, found.error_message)
+        offsets = {}
+        for topic in found.topics:
+            for one in topic.partitions:
+                raise_for(one.error_code, f"{topic.topic_name}-{one.partition_index}", one.error_message)
+                offsets[topic.topic_name, one.partition_index] = ShareOffset(one.start_offset, one.lag)
+        return offsets
+
+    return cluster.retry(attempt)
+
+
+def move_share_group(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Let a group begin anew at these offsets; it must have no members (else NON_EMPTY_GROUP)."""
+    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for (name, index), offset in offsets.items():
+        part = AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
+        topics.setdefault(name, []).append(part)
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group,
+        topics=[AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=p) for name, p in topics.items()],
+    )
+
+    def attempt(deadline: float) -> None:
+        answer = cluster.coordinator(group, deadline).call(request, AlterShareGroupOffsetsResponse, deadline)
+        _check(answer.error_code, group, answer.error_message)
+        for topic in answer.responses:
+            for one in topic.partitions:
+                raise_for(one.error_code, f"{topic.topic_name}-{one.partition_index}", one.error_message)
+
+    cluster.retry(attempt)
+
+
+def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -> None:
+    """Let a group without members forget topics."""
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
+    )
+
+    def attempt(deadline: float) -> None:
+        answer = cluster.coordinator(group, deadline).call(request, DeleteShareGroupOffsetsResponse, deadline)
+        _check(answer.error_code, group, answer.error_message)
+        for topic in answer.responses:
+            raise_for(topic.error_code, f"topic {topic.topic_name!r}", topic.error_message)
+
+    cluster.retry(attempt)
+
+
+def _check(code: int, group: str, message: str | None) -> None:
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        raise NotFound(f"there is no share group {group!r}")
+    raise_for(code, f"group {group!r}", message)

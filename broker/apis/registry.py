@@ -1,0 +1,178 @@
+"""The registry of APIs: which handler serves which request, and from which versions to which.
+
+A handler is a plain function `handler(ctx, request) -> response | Pending | None`, marked with `@api(RequestClass)`;
+None means that the protocol has no answer (Produce with acks 0). It never awaits. An API family's module is imported
+when its first request comes: start-up does not pay for what nobody asked for. `SERVED` is the one list of what is
+served; ApiVersions answers from it, and the versions are those of the message declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.frame import message_for, request_header_version, response_header_version
+from barnabas.wire.schema import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.pending import Pending
+
+R = TypeVar("R", bound=Message)
+Handler = Callable[["RequestContext", Any], "Message | Pending | None"]
+ErrorShape = Callable[[Any, KafkaError], "Message | None"]
+
+SERVED: dict[ApiKey, str] = {
+    ApiKey.PRODUCE: "produce",
+    ApiKey.FETCH: "fetch",
+    ApiKey.LIST_OFFSETS: "list_offsets",
+    ApiKey.METADATA: "metadata",
+    ApiKey.OFFSET_COMMIT: "offsets",
+    ApiKey.OFFSET_FETCH: "offsets",
+    ApiKey.FIND_COORDINATOR: "groups",
+    ApiKey.JOIN_GROUP: "groups",
+    ApiKey.HEARTBEAT: "groups",
+    ApiKey.LEAVE_GROUP: "groups",
+    ApiKey.SYNC_GROUP: "groups",
+    ApiKey.DESCRIBE_GROUPS: "groups",
+    ApiKey.LIST_GROUPS: "groups",
+    ApiKey.API_VERSIONS: "api_versions",
+    ApiKey.CREATE_TOPICS: "topics",
+    ApiKey.DELETE_TOPICS: "topics",
+    ApiKey.DELETE_RECORDS: "delete_records",
+    ApiKey.INIT_PRODUCER_ID: "transactions",
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: "list_offsets",
+    ApiKey.ADD_PARTITIONS_TO_TXN: "transactions",
+    ApiKey.ADD_OFFSETS_TO_TXN: "transactions",
+    ApiKey.END_TXN: "transactions",
+    ApiKey.WRITE_TXN_MARKERS: "transaction_admin",
+    ApiKey.TXN_OFFSET_COMMIT: "transactional_writes",
+    ApiKey.DESCRIBE_CONFIGS: "configs",
+    ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.DESCRIBE_LOG_DIRS: "log_dirs",
+    ApiKey.CREATE_PARTITIONS: "topics",
+    ApiKey.DELETE_GROUPS: "groups",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
+    ApiKey.OFFSET_DELETE: "offsets",
+    ApiKey.UPDATE_FEATURES: "features",
+    ApiKey.DESCRIBE_CLUSTER: "metadata",
+    ApiKey.DESCRIBE_PRODUCERS: "producers",
+    ApiKey.DESCRIBE_TRANSACTIONS: "transaction_admin",
+    ApiKey.LIST_TRANSACTIONS: "transaction_admin",
+    ApiKey.LIST_CONFIG_RESOURCES: "configs",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "metadata",
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer_groups",
+    ApiKey.CONSUMER_GROUP_DESCRIBE: "consumer_groups",
+    ApiKey.SHARE_FETCH: "share_fetch",
+    ApiKey.SHARE_ACKNOWLEDGE: "share_fetch",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams_groups",
+    ApiKey.STREAMS_GROUP_DESCRIBE: "streams_groups",
+    ApiKey.SHARE_GROUP_HEARTBEAT: "share_groups",
+    ApiKey.SHARE_GROUP_DESCRIBE: "share_groups",
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE: "share_state",
+    ApiKey.WRITE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.DELETE_SHARE_GROUP_STATE: "share_state",
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share_state",
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_groups",
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_groups",
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_groups",
+}
+"""Every API of this broker, and the module under `broker.apis` that serves it."""
+
+_handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
+
+
+def api(
+    request_class: type[R], *, on_error: ErrorShape | None = None, needs: Callable[[Broker], None] | None = None
+) -> Callable[[Handler], Handler]:
+    """Register the decorated function for a request.
+
+    `needs(broker)` raises KafkaError while the broker does not open this API. `on_error(request, error)` makes the
+    response that carries an error of the whole request; without it the response's top-level `error_code` (and
+    `error_message`) is set, and a response that has none closes the connection.
+    """
+
+    def register(handler: Handler) -> Handler:
+        def when_open(ctx: RequestContext, request: R) -> Message | Pending | None:
+            assert needs is not None
+            needs(ctx.broker)
+            return handler(ctx, request)
+
+        _handlers[request_class.api_key] = (handler if needs is None else when_open, on_error)
+        return handler
+
+    return register
+
+
+class Route:
+    """Everything that serving one API in one version needs, looked up once."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "handler",
+        "name",
+        "on_error",
+        "request_codec",
+        "request_is_flexible",
+        "response_class",
+        "response_codec",
+        "response_is_flexible",
+    )
+
+    def __init__(self, api_key: ApiKey, api_version: int) -> None:
+        if api_key not in _handlers:
+            import_module(f"barnabas.broker.apis.{SERVED[api_key]}")
+        request_class, response_class = message_for(api_key)
+        self.api_key = api_key
+        self.api_version = api_version
+        self.name = api_key.name
+        self.handler, self.on_error = _handlers[api_key]
+        self.request_codec = request_class.codec(api_version)
+        self.response_codec = response_class.codec(api_version)
+        self.response_class = response_class
+        self.request_is_flexible = request_header_version(api_key, api_version) >= 2
+        self.response_is_flexible = response_header_version(api_key, api_version) >= 1
+
+    def error_response(self, request: Message, error: KafkaError) -> Message | None:
+        """The response that says `error` of the whole request, or None if the response has no place for it."""
+        if self.on_error is not None:
+            return self.on_error(request, error)
+        response = self.response_class()
+        if not hasattr(response, "error_code"):
+            return None
+        response.error_code = int(error.code)
+        if hasattr(response, "error_message"):
+            response.error_message = error.message
+        return response
+
+
+_routes: dict[int, Route] = {}
+
+
+def served_versions(api_key: ApiKey) -> tuple[int, int]:
+    """The first and last version served of an API."""
+    request_class, _ = message_for(api_key)
+    return request_class.min_version, request_class.max_version - request_class.latest_version_unstable
+
+
+def route_for(api_key: int, api_version: int) -> Route:
+    """The route of a request; ProtocolError if this broker does not serve it."""
+    route = _routes.get(api_key << 16 | api_version)
+    if route is not None:
+        return route
+    try:
+        key = ApiKey(api_key)
+    except ValueError:
+        raise ProtocolError(f"unknown API key {api_key}") from None
+    if key not in SERVED:
+        raise ProtocolError(f"{key.name} is not served")
+    first, last = served_versions(key)
+    if not first <= api_version <= last:
+        raise ProtocolError(f"{key.name} version {api_version} is not served (only {first} to {last})")
+    route = _routes[api_key << 16 | api_version] = Route(key, api_version)
+    return route

@@ -1,0 +1,27 @@
+"""The declared keys of every kind of resource, as the controller needs them to judge and describe configs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.broker.config.group_configs import LIMITS
+from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config.keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
+from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+
+FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
+"""Keys that a running Kafka can change and this broker cannot yet: changing one is refused."""
+
+CONFIG_SCHEMA: Final = ConfigSchema(
+    topic_keys=TOPIC_KEYS,
+    broker_keys={**BROKER_KEYS, **DYNAMIC_ONLY_KEYS},
+    group_keys=GROUP_KEYS,
+    client_metrics_keys=CLIENT_METRICS_KEYS,
+    topic_synonyms=SYNONYMS,
+    check_topic=check_topic_configs,
+    group_limits=LIMITS,
+    unlisted=DYNAMIC_ONLY_KEYS,
+    fixed=FIXED,
+)

@@ -1,0 +1,1 @@
+"""Group, transaction and share coordinators at work: pure state machines run over partitions of internal topics."""

@@ -1,0 +1,39 @@
+"""Time and wake-ups: the part of the event loop that everything else in the broker may use.
+
+Whoever needs the time, a timer or a call at the end of the turn takes a `Loop`, never the whole broker. Both clocks are
+seams, so that tests decide what time it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from barnabas.broker.timers import Timers
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+
+class Loop:
+    """The clocks, the timers and the callbacks that run at the end of a turn."""
+
+    def __init__(self, now: Callable[[], float], now_ms: Callable[[], int]) -> None:
+        """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock, in ms since 1970."""
+        self.now = now
+        self.now_ms = now_ms
+        self.timers = Timers(after_firing=self.after_turn)
+        self._callbacks: list[Callable[[], None]] = []
+
+    def call_after_turn(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once the current turn is done, so that several appends wake a reader once."""
+        self._callbacks.append(callback)
+
+    def after_turn(self) -> None:
+        """Run the callbacks of this turn, and those that they add."""
+        while self._callbacks:
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                try:
+                    callback()
+                except Exception:
+                    logger.exception("A callback at the end of a turn failed")

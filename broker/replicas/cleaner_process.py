@@ -1,0 +1,85 @@
+"""The broker's end of a cleaner: a child process, a pipe each way, a JSON line each message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import trio
+
+from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
+
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from barnabas.broker.replicas.cleaner_worker import main; main()"
+_READ_SIZE = 65536
+
+
+class CleaningFailed(Exception):  # noqa: N818 - named for what happened
+    """A pass did not come to its end. `errno` is the system's, None when the log itself is damaged."""
+
+    def __init__(self, errno: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.errno = errno
+        self.reason = reason
+
+
+class CleanerLost(Exception):  # noqa: N818 - named for what happened
+    """The process has ended without an answer: it was killed, or it has crashed and told so on stderr."""
+
+
+class CleanerProcess:
+    """A cleaner that runs until `close`. It takes one task at a time."""
+
+    def __init__(self) -> None:
+        """Start the process; quick, since nothing of this one is copied. OSError when the system has no room for it."""
+        # In this thread and no other: the system ends a child with the thread that has started it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _PROGRAM.format(path=sys.path), str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input = trio.lowlevel.FdStream(os.dup(self._process.stdin.fileno()))
+        self._output = trio.lowlevel.FdStream(os.dup(self._process.stdout.fileno()))
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._received = b""
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    async def start(self, task: CleaningTask) -> None:
+        """Hand over a task; the one before must have come to its end. CleanerLost."""
+        try:
+            await self._input.send_all(task.to_json().encode() + b"\n")
+        except trio.BrokenResourceError:
+            raise CleanerLost from None
+
+    async def answer(self) -> CleanedGroup | CleaningDone:
+        """The next segment that is cleaned, or at last what it all came to. CleaningFailed, CleanerLost."""
+        ((kind, value),) = json.loads(await self._line()).items()
+        if kind == "failed":
+            raise CleaningFailed(value["errno"], value["reason"])
+        return CleaningDone(*value) if kind == "done" else CleanedGroup(*value)
+
+    async def _line(self) -> bytes:
+        while b"\n" not in self._received:
+            data = await self._output.receive_some(_READ_SIZE)
+            if not data:
+                raise CleanerLost
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    async def close(self) -> None:
+        """End the process, at work or not; what it leaves unfinished is cleared away by the next. Never cancelled."""
+        self._process.kill()
+        with trio.CancelScope(shield=True):
+            await self._input.aclose()
+            await self._output.aclose()
+            await trio.to_thread.run_sync(self._process.wait)
