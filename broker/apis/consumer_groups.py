@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.group_protocols import needs_consumer_groups
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 @api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)
-def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Pending:
+def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> DelayedResponse:
     """Joins, stays in or leaves a group; answered when what it changes is committed."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
     ctx.broker.coordinators.handle(
         request.group_id,
-        lambda groups, at: groups.consumer_groups.heartbeat(request, pending.resolve, client, at),
+        lambda groups, at: groups.consumer_groups.heartbeat(request, delayed.resolve, client, at),
     )
-    return pending
+    return delayed
 
 
 def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:

@@ -21,7 +21,7 @@ from barnabas.broker.apis.fetch_sessions import (
 )
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -74,7 +74,7 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
 
 
 @api(FetchRequest, on_error=_whole_request_failed)
-def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Pending:
+def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there is enough."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "This broker has no followers.")
@@ -82,7 +82,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Pending
     attempt = plan.read()
     if attempt.is_final or attempt.size >= request.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
-    return FetchWait(plan, attempt, deadline=ctx.now + request.max_wait_ms / 1000).pending
+    return FetchWait(plan, attempt, deadline=ctx.now + request.max_wait_ms / 1000).delayed
 
 
 def _plan(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
@@ -256,11 +256,11 @@ class FetchPlan:
 class FetchWait:
     """A parked fetch: woken by its partitions, ended by its deadline."""
 
-    __slots__ = ("_known", "_size", "_timer", "pending", "plan")
+    __slots__ = ("_known", "_size", "_timer", "delayed", "plan")
 
     def __init__(self, plan: FetchPlan, attempt: Attempt, deadline: float) -> None:
         self.plan = plan
-        self.pending = Pending(on_abandon=self._leave)
+        self.delayed = DelayedResponse(on_cancel=self._leave)
         self._size = attempt.size
         self._known: dict[Partition, int] = {}
         for wanted in plan.partitions.values():
@@ -284,7 +284,7 @@ class FetchWait:
 
     def _finish(self, attempt: Attempt) -> None:
         self._leave()
-        self.pending.resolve(self.plan.respond(attempt))
+        self.delayed.resolve(self.plan.respond(attempt))
 
     def _leave(self) -> None:
         self._timer.cancel()

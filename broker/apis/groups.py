@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import (
@@ -115,44 +115,44 @@ def _find_share(ctx: RequestContext, key: str) -> None:
 
 
 @api(JoinGroupRequest)
-def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Pending:
+def join_group(ctx: RequestContext, request: JoinGroupRequest) -> DelayedResponse:
     """Answered when the group's next generation begins."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     knows_null = ctx.api_version >= FIRST_JOIN_WITH_NULL_PROTOCOL
 
     def answer(response: JoinGroupResponse) -> None:
         if response.protocol_name is None and not knows_null:
             response.protocol_name = ""
-        pending.resolve(response)
+        delayed.resolve(response)
 
     client = client_of(ctx)
     ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.join(request, answer, client, at))
-    return pending
+    return delayed
 
 
 @api(SyncGroupRequest)
-def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Pending | SyncGroupResponse:
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> DelayedResponse | SyncGroupResponse:
     """Answered when the leader's assignment is in the log."""
     lacks_protocol = request.protocol_type is None or request.protocol_name is None
     if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    pending = Pending(is_owed=True)
-    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, pending.resolve, at))
-    return pending
+    delayed = DelayedResponse(send_before_close=True)
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, delayed.resolve, at))
+    return delayed
 
 
 @api(HeartbeatRequest)
-def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Pending:
+def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse:
     """Renews the member's session."""
-    pending = Pending(is_owed=True)
-    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.heartbeat(request, pending.resolve, at))
-    return pending
+    delayed = DelayedResponse(send_before_close=True)
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.heartbeat(request, delayed.resolve, at))
+    return delayed
 
 
 @api(LeaveGroupRequest)
-def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Pending:
+def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> DelayedResponse:
     """Removes one member (up to v2) or several."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     has_members = ctx.api_version >= FIRST_LEAVE_WITH_MEMBERS
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]
@@ -160,10 +160,10 @@ def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Pending:
     def answer(response: LeaveGroupResponse) -> None:
         if not has_members and response.members:
             response = LeaveGroupResponse(error_code=response.members[0].error_code)
-        pending.resolve(response)
+        delayed.resolve(response)
 
     ctx.broker.coordinators.handle(request.group_id, lambda groups, at: groups.leave(request, answer, at))
-    return pending
+    return delayed
 
 
 # ---- administration
@@ -218,9 +218,9 @@ def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
 
 
 @api(DeleteGroupsRequest, on_error=_no_group_deleted)
-def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> Pending:
+def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedResponse:
     """Removes empty groups with their offsets; answered when all of that is committed."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     response = DeleteGroupsResponse()
     coordinators = ctx.broker.coordinators
     group_ids = list(dict.fromkeys(request.groups_names))
@@ -228,7 +228,7 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> Pending:
     def answer(result: DeletableGroupResult) -> None:
         response.results.append(result)
         if len(response.results) == len(group_ids):
-            pending.resolve(response)
+            delayed.resolve(response)
 
     for group_id in group_ids:
         try:
@@ -236,8 +236,8 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> Pending:
         except KafkaError as error:
             answer(_not_deleted(group_id, error))
     if not group_ids:
-        pending.resolve(response)
-    return pending
+        delayed.resolve(response)
+    return delayed
 
 
 def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> Event:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -58,7 +58,7 @@ def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> Metada
 
 
 @api(MetadataRequest, on_error=_whole_request_failed)
-def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse | Pending:
+def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse | DelayedResponse:
     """The brokers, and the topics asked for."""
     image = ctx.broker.image
     if request.topics is None or (ctx.api_version == 0 and not request.topics):

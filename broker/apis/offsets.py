@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.groups import client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.runtime import once_committed
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import (
@@ -52,18 +52,18 @@ FIRST_FETCH_WITH_GROUP_ERROR = 2
 
 
 @api(OffsetCommitRequest, on_error=lambda request, error: commit_error(request, error.code))
-def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> Pending | OffsetCommitResponse:
+def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedResponse | OffsetCommitResponse:
     """Commits the offsets of partitions that exist; the others are answered beside them."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    response, complete = settle_topics(ctx, request, pending.resolve, by_id=by_id)
+    response, complete = settle_topics(ctx, request, delayed.resolve, by_id=by_id)
     if not request.topics:
         return response
     client = client_of(ctx)
     ctx.broker.coordinators.handle(
         request.group_id, lambda groups, at: groups.commit_offsets(request, complete, client, at)
     )
-    return pending
+    return delayed
 
 
 def settle_topics(
@@ -158,7 +158,7 @@ def _nothing_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFe
 
 
 @api(OffsetFetchRequest, on_error=_nothing_fetched)
-def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | Pending:
+def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
     """The committed offsets of one group (up to v7) or several, once they cannot be lost any more."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]
     return once_committed(_fetch(ctx, request), ctx.broker.coordinators.uncommitted(group_ids))
@@ -262,7 +262,7 @@ def _no_offsets(name: str, partitions: list[int], error: int, topic_id: bytes = 
 
 
 @api(OffsetDeleteRequest)
-def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending:
+def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
     """Deletes offsets of partitions that exist and that the group's members do not read."""
     response = OffsetDeleteResponse()
     accepted: list[OffsetDeleteRequestTopic] = []
@@ -284,11 +284,11 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending:
             )
         )
     request.topics = accepted
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
 
     def answer(decided: OffsetDeleteResponse) -> None:
         if decided.error_code:
-            pending.resolve(decided)
+            delayed.resolve(decided)
             return
         codes = {
             (topic.name, partition.partition_index): partition.error_code
@@ -298,7 +298,7 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Pending:
         for topic in response.topics:
             for partition in topic.partitions:
                 partition.error_code = codes.get((topic.name, partition.partition_index), partition.error_code)
-        pending.resolve(response)
+        delayed.resolve(response)
 
     ctx.broker.coordinators.handle(request.group_id, lambda groups, _: groups.delete_offsets(request, answer))
-    return pending
+    return delayed

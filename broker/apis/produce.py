@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -63,7 +63,7 @@ def _whole_request_failed(request: ProduceRequest, error: KafkaError) -> Produce
 
 
 @api(ProduceRequest, on_error=_whole_request_failed)
-def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Pending | None:
+def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | DelayedResponse | None:
     """Append each partition's batch."""
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -76,7 +76,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | P
 
 def _append_all(
     ctx: RequestContext, request: ProduceRequest, refused: Mapping[TopicPartition, KafkaError]
-) -> ProduceResponse | Pending | None:
+) -> ProduceResponse | DelayedResponse | None:
     """Append each partition's batch, but for those that its transaction refuses."""
     responses = []
     uncommitted: list[_Uncommitted] = []
@@ -94,16 +94,16 @@ def _append_all(
             _close_unacknowledged(ctx, failure)
         return None
     response = ProduceResponse(responses=responses)
-    return _CommitWait(response, uncommitted).pending if uncommitted else response
+    return _CommitWait(response, uncommitted).delayed if uncommitted else response
 
 
 class _CommitWait:
     """An answer whose records are in the log and not committed yet."""
 
-    __slots__ = ("_left", "_response", "pending")
+    __slots__ = ("_left", "_response", "delayed")
 
     def __init__(self, response: ProduceResponse, uncommitted: list[_Uncommitted]) -> None:
-        self.pending = Pending(is_owed=True)
+        self.delayed = DelayedResponse(send_before_close=True)
         self._response = response
         self._left = len(uncommitted)
         for partition, last_offset, answer in uncommitted:
@@ -114,7 +114,7 @@ class _CommitWait:
             answer.error_code, answer.base_offset, answer.error_message = int(error), -1, NOT_COMMITTED
         self._left -= 1
         if not self._left:
-            self.pending.resolve(self._response)
+            self.delayed.resolve(self._response)
 
 
 def _append(

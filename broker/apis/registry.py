@@ -1,6 +1,6 @@
 """The registry of APIs: which handler serves which request, and from which versions to which.
 
-A handler is a plain function `handler(ctx, request) -> response | Pending | None`, marked with `@api(RequestClass)`;
+A handler is a plain function `handler(ctx, request) -> response | DelayedResponse | None` marked `@api(RequestClass)`;
 None means that the protocol has no answer (Produce with acks 0). It never awaits. An API family's module is imported
 when its first request comes: start-up does not pay for what nobody asked for. `SERVED` is the one list of what is
 served; ApiVersions answers from it, and the versions are those of the message declarations.
@@ -19,10 +19,10 @@ from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.broker.net.pending import Pending
+    from barnabas.broker.net.delayed_response import DelayedResponse
 
 R = TypeVar("R", bound=Message)
-Handler = Callable[["RequestContext", Any], "Message | Pending | None"]
+Handler = Callable[["RequestContext", Any], "Message | DelayedResponse | None"]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 
 SERVED: dict[ApiKey, str] = {
@@ -97,7 +97,7 @@ def api(
     """
 
     def register(handler: Handler) -> Handler:
-        def when_open(ctx: RequestContext, request: R) -> Message | Pending | None:
+        def when_open(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
             assert needs is not None
             needs(ctx.broker)
             return handler(ctx, request)

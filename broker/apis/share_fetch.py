@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.group_protocols import needs_share_groups
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.sharing.share_fetch_wait import SharePlan, ShareWait
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
@@ -42,7 +42,7 @@ Errors = dict[SharedPartition, ErrorCode]
 
 
 @api(ShareFetchRequest, needs=needs_share_groups)
-def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse | Pending:
+def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse | DelayedResponse:
     """Take acknowledgements, then give records, now or once there are enough."""
     group_id, member_id = _checked_ids(request)
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
@@ -100,12 +100,12 @@ def _session(
     return session
 
 
-def _refused_later(ctx: RequestContext, max_wait_ms: int, error: KafkaError) -> Pending:
+def _refused_later(ctx: RequestContext, max_wait_ms: int, error: KafkaError) -> DelayedResponse:
     """No room for a session: said after the member's waiting time, since it will try again at once."""
-    pending = Pending()
-    timer = ctx.broker.timers.at(ctx.now + max(0, max_wait_ms) / 1000, lambda: pending.fail(error.code, error.message))
-    pending.on_abandon = timer.cancel
-    return pending
+    delayed = DelayedResponse()
+    timer = ctx.broker.timers.at(ctx.now + max(0, max_wait_ms) / 1000, lambda: delayed.fail(error.code, error.message))
+    delayed.on_cancel = timer.cancel
+    return delayed
 
 
 def take(
@@ -160,7 +160,7 @@ class _ShareAnswer:
         self._errors: Errors | None = None
         self._given: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]] | None = None
         self._response: ShareFetchResponse | None = None
-        self._pending: Pending | None = None
+        self._delayed: DelayedResponse | None = None
         self._wait: ShareWait | None = None
 
     def acknowledged(self, errors: Errors) -> None:
@@ -189,14 +189,14 @@ class _ShareAnswer:
         self._given = given
         self._finish()
 
-    def outcome(self) -> ShareFetchResponse | Pending:
+    def outcome(self) -> ShareFetchResponse | DelayedResponse:
         """The response, or what it will come through."""
         if self._response is not None:
             return self._response
-        self._pending = Pending(on_abandon=self._abandon)
-        return self._pending
+        self._delayed = DelayedResponse(on_cancel=self._cancel)
+        return self._delayed
 
-    def _abandon(self) -> None:
+    def _cancel(self) -> None:
         if self._wait is not None:
             self._wait.leave()
 
@@ -215,8 +215,8 @@ class _ShareAnswer:
             acquisition_lock_timeout_ms=_lock_ms(self._ctx, self._session),
             responses=_by_topic(partitions.items()),
         )
-        if self._pending is not None:
-            self._pending.resolve(self._response)
+        if self._delayed is not None:
+            self._delayed.resolve(self._response)
 
 
 def _lock_ms(ctx: RequestContext, session: ShareSession) -> int:
@@ -236,7 +236,7 @@ def _by_topic(
 
 
 @api(ShareAcknowledgeRequest, needs=needs_share_groups)
-def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> Pending:
+def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> DelayedResponse:
     """Take acknowledgements; answered once they are committed."""
     group_id, member_id = _checked_ids(request)
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -248,7 +248,7 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         for topic in request.topics
         for asked in topic.partitions
     ]
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
 
     def acknowledged(errors: Errors) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
@@ -261,7 +261,7 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         for (topic_id, index), error in errors.items():
             topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
             topic.partitions.append(ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error)))
-        pending.resolve(
+        delayed.resolve(
             ShareAcknowledgeResponse(
                 acquisition_lock_timeout_ms=_lock_ms(ctx, session), responses=list(topics.values())
             )
@@ -269,4 +269,4 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
     take(broker, session, said, acknowledged, may_renew=may_renew)
-    return pending
+    return delayed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.group_protocols import needs_share_groups
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
@@ -44,13 +44,13 @@ MAX_MEMBER_ID_LENGTH = 36
 
 
 @api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
-def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> Pending:
+def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> DelayedResponse:
     """Joins, stays in or leaves a group; answered when what it changes is committed."""
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    pending = Pending()
-    ctx.broker.coordinators.share_states.heartbeat(request, client_of(ctx), pending.resolve)
-    return pending
+    delayed = DelayedResponse()
+    ctx.broker.coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
+    return delayed
 
 
 # ---- ShareGroupDescribe
@@ -102,16 +102,16 @@ def _no_offsets(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRe
 
 
 @api(DescribeShareGroupOffsetsRequest, on_error=_no_offsets_described, needs=needs_share_groups)
-def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> Pending:
+def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> DelayedResponse:
     """Where groups stand, of the partitions asked for or of all that they share out."""
-    pending = Pending()
+    delayed = DelayedResponse()
     response = DescribeShareGroupOffsetsResponse()
     wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]] = []
     for group in request.groups:
         response.groups.append(_described_offsets(ctx, group, wanted))
     missing = len(wanted)
     if not missing:
-        pending.resolve(response)
+        delayed.resolve(response)
 
     def told(
         name: str,
@@ -122,11 +122,11 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
         _fill_in(ctx, name, one, summary)
         missing -= 1
         if not missing:
-            pending.resolve(response)
+            delayed.resolve(response)
 
     for about, name, one in wanted:
         ctx.broker.shares.ask_summary(about, partial(told, name, one))
-    return pending
+    return delayed
 
 
 def _described_offsets(
@@ -192,24 +192,24 @@ def _fill_in(
 
 
 @api(AlterShareGroupOffsetsRequest, needs=needs_share_groups)
-def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> Pending:
+def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> DelayedResponse:
     """Lets an empty group begin anew at given offsets."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.alter_offsets(request, pending.resolve)
+        request.group_id, lambda groups, _: groups.share_groups.alter_offsets(request, delayed.resolve)
     )
-    return pending
+    return delayed
 
 
 @api(DeleteShareGroupOffsetsRequest, needs=needs_share_groups)
-def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> Pending:
+def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> DelayedResponse:
     """Lets an empty group forget topics."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, pending.resolve)
+        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.resolve)
     )
-    return pending
+    return delayed

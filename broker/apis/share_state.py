@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateRequest,
@@ -55,26 +55,26 @@ class _Request(Protocol):
 
 
 @api(InitializeShareGroupStateRequest)
-def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> Pending:
+def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
     """Begin share partitions."""
     response = InitializeShareGroupStateResponse()
     return _gather(request, response, InitializeStateResult, ctx.broker.shares.ask_initialize)
 
 
 @api(ReadShareGroupStateRequest)
-def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Pending:
+def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
     """Everything that is kept of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.ask_read)
 
 
 @api(WriteShareGroupStateRequest)
-def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> Pending:
+def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
     """Keep what has become of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.ask_write)
 
 
 @api(DeleteShareGroupStateRequest)
-def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> Pending:
+def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
     """Forget share partitions."""
     shares = ctx.broker.shares
 
@@ -85,7 +85,7 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
 
 
 @api(ReadShareGroupStateSummaryRequest)
-def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> Pending:
+def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
     """Start offsets and epochs of share partitions."""
     shares = ctx.broker.shares
 
@@ -95,13 +95,13 @@ def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest
     return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, ask)
 
 
-def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], ask: Ask) -> Pending:
+def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], ask: Ask) -> DelayedResponse:
     """Ask about each partition; answer when all answers are there, in the order of the request."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     topics = request.topics
     if not request.group_id or not topics or not all(topic.partitions for topic in topics):
-        pending.resolve(response)
-        return pending
+        delayed.resolve(response)
+        return delayed
     missing = sum(len(topic.partitions) for topic in topics)
     results = [topic_result(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions)) for topic in topics]
     response.results = results  # type: ignore[attr-defined]  # each of the five has it
@@ -112,7 +112,7 @@ def _gather(request: _Request, response: Message, topic_result: Callable[..., An
             place[index] = result
             missing -= 1
             if not missing:
-                pending.resolve(response)
+                delayed.resolve(response)
 
         return answer
 
@@ -120,4 +120,4 @@ def _gather(request: _Request, response: Message, topic_result: Callable[..., An
         for index, asked in enumerate(topic.partitions):
             about = SharePartitionKey(request.group_id, topic.topic_id, asked.partition)
             ask(about, asked, answer_into(result.partitions, index))
-    return pending
+    return delayed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.group_protocols import needs_streams_groups
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.streams_groups import (
@@ -34,12 +34,12 @@ _EXISTS = {int(ErrorCode.NONE), int(ErrorCode.TOPIC_ALREADY_EXISTS)}
 
 
 @api(StreamsGroupHeartbeatRequest, needs=needs_streams_groups)
-def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Pending:
+def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> DelayedResponse:
     """Joins, stays in or leaves a group; answered when what it changes is committed.
 
     Internal topics that the group lacks are created before the answer leaves: the next heartbeat finds them.
     """
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
 
     def answer(response: StreamsGroupHeartbeatResponse) -> None:
@@ -48,12 +48,12 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
                 failures = _create_missing(ctx, request.group_id)
                 if failures:
                     status.status_detail += f"; Creation failed: {failures}."
-        pending.resolve(response)
+        delayed.resolve(response)
 
     ctx.broker.coordinators.handle(
         request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, answer, client, at)
     )
-    return pending
+    return delayed
 
 
 def _create_missing(ctx: RequestContext, group_id: str) -> str:

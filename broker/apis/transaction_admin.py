@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import api
 from barnabas.broker.coordinators.markers import Marker, write_marker
 from barnabas.broker.coordinators.runtime import once_committed
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.transactions import (
@@ -39,7 +39,7 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 
 
 @api(WriteTxnMarkersRequest)
-def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Pending:
+def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
     """Writes markers as a coordinator of another broker or `kafka-transactions abort` asks for; answered once safe."""
     wait = _MarkersWait()
     for asked in request.markers:
@@ -60,16 +60,16 @@ def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> P
                 answers.partitions.append(answer)
                 wait.write(ctx.broker, topic.name, answer, marker)
     wait.one_less()
-    return wait.pending
+    return wait.delayed
 
 
 class _MarkersWait:
     """An answer that is given once every marker is committed, or will never be."""
 
-    __slots__ = ("_left", "pending", "response")
+    __slots__ = ("_left", "delayed", "response")
 
     def __init__(self) -> None:
-        self.pending = Pending(is_owed=True)
+        self.delayed = DelayedResponse(send_before_close=True)
         self.response = WriteTxnMarkersResponse()
         self._left = 1  # for the request itself, until all of it is under way
 
@@ -93,7 +93,7 @@ class _MarkersWait:
         """One of those that are waited for is settled."""
         self._left -= 1
         if not self._left:
-            self.pending.resolve(self.response)
+            self.delayed.resolve(self.response)
 
 
 # ---- looking
@@ -111,7 +111,7 @@ def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> 
 @api(DescribeTransactionsRequest, on_error=_none_described)
 def describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse | Pending:
+) -> DescribeTransactionsResponse | DelayedResponse:
     """Tells how each transactional id stands, once that cannot be lost any more."""
     ids = request.transactional_ids
     response = DescribeTransactionsResponse(transaction_states=[_describe(ctx, one) for one in ids])
@@ -129,7 +129,9 @@ def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransaction
 
 
 @api(ListTransactionsRequest)
-def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse | Pending:
+def list_all_transactions(
+    ctx: RequestContext, request: ListTransactionsRequest
+) -> ListTransactionsResponse | DelayedResponse:
     """Lists the transactional ids that pass the filters, once all are loaded and what is told cannot be lost any more.
 
     Names of no state are told back.

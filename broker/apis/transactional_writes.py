@@ -18,7 +18,7 @@ from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producer_entry import NO_OFFSET
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.transactions import AddPartitionsToTxnResult
 
 Refused: TypeAlias = "Mapping[TopicPartition, ErrorCode]"
-Outcome: TypeAlias = "ProduceResponse | Pending | None"
+Outcome: TypeAlias = "ProduceResponse | DelayedResponse | None"
 Find: TypeAlias = "Callable[[RequestContext, TopicProduceData, int], Partition]"
 AppendAll: TypeAlias = "Callable[[RequestContext, ProduceRequest, Mapping[TopicPartition, KafkaError]], Outcome]"
 
@@ -127,23 +127,23 @@ def produce_in_transaction(
     producers = set(asked.values())
     if len(producers) > 1:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of one request are of several producers.")
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     outcomes: list[Outcome] = []
 
     def admitted(refused: Refused) -> None:
         errors = {place: _produce_error(code, ctx.api_version) for place, code in refused.items()}
         outcome = append_all(ctx, request, errors)
         outcomes.append(outcome)
-        if isinstance(outcome, Pending):
-            outcome.attach(lambda decided: _pass_on(decided, pending))
+        if isinstance(outcome, DelayedResponse):
+            outcome.attach(lambda decided: _pass_on(decided, delayed))
         elif outcome is not None:
-            pending.resolve(outcome)
+            delayed.resolve(outcome)
 
     admit(ctx.broker, request.transactional_id or "", producers.pop(), list(asked), admitted, adds=adds)
     if outcomes:
-        return outcomes[0] if not isinstance(outcomes[0], Pending) else pending
+        return outcomes[0] if not isinstance(outcomes[0], DelayedResponse) else delayed
     _keep_records(request)
-    return pending if request.acks else None
+    return delayed if request.acks else None
 
 
 def _to_be_asked(ctx: RequestContext, request: ProduceRequest, find: Find) -> dict[TopicPartition, tuple[int, int]]:
@@ -182,11 +182,11 @@ def _known_error(code: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
     return code
 
 
-def _pass_on(decided: object, pending: Pending) -> None:
+def _pass_on(decided: object, delayed: DelayedResponse) -> None:
     if isinstance(decided, KafkaError):
-        pending.fail(decided.code, decided.message)
+        delayed.fail(decided.code, decided.message)
     else:
-        pending.resolve(decided)  # type: ignore[arg-type]
+        delayed.resolve(decided)  # type: ignore[arg-type]
 
 
 def _keep_records(request: ProduceRequest) -> None:
@@ -219,13 +219,15 @@ def _offsets_failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOf
 
 
 @api(TxnOffsetCommitRequest, on_error=_offsets_failed)
-def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Pending | TxnOffsetCommitResponse:
+def txn_offset_commit(
+    ctx: RequestContext, request: TxnOffsetCommitRequest
+) -> DelayedResponse | TxnOffsetCommitResponse:
     """Commits offsets that count when the transaction commits."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     commit = _as_commit(request)
 
     def answer(decided: OffsetCommitResponse) -> None:
-        pending.resolve(_as_answer(decided))
+        delayed.resolve(_as_answer(decided))
 
     response, complete = settle_topics(ctx, commit, answer, by_id=ctx.api_version >= 6)
     if not commit.topics:
@@ -235,17 +237,17 @@ def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> P
 
     def admitted(refused: Refused) -> None:
         for code in refused.values():
-            pending.resolve(_offsets_failed(request, KafkaError(_offsets_error(code, ctx.api_version))))
+            delayed.resolve(_offsets_failed(request, KafkaError(_offsets_error(code, ctx.api_version))))
             return
         try:
             ctx.broker.coordinators.handle(
                 request.group_id, lambda groups, at: groups.commit_offsets(commit, complete, client, at, producer)
             )
         except KafkaError as error:
-            pending.resolve(_offsets_failed(request, error))
+            delayed.resolve(_offsets_failed(request, error))
 
     _admit_offsets(ctx, request, producer, admitted)
-    return pending
+    return delayed
 
 
 def _admit_offsets(

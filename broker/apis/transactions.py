@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.answers import added, init_error, legacy_fence
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -41,30 +41,30 @@ CLIENTS_VERSION, BROKERS_VERSION = 0, 2
 
 
 @api(InitProducerIdRequest, on_error=lambda _, error: init_error(error.code))
-def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse | Pending:
+def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse | DelayedResponse:
     """A new producer id, or for a transactional id the next epoch."""
     transactional_id = request.transactional_id
     if transactional_id is None:
         return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
     ctx.broker.transactions.handle(
-        transactional_id, lambda them, at: them.init_producer_id(request, pending.resolve, version, at)
+        transactional_id, lambda them, at: them.init_producer_id(request, delayed.resolve, version, at)
     )
-    return pending
+    return delayed
 
 
 # ---- AddPartitionsToTxn
 
 
 @api(AddPartitionsToTxnRequest)
-def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Pending:
+def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Puts partitions into transactions, or looks whether they are in."""
     if ctx.api_version >= FIRST_ADD_OF_BROKERS:
         return _add_for_brokers(ctx, request)
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
 
     def answer(result: AddPartitionsToTxnResult) -> None:
@@ -72,7 +72,7 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
             for partition in topic.results_by_partition:
                 error = ErrorCode(partition.partition_error_code)
                 partition.partition_error_code = int(legacy_fence(error, version, since=FIRST_ADD_WITH_PRODUCER_FENCED))
-        pending.resolve(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results))
+        delayed.resolve(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results))
 
     only = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -81,12 +81,12 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
         topics=request.v3_and_below_topics,
     )
     _add(ctx, only, CLIENTS_VERSION, answer)
-    return pending
+    return delayed
 
 
-def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Pending:
+def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Several transactions, each with its own coordinator; answered together."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     results: list[AddPartitionsToTxnResult | None] = [None] * len(request.transactions)
 
     def answer_of(place: int) -> Callable[[AddPartitionsToTxnResult], None]:
@@ -94,15 +94,15 @@ def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) ->
             results[place] = result
             finished = [one for one in results if one is not None]
             if len(finished) == len(results):
-                pending.resolve(AddPartitionsToTxnResponse(results_by_transaction=finished))
+                delayed.resolve(AddPartitionsToTxnResponse(results_by_transaction=finished))
 
         return answer
 
     for place, transaction in enumerate(request.transactions):
         _add(ctx, transaction, BROKERS_VERSION, answer_of(place))
     if not results:
-        pending.resolve(AddPartitionsToTxnResponse())
-    return pending
+        delayed.resolve(AddPartitionsToTxnResponse())
+    return delayed
 
 
 def _add(
@@ -142,9 +142,9 @@ def _exists(ctx: RequestContext, place: TopicPartition) -> bool:
 
 
 @api(AddOffsetsToTxnRequest)
-def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Pending:
+def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> DelayedResponse:
     """Puts the partition that a group's offsets are kept in into the transaction."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     groups = ctx.broker.coordinators
     groups.ensure_topic()
     place = (GROUP_METADATA_TOPIC, groups.partition_of(request.group_id))
@@ -153,22 +153,22 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     def answer(result: AddPartitionsToTxnResult) -> None:
         error = ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
         error = legacy_fence(error, version, since=FIRST_ADD_WITH_PRODUCER_FENCED)
-        pending.resolve(AddOffsetsToTxnResponse(error_code=int(error)))
+        delayed.resolve(AddOffsetsToTxnResponse(error_code=int(error)))
 
     transactional_id, producer = request.transactional_id, (request.producer_id, request.producer_epoch)
     ctx.broker.transactions.handle(
         transactional_id,
         lambda them, at: them.add_partitions(transactional_id, *producer, [place], CLIENTS_VERSION, answer, at),
     )
-    return pending
+    return delayed
 
 
 @api(EndTxnRequest)
-def end_txn(ctx: RequestContext, request: EndTxnRequest) -> Pending:
+def end_txn(ctx: RequestContext, request: EndTxnRequest) -> DelayedResponse:
     """Commits or aborts; answered once the outcome is safe, before the markers are written."""
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
     ctx.broker.transactions.handle(
-        request.transactional_id, lambda them, at: them.end(request, pending.resolve, version, at)
+        request.transactional_id, lambda them, at: them.end(request, delayed.resolve, version, at)
     )
-    return pending
+    return delayed

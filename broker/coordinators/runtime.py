@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from barnabas.broker.coordinators.loading import AT_ONCE_BYTES, SLICE_S, Loading
-from barnabas.broker.net.pending import Pending
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.machine import Moment, Result, coordinator_partition
 from barnabas.wire.compression import Codec
 from barnabas.wire.configdef import ConfigError
@@ -337,27 +337,27 @@ def _is_uncommitted(partition: Partition) -> bool:
 R = TypeVar("R", bound=Message)
 
 
-def once_committed(response: R, partitions: Collection[Partition]) -> R | Pending:
+def once_committed(response: R, partitions: Collection[Partition]) -> R | DelayedResponse:
     """A response that tells what these partitions hold now: it leaves when all of that is committed.
 
     When that is not to be the whole request is answered NOT_COORDINATOR.
     """
     if not partitions:
         return response
-    pending = Pending(is_owed=True)
+    delayed = DelayedResponse(send_before_close=True)
     left = len(partitions)
 
     def committed(error: ErrorCode) -> None:
         nonlocal left
         left -= 1
         if error:
-            pending.fail(ErrorCode.NOT_COORDINATOR)
+            delayed.fail(ErrorCode.NOT_COORDINATOR)
         elif not left:
-            pending.resolve(response)
+            delayed.resolve(response)
 
     for partition in partitions:
         partition.when_committed(partition.log.log_end_offset - 1, committed)
-    return pending
+    return delayed
 
 
 def _unload(shard: Shard[C], at: Moment) -> None:

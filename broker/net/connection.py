@@ -1,14 +1,13 @@
-"""One client's connection, without its socket: bytes in, requests dispatched, chunks out.
+"""One client's connection, without its socket: takes bytes, dispatches requests, queues the chunks of the responses.
 
-The transport asks `space()` where to read (its own shared buffer when that is None), hands over what came by
-`receive` or `filled`, and sends what stands in `out`. So a connection owns memory only while it holds a partial frame
-or bytes that wait behind a parked reply. A frame is valid only while its handler runs: what a handler keeps must be a
-copy.
+The transport asks `space()` where to read to (None: its own shared buffer), passes what it has read to `receive` or
+`filled`, and sends the chunks in `out`. A connection owns memory only while it holds a partial frame or bytes that
+wait for a delayed response. A frame is valid only while its handler runs: a handler copies what it keeps.
 
-Rules kept here: one request at a time in order (a parked reply stops the following frames, as Kafka's mute does); a
-frame's buffer grows with the bytes that arrive, never with the size announced (architecture 2.9); ProtocolError
-closes, KafkaError is answered, anything else is our bug: logged with its traceback and answered UNKNOWN_SERVER_ERROR
-(architecture 2.8).
+Invariants: requests are handled one at a time and in order (a delayed response holds back the following frames, as
+Kafka's mute does); a frame's buffer grows with the bytes that arrive, never with the announced size; ProtocolError
+closes the connection, KafkaError is answered, any other exception is a bug: it is logged with its traceback and
+answered with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import Route, route_for
 from barnabas.broker.context import RequestContext
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES, FrameBuffers
-from barnabas.broker.net.pending import Pending
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import check_frame_size
@@ -56,11 +55,11 @@ class Connection:
         "_buffer",
         "_buffers",
         "_clients",
+        "_delayed",
         "_filled",
         "_frame_end",
         "_has_room",
         "_max_frame_bytes",
-        "_pending",
         "_reserved",
         "client_software",
         "is_closed",
@@ -97,7 +96,7 @@ class Connection:
         self._max_frame_bytes = max_frame_bytes
         self._buffers = buffers
         self.on_output = on_output
-        self.on_close: list[Callable[[], None]] = []  # called once, after a parked reply was abandoned
+        self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
         self.now = now
         self.last_active = now
         self.out: deque[Chunk] = deque()
@@ -110,14 +109,14 @@ class Connection:
         self._frame_end = 0  # in the buffer; 0 while the size is not known
         self._reserved = 0
         self._has_room = True  # for the frame that has begun
-        self._pending: tuple[Pending, Route, int, Message] | None = None
+        self._delayed: tuple[DelayedResponse, Route, int, Message] | None = None
 
     # -- what the transport asks
 
     def space(self) -> memoryview | None:
         """Where the rest of a large partial frame belongs, or None to read into the shared buffer."""
         buffer = self._buffer
-        if buffer is None or self._pending is not None or self._frame_end - self._filled < SMALL_SLICE_BYTES:
+        if buffer is None or self._delayed is not None or self._frame_end - self._filled < SMALL_SLICE_BYTES:
             return None
         if self._filled == len(buffer):
             self._grow(min(self._frame_end, 4 * self._filled))
@@ -130,18 +129,18 @@ class Connection:
 
     @property
     def is_held(self) -> bool:
-        """Whether requests wait: for a parked reply, or for earlier answers to leave."""
-        return self._pending is not None or self.out_bytes >= OUT_LIMIT_BYTES
+        """Whether requests wait: for a delayed response, or for earlier answers to leave."""
+        return self._delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES
 
     @property
-    def is_parked(self) -> bool:
+    def has_delayed_response(self) -> bool:
         """Whether the client waits for us: such a connection is not idle."""
-        return self._pending is not None
+        return self._delayed is not None
 
     @property
-    def owes_reply(self) -> bool:
+    def must_still_respond(self) -> bool:
         """Whether an answer comes that must leave before the connection closes."""
-        return self._pending is not None and self._pending[0].is_owed
+        return self._delayed is not None and self._delayed[0].send_before_close
 
     @property
     def frame_bytes(self) -> int:
@@ -195,10 +194,10 @@ class Connection:
         self.out_bytes = 0
         self._buffer = None
         self._give_up_room()
-        if self._pending is not None:
-            pending = self._pending[0]
-            self._pending = None
-            pending.abandon()
+        if self._delayed is not None:
+            delayed = self._delayed[0]
+            self._delayed = None
+            delayed.cancel()
         for closed in self.on_close:
             closed()
         self.on_close.clear()
@@ -218,7 +217,7 @@ class Connection:
                 break
             self._handle(data[position + 4 : frame_end])
             position = frame_end
-            if self._pending is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
+            if self._delayed is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
                 break
         if position:
             self.last_active = self.now
@@ -337,21 +336,21 @@ class Connection:
         else:
             if outcome is None:
                 return
-            if isinstance(outcome, Pending):
+            if isinstance(outcome, DelayedResponse):
                 self._park(outcome, route, context.correlation_id, request)
                 return
             self._answer_or_say_why(route, context.correlation_id, request, outcome)
 
-    def _park(self, pending: Pending, route: Route, correlation_id: int, request: Message) -> None:
-        self._pending = (pending, route, correlation_id, request)
-        pending.attach(self._deliver)
+    def _park(self, delayed: DelayedResponse, route: Route, correlation_id: int, request: Message) -> None:
+        self._delayed = (delayed, route, correlation_id, request)
+        delayed.attach(self._deliver)
 
     def _deliver(self, outcome: Message | KafkaError) -> None:
-        """The outcome of the parked reply is there."""
-        if self._pending is None:
+        """The outcome of the delayed response is there."""
+        if self._delayed is None:
             return
-        _, route, correlation_id, request = self._pending
-        self._pending = None
+        _, route, correlation_id, request = self._delayed
+        self._delayed = None
         self.last_active = self.now
         if isinstance(outcome, KafkaError):
             try:

@@ -322,7 +322,7 @@ class Reactor:
     def _settle(self, channel: Channel) -> None:
         """Ask the selector for what the channel needs now; close it if it is finished."""
         connection = channel.connection
-        if connection.is_closing and not connection.out and not connection.owes_reply:
+        if connection.is_closing and not connection.out and not connection.must_still_respond:
             self._close(channel)
             return
         interest = (READ if connection.wants_data else 0) | (WRITE if connection.out else 0)
@@ -366,7 +366,7 @@ class Reactor:
         idle = [
             channel
             for connection, channel in self._channels.items()
-            if connection.last_active <= oldest and not connection.is_parked
+            if connection.last_active <= oldest and not connection.has_delayed_response
         ]
         for channel in idle:
             self._close(channel)

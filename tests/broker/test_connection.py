@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.broker.apis import registry as api
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.frame_buffers import FrameBuffers
-from barnabas.broker.net.pending import Pending
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
@@ -278,9 +278,9 @@ def test_an_error_of_a_whole_request_is_told_in_the_shape_of_its_answer(client: 
 
 def test_a_pending_reply_resolved_before_it_is_returned_is_answered(client: Client, monkeypatch) -> None:
     def handler(ctx, request):
-        pending = Pending()
-        pending.resolve(DescribeClusterResponse(cluster_id="here"))
-        return pending
+        delayed = DelayedResponse()
+        delayed.resolve(DescribeClusterResponse(cluster_id="here"))
+        return delayed
 
     route = api.route_for(DescribeClusterRequest.api_key, 1)
     monkeypatch.setattr(route, "handler", handler)
@@ -290,11 +290,11 @@ def test_a_pending_reply_resolved_before_it_is_returned_is_answered(client: Clie
 
 def test_only_the_first_outcome_of_a_pending_reply_counts() -> None:
     outcomes = []
-    pending = Pending()
-    pending.attach(outcomes.append)
-    pending.resolve(ListOffsetsResponse())
-    pending.fail(ErrorCode.REQUEST_TIMED_OUT)
-    pending.abandon()
+    delayed = DelayedResponse()
+    delayed.attach(outcomes.append)
+    delayed.resolve(ListOffsetsResponse())
+    delayed.fail(ErrorCode.REQUEST_TIMED_OUT)
+    delayed.cancel()
     assert outcomes == [ListOffsetsResponse()]
 
 

@@ -286,7 +286,7 @@ async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tm
             await make_topic(peer, "t")
         await parked.send((fetch("t", 0, max_wait_ms=10_000), 11))
         await trickling.stream.send_all(b"\x00\x10\x00\x00" + bytes(50))
-        while not any(connection.is_parked for connection in loopback.reactor._channels):
+        while not any(connection.has_delayed_response for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
         while not any(connection._buffer for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
