@@ -32,7 +32,7 @@ from barnabas.broker.config.keys import (
 )
 from barnabas.broker.config.keys.resources import GROUP_KEYS
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
-from barnabas.coord.groups import states as group_states
+from barnabas.coord.groups.classic import states as group_states
 from barnabas.coord.groups.consumer import states as consumer_states
 from barnabas.coord.groups.share import states as share_group_states
 from barnabas.coord.groups.streams import states as streams_states

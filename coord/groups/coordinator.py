@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from barnabas.coord.groups import offsets, records
-from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
-from barnabas.coord.groups.classic import ClassicGroup
-from barnabas.coord.groups.describe import describe_group, listed_group
+from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
+from barnabas.coord.groups.classic.describe import describe_group, listed_group
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.membership import Membership
+from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.expiry import expired
 from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
-from barnabas.coord.groups.membership import Membership
 from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.groups.pending_offsets import PendingOffsets
-from barnabas.coord.groups.rebalance import Rebalance, TimerKey
 from barnabas.coord.groups.settings import default_group_configs
-from barnabas.coord.groups.states import GroupState
 from barnabas.coord.groups.topics import NoTopics
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result, Timers
 from barnabas.wire.errors import ErrorCode, KafkaError

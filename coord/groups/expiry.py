@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
+from barnabas.coord.groups.classic.subscription import CONSUMER
 from barnabas.coord.groups.group import SHARE
-from barnabas.coord.groups.states import GroupState
-from barnabas.coord.groups.subscription import CONSUMER
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group

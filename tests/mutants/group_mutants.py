@@ -12,28 +12,28 @@ _SEEDS = {"BARNABAS_SEEDS": "300"}
 GROUPS = (
     Mutant(
         "generation-not-checked-in-commits",
-        "coord/groups/classic.py",
+        "coord/groups/classic/group.py",
         "            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)\n",
         "            pass\n",
         "tests/coord/groups/test_offsets.py::TestWhoMayCommit::test_members_of_the_generation",
     ),
     Mutant(
         "session-not-renewed-by-heartbeats",
-        "coord/groups/membership.py",
+        "coord/groups/classic/membership.py",
         "        self._rebalance.renew_session(group, member, at)\n        rebalancing = ",
         "        rebalancing = ",
         _CLASSIC,
     ),
     Mutant(
         "session-never-over",
-        "coord/groups/rebalance.py",
+        "coord/groups/classic/rebalance.py",
         "        if member is not None and not member.has_satisfied_heartbeat:\n",
         "        if member is not None and member.has_satisfied_heartbeat:\n",
         _CLASSIC,
     ),
     Mutant(
         "two-leaders",
-        "coord/groups/answers.py",
+        "coord/groups/classic/answers.py",
         '        leader=group.leader or "",\n',
         "        leader=member_id,\n",
         _CLASSIC,
@@ -48,7 +48,7 @@ GROUPS = (
     ),
     Mutant(
         "assignments-forgotten-at-restart",
-        "coord/groups/classic.py",
+        "coord/groups/classic/group.py",
         "            member.assignment = bytes(kept.assignment)\n            group.add(member, None)\n",
         "            group.add(member, None)\n",
         _CLASSIC,
@@ -63,11 +63,11 @@ GROUPS = (
     ),
     Mutant(
         "synced-with-an-old-generation",
-        "coord/groups/membership.py",
+        "coord/groups/classic/membership.py",
         "        if request.generation_id != group.generation:\n"
         "            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)\n        if _differs",
         "        if _differs",
-        "tests/coord/groups/test_sync_heartbeat_leave.py::TestSync::test_who_is_not_of_this_generation_is_refused",
+        "tests/coord/groups/classic/test_sync_heartbeat_leave.py::TestSync::test_who_is_not_of_this_generation_is_refused",
     ),
     Mutant(
         "revoked-partition-granted-early",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.group_ledger import ConsumerLedger
 from tests.simulation.groups import GROUP, IN, Groups

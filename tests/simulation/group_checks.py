@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.consumer.records import CURRENT_ASSIGNMENT
-from barnabas.coord.groups.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.messages import coordinator_records as r
 from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import offsets as o
 from tests.simulation.classic_member import ClassicMember, InstanceFenced

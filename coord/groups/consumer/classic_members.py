@@ -12,17 +12,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error
+from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error
+from barnabas.coord.groups.classic.member import protocol_list
+from barnabas.coord.groups.classic.subscription import CONSUMER
 from barnabas.coord.groups.config import MigrationPolicy
 from barnabas.coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.migration import classic_metadata
 from barnabas.coord.groups.consumer.states import MemberState
 from barnabas.coord.groups.consumer.timers import ConsumerTimer, TimerKind
-from barnabas.coord.groups.member import protocol_list
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
 from barnabas.coord.groups.modern.partitions import as_list
-from barnabas.coord.groups.subscription import CONSUMER
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.consumer import records
 from barnabas.coord.groups.consumer.classic_members import ClassicMembers
 from barnabas.coord.groups.consumer.describe import describe_group
@@ -38,10 +38,10 @@ from barnabas.wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.coord.groups.classic.rebalance import Rebalance
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.rebalance import Rebalance
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket

@@ -13,8 +13,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records as group_records
-from barnabas.coord.groups.answers import join_error, sync_error
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.answers import join_error, sync_error
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.member import ClassicMember
+from barnabas.coord.groups.classic.states import GroupState
+from barnabas.coord.groups.classic.subscription import CONSUMER
 from barnabas.coord.groups.consumer import records
 from barnabas.coord.groups.consumer.embedded_protocol import (
     by_topic_id,
@@ -25,10 +28,7 @@ from barnabas.coord.groups.consumer.embedded_protocol import (
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.states import MemberState
-from barnabas.coord.groups.member import ClassicMember
 from barnabas.coord.groups.modern.metadata_hash import group_hash
-from barnabas.coord.groups.states import GroupState
-from barnabas.coord.groups.subscription import CONSUMER, subscribed_topics
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
@@ -36,10 +36,10 @@ from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, Cl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from barnabas.coord.groups.classic.rebalance import Rebalance
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.modern.partitions import Partitions
-    from barnabas.coord.groups.rebalance import Rebalance
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord
     from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -290,7 +290,7 @@ def downgraded(
     for kept in classic.members.values():
         partitions = target.get(kept.member_id, {})
         kept.assignment = write_assignment(partitions, topics, kept.metadata(classic.protocol))
-    classic.subscribed = subscribed_topics(classic)
+    classic.read_subscriptions()
     return classic
 
 

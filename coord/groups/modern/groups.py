@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.modern.group import ModernGroup
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
 from barnabas.wire.errors import ErrorCode, KafkaError

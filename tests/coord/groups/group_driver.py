@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from itertools import count
 
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.coordinator import GroupCoordinator
-from barnabas.coord.groups.states import GroupState
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.coord.groups.group_driver import LATEST, Driver

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.config import MigrationPolicy
 from barnabas.coord.groups.consumer.embedded_protocol import read_assignment
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,

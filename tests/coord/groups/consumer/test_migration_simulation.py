@@ -15,11 +15,11 @@ import pytest
 
 from barnabas.coord.groups.assignors import uniform
 from barnabas.coord.groups.assignors.spec import MemberSpec
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
-from barnabas.coord.groups.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, topic_id

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from barnabas.coord.groups import states
-from barnabas.coord.groups.classic import ClassicGroup
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic import states
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
 
 E, P, C, S, D = GroupState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import LATEST, Driver
 

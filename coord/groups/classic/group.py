@@ -11,10 +11,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.coord.groups import records
+from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
+from barnabas.coord.groups.classic.states import PREDECESSORS, GroupState
+from barnabas.coord.groups.classic.subscription import CONSUMER, topics_in
 from barnabas.coord.groups.group import CLASSIC
-from barnabas.coord.groups.member import NO_ASSIGNMENT, ClassicMember
-from barnabas.coord.groups.states import PREDECESSORS, GroupState
-from barnabas.coord.groups.subscription import CONSUMER, subscribed_topics
 from barnabas.coord.machine import check_transition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
@@ -51,7 +51,7 @@ class ClassicGroup:
         self.pending_syncs: dict[str, None] = {}
         """Members of this generation whose SyncGroup is still to come, in the order they joined."""
         self.subscribed: frozenset[str] | None = None
-        """The topics the members read, where the protocol tells."""
+        """The topics the members subscribe to; None when their metadata does not contain them."""
         self.initial_delay_left_ms = 0
         """How much longer the first rebalance may be put off when members keep coming."""
         self.member_came_during_delay = False
@@ -152,6 +152,16 @@ class ClassicGroup:
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
+    def read_subscriptions(self) -> None:
+        """Set `subscribed` from the members' metadata for the selected protocol."""
+        self.subscribed = None
+        if self.protocol_type != CONSUMER:
+            return
+        if not self.members:
+            self.subscribed = frozenset()
+        elif self.protocol is not None:
+            self.subscribed = topics_in(member.metadata(self.protocol) for member in self.members.values())
+
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether members read `topic`; when a consumer group does not tell, it is taken to."""
         if self.subscribed is not None:
@@ -219,7 +229,7 @@ class ClassicGroup:
         """Close the join phase: a new generation with these members, or an empty group."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
-        self.subscribed = subscribed_topics(self)
+        self.read_subscriptions()
         self.become(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, at)
         self.pending_syncs.clear()
 
@@ -301,7 +311,7 @@ class ClassicGroup:
         if group.leader not in group.members:
             group.leader = next(iter(group.members), None)
         group.has_to_rebalance = value.leader is None and bool(group.members)
-        group.subscribed = subscribed_topics(group)
+        group.read_subscriptions()
         return group
 
     def _count(self, member: ClassicMember, step: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.classic import ClassicGroup
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
 

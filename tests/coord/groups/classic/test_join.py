@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import GroupMetadataValue

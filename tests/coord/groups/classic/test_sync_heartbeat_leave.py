@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD
 

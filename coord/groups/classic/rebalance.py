@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
-from barnabas.coord.groups.member import NO_ASSIGNMENT, ClassicMember
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
+from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment, Result, Timers
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.classic import ClassicGroup
+    from barnabas.coord.groups.classic.group import ClassicGroup
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.machine import Ticket
     from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.member import NO_ASSIGNMENT
+from barnabas.coord.groups.classic.member import NO_ASSIGNMENT
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.classic import ClassicGroup
-    from barnabas.coord.groups.member import ClassicMember
+    from barnabas.coord.groups.classic.group import ClassicGroup
+    from barnabas.coord.groups.classic.member import ClassicMember
 
 UNKNOWN_MEMBER_ID = ""
 """The member id of one that has none yet."""

@@ -9,12 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.answers import UNKNOWN_MEMBER_ID, join_error, joined, static_rejoined, sync_error, synced
-from barnabas.coord.groups.classic import ClassicGroup
+from barnabas.coord.groups.classic.answers import (
+    UNKNOWN_MEMBER_ID,
+    join_error,
+    joined,
+    static_rejoined,
+    sync_error,
+    synced,
+)
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.member import ClassicMember, protocol_list
+from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group import SHARE
-from barnabas.coord.groups.member import ClassicMember, protocol_list
-from barnabas.coord.groups.rebalance import Rebalance, TimerKey
-from barnabas.coord.groups.states import GroupState
 from barnabas.coord.machine import Moment, Result, Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from barnabas.coord.groups.states import GroupState
+from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD, Driver
