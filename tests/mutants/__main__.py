@@ -1,80 +1,84 @@
 """`python -m tests.mutants [NAME ...]`: plant every bug in a copy of the tree, and see its test fail.
 
-The named tests must pass in the copy first. Exit code 1 when a bug survives, or a test cannot tell.
+The named tests must pass in the copy first. Exit code 1 when a bug survives, or a test fails without it.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+import argparse
+import queue
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.all import MUTANTS
-from tests.mutants.mutant import ROOT, Mutant
-
-_FAILED = 1
-_LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".cache", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis")
-
-
-def run_test(root: Path, mutant: Mutant) -> int:
-    """The exit code of pytest for a mutant's test."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=1800", mutant.test]
-    env = {**os.environ, **mutant.env, "PYTHONDONTWRITEBYTECODE": "1"}
-    quiet = subprocess.DEVNULL
-    return subprocess.run(command, cwd=root, env=env, stdout=quiet, stderr=quiet, check=False).returncode
+from tests.mutants.mutant import Mutant
+from tests.mutants.sample import sample_day, sample_of_day
+from tests.mutants.tree import MutantTree
 
 
-def sound_tests(root: Path, mutants: list[Mutant]) -> bool:
-    """Whether every named test passes without a bug."""
-    sound = True
-    runs = {(mutant.test, *sorted(mutant.env.items())): mutant for mutant in mutants}
-    for mutant in runs.values():
-        if run_test(root, mutant) != 0:
-            print(f"{mutant.test} fails without any bug {mutant.env or ''}")
-            sound = False
-    return sound
+class Trees:
+    """Copies of the tree, one for each thread."""
+
+    def __init__(self, directory: Path, count: int) -> None:
+        self._free: queue.SimpleQueue[MutantTree] = queue.SimpleQueue()
+        self._count = count
+        for number in range(count):
+            self._free.put(MutantTree(directory / f"tree{number}"))
+
+    def map(self, work: Callable[[MutantTree, Mutant], bool], mutants: Sequence[Mutant]) -> list[bool]:
+        """The results of `work(tree, mutant)` for all mutants, in their order."""
+
+        def run(mutant: Mutant) -> bool:
+            tree = self._free.get()
+            try:
+                return work(tree, mutant)
+            finally:
+                self._free.put(tree)
+
+        with ThreadPoolExecutor(self._count) as pool:
+            return list(pool.map(run, mutants))
 
 
-def outcome(root: Path, mutant: Mutant) -> str:
-    """Plant one bug, run its test, and take the bug out again."""
-    path = root / mutant.file
-    before = path.read_bytes()
-    try:
-        mutant.apply(root)
-    except ValueError as error:
-        return str(error)
-    try:
-        code = run_test(root, mutant)
-    finally:
-        path.write_bytes(before)
-    if code == _FAILED:
-        return "caught"
-    return "SURVIVED" if code == 0 else f"pytest ended with {code}"
+def passes(tree: MutantTree, mutant: Mutant) -> bool:
+    """Whether the mutant's test passes without the bug; prints when it does not."""
+    passed = tree.passes(mutant)
+    if not passed:
+        print(f"{mutant.test} fails without any bug {mutant.env or ''}")
+    return passed
 
 
-def main(names: list[str]) -> int:
+def is_caught(tree: MutantTree, mutant: Mutant) -> bool:
+    """Whether the mutant's test fails with the bug; prints the outcome."""
+    began = time.monotonic()
+    result = tree.outcome(mutant)
+    print(f"{result:10} {time.monotonic() - began:6.1f} s  {mutant.name:50} {mutant.test}", flush=True)
+    return result == "caught"
+
+
+def main(arguments: list[str]) -> int:
     """The command."""
-    unknown = set(names) - {mutant.name for mutant in MUTANTS}
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the mutants to plant; default: all")
+    parser.add_argument("--sample", action="store_true", help="the sample of the day (BARNABAS_MUTANTS_DAY)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many run at the same time")
+    options = parser.parse_args(arguments)
+    unknown = set(options.names) - {mutant.name for mutant in MUTANTS}
     if unknown:
-        print(f"There is no mutant {', '.join(sorted(unknown))}")
-        return 2
-    mutants = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+        parser.error(f"unknown mutants: {', '.join(sorted(unknown))}")
+    mutants = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
+    if options.sample:
+        mutants = sample_of_day(MUTANTS, sample_day())
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        root = Path(directory, "tree")
-        shutil.copytree(ROOT, root, ignore=_LEFT_OUT)
-        sound = sound_tests(root, mutants)
-        missed = 0
-        for mutant in mutants:
-            began = time.monotonic()
-            result = outcome(root, mutant)
-            missed += result != "caught"
-            print(f"{result:10} {time.monotonic() - began:6.1f} s  {mutant.name:50} {mutant.test}", flush=True)
-    print(f"{len(mutants) - missed} of {len(mutants)} mutants caught")
-    return 0 if sound and not missed else 1
+        trees = Trees(Path(directory), options.jobs)
+        tests = {(mutant.test, *sorted(mutant.env.items())): mutant for mutant in mutants}
+        sound = all(trees.map(passes, list(tests.values())))
+        caught = trees.map(is_caught, mutants)
+    print(f"{sum(caught)} of {len(mutants)} mutants caught")
+    return 0 if sound and all(caught) else 1
 
 
 if __name__ == "__main__":
