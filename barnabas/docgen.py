@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from barnabas.broker.apis import registry as api
 from barnabas.broker.config import profiles
-from barnabas.broker.config.group_configs import LIMITS
+from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys import (
     OWN_KEYS,
     controller,

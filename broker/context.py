@@ -95,7 +95,7 @@ class Broker:
         """The settings of groups; made when a coordinator first asks, since a start needs none."""
         from barnabas.broker.config.group_configs import GroupConfigs
 
-        return GroupConfigs(self)
+        return GroupConfigs(self.config, lambda: self.image)
 
     @cached_property
     def share_partitions(self) -> SharePartitions:

@@ -32,6 +32,7 @@ from barnabas.broker.config.keys.network import (
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
+from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import ServerConfig, load
 from barnabas.broker.context import Broker, wall_clock_ms
 from barnabas.broker.coordinators.groups import Coordinators
@@ -40,7 +41,6 @@ from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
-from barnabas.broker.net.listeners import Endpoint
 from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
 from barnabas.broker.replicas.committer import Committer, SyncThreads, SyncWorker
 from barnabas.broker.replicas.partitions import Partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.broker.config.group_configs import LIMITS
+from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS

@@ -25,9 +25,7 @@ from barnabas.broker.config.keys.log import (
 )
 from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
-from barnabas.broker.config.profiles import CLAMPED_IN_DEV, profile_defaults
-from barnabas.broker.config.properties import parse_properties
-from barnabas.broker.net.listeners import (
+from barnabas.broker.config.listeners import (
     Endpoint,
     check_advertised,
     check_ports,
@@ -35,6 +33,8 @@ from barnabas.broker.net.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
+from barnabas.broker.config.profiles import CLAMPED_IN_DEV, profile_defaults
+from barnabas.broker.config.properties import parse_properties
 from barnabas.storage.log_config import SYNONYMS
 from barnabas.wire.configdef import READ_ONLY, ConfigError, ConfigKey, format_value
 
@@ -241,9 +241,9 @@ class ServerConfig:
         if "classic" not in self[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
             raise ConfigError("Disabling the 'classic' protocol is not supported.")
         if any(name.startswith(("group.consumer.", "group.share.", "group.streams.")) for name in self._static):
-            from barnabas.broker.config.group_configs import check_limits
+            from barnabas.broker.config.group_limits import check_limits
 
-            check_limits(self)
+            check_limits(self.__getitem__)
 
     def _check_roles(self) -> None:
         if self.node_id < 0:

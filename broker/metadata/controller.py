@@ -31,9 +31,9 @@ from barnabas.broker.config.keys.transactions import (
     TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
     TRANSACTION_STATE_LOG_SEGMENT_BYTES,
 )
+from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import UNUSED
 from barnabas.broker.metadata.metadata_log import MetadataLog
-from barnabas.broker.net.listeners import Endpoint
 from barnabas.coord.cluster.image import BROKER, GROUP, TOPIC, ClusterDelta, ClusterImage
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,

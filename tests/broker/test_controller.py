@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
+from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.metadata import metadata_log
 from barnabas.broker.metadata.controller import Controller
-from barnabas.broker.net.listeners import Endpoint
 from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.storage.files import Files

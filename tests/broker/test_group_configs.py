@@ -191,7 +191,7 @@ def test_a_value_that_the_brokers_limits_have_left_counts_as_far_as_they_go(tmp_
     again = MemoryBroker(tmp_path / "data", {"group.share.max.delivery.count.limit": "8"})
     with caplog.at_level(logging.WARNING):
         assert again.broker.group_configs("g").share_delivery_count_limit == 8
-    assert "share.delivery.count.limit=10 of group 'g' is outside the broker's limits: 8 counts" in caplog.text
+    assert "share.delivery.count.limit=10 of group 'g' is outside the broker's limits: 8 is used" in caplog.text
     again.close()
 
 

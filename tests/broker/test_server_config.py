@@ -12,8 +12,8 @@ from barnabas.broker.config.keys.general import DEFAULT_REPLICATION_FACTOR, NUM_
 from barnabas.broker.config.keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSETS_TOPIC_REPLICATION_FACTOR
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.keys.own import LOG_SYNC
+from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import ServerConfig, load
-from barnabas.broker.net.listeners import Endpoint
 from barnabas.wire.configdef import ConfigError
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import trio
 
+from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.net import transport
-from barnabas.broker.net.listeners import Endpoint
 from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
 from barnabas.broker.replicas.committer import SyncThreads
 from barnabas.broker.server import open_broker

@@ -1,7 +1,7 @@
 """Config keys of groups (KIP-848, KIP-932, KIP-1071) and of client metrics subscriptions (KIP-714).
 
 Where there is a broker key `group.<name>`, it gives the group key's default;
-`broker.config.group_configs.LIMITS` has bounds.
+`broker.config.group_limits.LIMITS` has bounds.
 """
 
 from __future__ import annotations
