@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from barnabas.broker.coordinators.loading import AT_ONCE_BYTES, SLICE_S, Loading
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.machine import Moment, Result, coordinator_partition
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.compression import Codec
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -23,7 +23,8 @@ from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.groups.pending_offsets import PendingOffsets
 from barnabas.coord.groups.settings import default_group_configs
 from barnabas.coord.groups.topics import NoTopics
-from barnabas.coord.machine import CoordinatorRecord, Moment, Result, Timers
+from barnabas.coord.machine import CoordinatorRecord, Moment, Result
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey
 from barnabas.wire.messages.groups import DeletableGroupResult, HeartbeatResponse, LeaveGroupResponse

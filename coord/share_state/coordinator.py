@@ -14,11 +14,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.machine import Moment, Result
 from barnabas.coord.share_state import records
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
 from barnabas.coord.share_state.changes import Change, complete_count, nothing_but, snapshot, snapshot_again, update
 from barnabas.coord.share_state.state import NO_COUNT, ShareState
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.coordinator_records import ShareSnapshotValue
 from barnabas.wire.messages.share_state import (

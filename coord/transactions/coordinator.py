@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coord.machine import Moment, Result, Timers, check_transition
+from barnabas.coord.machine import Moment, Result, check_transition
+from barnabas.coord.timers import Timers
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.answers import added, end_error, init_error, legacy_fence, not_added
 from barnabas.coord.transactions.config import TIMEOUT_OF_TWO_PHASE_COMMIT_MS

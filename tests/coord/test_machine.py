@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.machine import Moment, Result, Timers, coordinator_partition, java_hash
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.partitioning import coordinator_partition, java_hash
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 
 AT = Moment(0.0, 0)

@@ -22,7 +22,8 @@ from barnabas.coord.groups.classic.member import ClassicMember, protocol_list
 from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group import SHARE
-from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
 

@@ -14,7 +14,8 @@ from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
 from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
 from barnabas.coord.groups.classic.states import GroupState
-from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

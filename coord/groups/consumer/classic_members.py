@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.migration import Migration
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.topics import Topics
-    from barnabas.coord.machine import Moment, Result, Timers
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
     from barnabas.wire.messages.groups import (
         HeartbeatRequest,

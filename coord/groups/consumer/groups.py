@@ -28,7 +28,8 @@ from barnabas.coord.groups.modern.groups import ModernGroups, is_simple
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.partitions import as_list
-from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.share.tasks import Failures
     from barnabas.coord.groups.topics import Topics
-    from barnabas.coord.machine import CoordinatorRecord, Ticket, Timers
+    from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,

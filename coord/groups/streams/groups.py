@@ -24,7 +24,8 @@ from barnabas.coord.groups.streams.requests import check_heartbeat, owned_tasks
 from barnabas.coord.groups.streams.states import MemberState
 from barnabas.coord.groups.streams.target import assign, changes
 from barnabas.coord.groups.streams.tasks import HeldTasks, write_tasks
-from barnabas.coord.machine import Moment, Result, Timers
+from barnabas.coord.machine import Moment, Result
+from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import streams_groups as s
 
