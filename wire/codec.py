@@ -15,12 +15,12 @@ from barnabas.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from construct import Construct
 
-    from barnabas.wire.schema import Field, Message
+    from barnabas.wire.fields import Field, StructBase
     from barnabas.wire.types import Chunk
 
-M = TypeVar("M", bound="Message")
-M_co = TypeVar("M_co", bound="Message", covariant=True)
-M_contra = TypeVar("M_contra", bound="Message", contravariant=True)
+M = TypeVar("M", bound="StructBase")
+M_co = TypeVar("M_co", bound="StructBase", covariant=True)
+M_contra = TypeVar("M_contra", bound="StructBase", contravariant=True)
 
 
 class Parse(Protocol[M_co]):

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.wire.schema import FRESH
+from barnabas.wire.fields import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.wire.schema import Struct
+    from barnabas.wire.fields import StructBase
 
 
-def make_constructor(cls: type[Struct]) -> Callable[..., None]:
+def make_constructor(cls: type[StructBase]) -> Callable[..., None]:
     """`__init__(self, *, field=default, ...)` of a class."""
     scope: dict[str, Any] = {"FRESH": FRESH}
     parameters = []

@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from barnabas.wire.fields import parse_versions
 from barnabas.wire.runtime import unsupported_field
-from barnabas.wire.schema import parse_versions
 from barnabas.wire.types import chunk_bytes, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from barnabas.wire.schema import Field, Message, Struct
+    from barnabas.wire.fields import Field, StructBase
+    from barnabas.wire.schema import Message
 
 M = TypeVar("M", bound="Message")
-S = TypeVar("S", bound="Struct")
+S = TypeVar("S", bound="StructBase")
 
 UNKNOWN = "unknownTaggedFields"
 
@@ -32,7 +33,7 @@ def json_name(name: str) -> str:
     return first + "".join([word[:1].upper() + word[1:] for word in rest])
 
 
-def to_json(message: Struct, version: int) -> dict[str, Any]:
+def to_json(message: StructBase, version: int) -> dict[str, Any]:
     """A message as JSON values. KafkaError(UNSUPPORTED_VERSION) as `Message.encode`."""
     out: dict[str, Any] = {}
     for field in message.declared:

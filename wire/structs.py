@@ -14,13 +14,13 @@ import construct
 from construct import IntegerError, StreamError
 from construct.core import stream_read, stream_write
 
+from barnabas.wire.fields import FRESH
 from barnabas.wire.primitives import UNSIGNED_VARINT, AnyConstruct, reading, writing
 from barnabas.wire.runtime import unsupported_field
-from barnabas.wire.schema import FRESH
 
 if TYPE_CHECKING:
     from barnabas.wire.emit import BuildGen, ParseGen, StatementGen
-    from barnabas.wire.schema import Field, Struct
+    from barnabas.wire.fields import Field, StructBase
 
 
 class TaggedFields(AnyConstruct):
@@ -36,7 +36,7 @@ class TaggedFields(AnyConstruct):
         self.known = known
         self.flagbuildnone = True
 
-    def parse_onto(self, owner: Struct, stream: Any, context: Any, path: str) -> None:
+    def parse_onto(self, owner: StructBase, stream: Any, context: Any, path: str) -> None:
         """Sets what the section holds on `owner`."""
         unknown = []
         for _ in range(UNSIGNED_VARINT._parse(stream, context, path)):
@@ -53,7 +53,7 @@ class TaggedFields(AnyConstruct):
         if unknown:
             owner.unknown_tagged_fields = tuple(unknown)
 
-    def build_from(self, owner: Struct, stream: Any, context: Any, path: str) -> None:
+    def build_from(self, owner: StructBase, stream: Any, context: Any, path: str) -> None:
         """Writes the section of `owner`."""
         section = list(owner.unknown_tagged_fields)
         if not self.known.keys().isdisjoint([tag for tag, _ in section]):
@@ -147,7 +147,7 @@ class StructOfVersion(construct.Struct):
 
     def __init__(
         self,
-        struct_class: type[Struct],
+        struct_class: type[StructBase],
         version: int,
         members: list[tuple[Field, Any]],
         absent: list[Field],

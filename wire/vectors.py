@@ -19,7 +19,8 @@ from barnabas.wire.json_form import from_json, json_name, to_json
 from barnabas.wire.registry import message_named
 
 if TYPE_CHECKING:
-    from barnabas.wire.schema import Message, Struct
+    from barnabas.wire.fields import StructBase
+    from barnabas.wire.schema import Message
 
 FAILURES = (ProtocolError, KafkaError, ValueError, ConstructError)
 
@@ -78,7 +79,7 @@ def _check_encoding(message_class: type[Message], version: int, value: Mapping[s
     return None
 
 
-def _with_records(struct_class: type[Struct], value: Any, found: Any) -> Any:
+def _with_records(struct_class: type[StructBase], value: Any, found: Any) -> Any:
     """The value, with the found records where it has "" for them."""
     if not isinstance(value, dict) or not isinstance(found, dict) or not holds_records(struct_class.declared):
         return value

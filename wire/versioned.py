@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from barnabas.wire import primitives
 from barnabas.wire.composites import Array, NullableStruct
+from barnabas.wire.fields import parse_versions
 from barnabas.wire.primitives import COMPACT_LENGTH, LONG_LENGTH, SHORT_LENGTH, ByteString, RecordBytes, Sized, String
-from barnabas.wire.schema import parse_versions
 from barnabas.wire.structs import StructOfVersion, TaggedFields
 
 if TYPE_CHECKING:
+    from barnabas.wire.fields import Field, StructBase
     from barnabas.wire.primitives import AnyConstruct
-    from barnabas.wire.schema import Field, Struct
 
 _FIXED: dict[str, AnyConstruct] = {
     "int8": primitives.INT8,
@@ -29,7 +29,7 @@ _FIXED: dict[str, AnyConstruct] = {
 _SIZED: dict[str, type[Sized]] = {"string": String, "bytes": ByteString, "records": RecordBytes}
 
 
-def construct_of(struct_class: type[Struct], version: int, flexible: bool) -> StructOfVersion:
+def construct_of(struct_class: type[StructBase], version: int, flexible: bool) -> StructOfVersion:
     """One version of a struct; `flexible` says whether the message is, at that version."""
     members: list[tuple[Field, AnyConstruct]] = []
     absent: list[Field] = []

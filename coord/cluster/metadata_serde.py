@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterDelta, ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.errors import ProtocolError
+from barnabas.wire.fields import parse_versions
 from barnabas.wire.messages import metadata_records
 from barnabas.wire.messages.raft_records import (
     LeaderChangeMessage,
@@ -34,7 +35,7 @@ from barnabas.wire.records import (
     iter_records,
 )
 from barnabas.wire.runtime import encode_unsigned_varint, unsigned_varint
-from barnabas.wire.schema import Message, parse_versions
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.wire.compression import Buffer

@@ -11,11 +11,12 @@ import pytest
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.fields import Field, parse_versions
 from barnabas.wire.json_form import json_name
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
 from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
-from barnabas.wire.schema import Field, Message, Struct, parse_versions
+from barnabas.wire.schema import Message, Struct
 from barnabas.wire.types import ZERO_UUID
 from tests.wire.recorded import DATA, message_table
 

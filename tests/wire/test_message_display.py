@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from barnabas.wire.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
+from barnabas.wire.fields import FRESH
 from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.schema import FRESH
 from barnabas.wire.types import chunk_bytes
 
 
