@@ -1,0 +1,171 @@
+"""The structure of the source: short files, short functions, and no files that import each other in a circle.
+
+The exceptions are listed here, each with its reason. A list can only become shorter: an exception that is no longer
+needed fails the test.
+"""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+
+from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
+
+MEDIAN_LINES = 150
+FILE_LINES = 600
+FUNCTION_LINES = 70
+
+LONG_FILES: dict[str, str] = {}
+"""Paths of longer files, each with the reason."""
+LONG_FUNCTIONS: dict[str, str] = {}
+"""`path::function`, each with the reason."""
+
+CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "broker.context": (
+        "the context holds this part of the broker, and the part takes the context",
+        (
+            "broker.apis.registry",
+            "broker.coordinators.groups",
+            "broker.coordinators.runtime",
+            "broker.coordinators.share_coordinators",
+            "broker.coordinators.share_group_states",
+            "broker.metadata.controller",
+            "broker.metadata.metadata_log",
+            "broker.net.connection",
+            "broker.replicas.committer",
+            "broker.replicas.log_dir_failure",
+            "broker.replicas.partition",
+            "broker.replicas.partitions",
+            "broker.sharing.dead_letters",
+            "broker.sharing.share_partitions",
+        ),
+    ),
+    "broker.net.connection": ("a part of the connection takes the connection", ("broker.net.frame_buffers",)),
+    "broker.replicas.committer": (
+        "a partition asks its directory's committer for a sync",
+        ("broker.replicas.partition",),
+    ),
+    "coord.groups.consumer.groups": (
+        "members of the classic protocol are served inside a consumer group",
+        ("coord.groups.consumer.classic_members",),
+    ),
+    "coord.groups.share.share_groups": (
+        "a part of the coordinator of share groups takes the coordinator",
+        ("coord.groups.share.positions", "coord.groups.share.tasks"),
+    ),
+    "storage.loader": ("recovery builds the log's parts as the loader does", ("storage.recovery",)),
+    "storage.log": (
+        "a part of Log that has a file of its own takes the Log",
+        (
+            "storage.loader",
+            "storage.log_reader",
+            "storage.producer_replay",
+            "storage.recovery",
+            "storage.timestamps",
+        ),
+    ),
+    "wire.schema": (
+        "a message class compiles its codec from its own fields",
+        ("wire.codec", "wire.constructor", "wire.structs", "wire.versioned"),
+    ),
+}
+"""Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
+
+
+def circular_imports() -> list[tuple[str, str]]:
+    """(importing module, imported module), with full names, of every exception."""
+    return [
+        (f"barnabas.{importer}", f"barnabas.{imported}")
+        for imported, (_, importers) in CIRCULAR_IMPORTS.items()
+        for importer in importers
+    ]
+
+
+@cache
+def sources() -> dict[str, str]:
+    """The text of every Python file, by its path from the root."""
+    folders = (*PACKAGES, "tests", "bench", "compat", "scripts")
+    return {str(path.relative_to(ROOT)): path.read_text() for path in python_files(folders)}
+
+
+def line_count(text: str) -> int:
+    return len(text.splitlines())
+
+
+def test_the_median_file_is_short() -> None:
+    product = [text for path, text in sources().items() if path.startswith(tuple(f"{name}/" for name in PACKAGES))]
+    assert statistics.median(map(line_count, product)) <= MEDIAN_LINES
+    assert statistics.median(map(line_count, sources().values())) <= MEDIAN_LINES
+
+
+def test_no_file_is_long() -> None:
+    lines = {path: line_count(text) for path, text in sources().items()}
+    too_long = {path: count for path, count in lines.items() if count > FILE_LINES}
+    assert {path: count for path, count in too_long.items() if path not in LONG_FILES} == {}
+    assert LONG_FILES.keys() - too_long.keys() == set(), "no longer needed"
+
+
+def function_lines(path: str, text: str) -> dict[str, int]:
+    """The lines of every function in a file, by `path::name`."""
+    return {
+        f"{path}::{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_no_function_is_long() -> None:
+    too_long: dict[str, int] = {}
+    for path, text in sources().items():
+        too_long |= {name: count for name, count in function_lines(path, text).items() if count > FUNCTION_LINES}
+    assert {name: count for name, count in too_long.items() if name not in LONG_FUNCTIONS} == {}
+    assert LONG_FUNCTIONS.keys() - too_long.keys() == set(), "no longer needed"
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = import_graph()
+    listed = circular_imports()
+    for name, targets in graph.items():
+        graph[name] = {target for target in targets if (name, target) not in listed}
+    described = [
+        f"{name} imports {', '.join(sorted(graph[name] & circle))}"
+        for circle in circles(graph)
+        for name in sorted(circle)
+    ]
+    assert described == []
+
+
+def is_circular(graph: Graph) -> bool:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def test_every_listed_circular_import_closes_a_circle() -> None:
+    graph = import_graph()
+    for name, target in circular_imports():
+        assert target in graph.get(name, ()), f"{name} does not import {target} any more: remove it from the list"
+    for name, target in circular_imports():
+        graph[name].discard(target)
+    for name, target in circular_imports():
+        graph[name].add(target)
+        needed = is_circular(graph)
+        graph[name].discard(target)
+        assert needed, f"{name} -> {target} closes no circle any more: remove it from the list"
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
+    assert circles(graph) == [{"b", "c"}]
+    assert circles({"a": {"b"}, "b": set()}) == []
+
+
+def test_every_module_is_in_the_graph_once() -> None:
+    graph = import_graph()
+    assert {"barnabas.wire.records", "barnabas.broker.server", "barnabas.cli"} <= graph.keys()
+    assert all(name.split(".")[0] == "barnabas" for name in graph)
+    assert len(graph) == len(python_files())
