@@ -66,10 +66,6 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
             "storage.timestamps",
         ),
     ),
-    "wire.schema": (
-        "a message class compiles its codec from its own fields",
-        ("wire.codec", "wire.constructor", "wire.structs", "wire.versioned"),
-    ),
 }
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 
