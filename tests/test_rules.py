@@ -1,0 +1,81 @@
+"""docs/rules.md is complete: every rule number cited in the repository is on it, and every test it names exists."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+RULE = re.compile(r"^\*\*([RLITG]\d+)\. .*?(?=^\*\*|^## |\Z)", re.MULTILINE | re.DOTALL)
+RULES = {found[1]: found[0] for found in RULE.finditer(PAGE)}
+CITED = re.compile(r"(?<![\w/`])([RLITG])(\d{1,2})(?:-\1(\d{1,2}))?\b(?!\.\d)")
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+SOURCES = ("barnabas", "wire", "storage", "coord", "broker", "tests", "bench", "compat")
+
+
+def python_files() -> Iterator[Path]:
+    for name in SOURCES:
+        for path in sorted((ROOT / name).rglob("*.py")):
+            if not any(parent.is_symlink() for parent in path.parents if parent != ROOT):
+                yield path
+
+
+def prose(source: str) -> Iterator[str]:
+    """Comments and strings that stand alone (docstrings, also those of attributes)."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+def cited_rules(text: str) -> set[str]:
+    """The rules that a text cites; `L7-L9` are three."""
+    return {
+        f"{letter}{number}"
+        for letter, first, last in CITED.findall(text)
+        for number in range(int(first), int(last or first) + 1)
+    }
+
+
+def test_every_cited_rule_is_on_the_page() -> None:
+    unknown = [
+        (str(path.relative_to(ROOT)), rule)
+        for path in python_files()
+        for text in prose(path.read_text(encoding="utf-8"))
+        for rule in cited_rules(text)
+        if rule not in RULES
+    ]
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        unknown += [(path.name, rule) for rule in cited_rules(text) if rule not in RULES]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_names_a_source_and_tests_that_exist(rule: str) -> None:
+    text = RULES[rule]
+    assert "- Source: " in text
+    tests = NAMED_TEST.findall(text)
+    assert tests or "ot yet: cluster." in text, f"{rule} names no test"
+    for file, name in tests:
+        path = ROOT / file
+        assert path.is_file(), f"{rule} names {file}, which does not exist"
+        source = path.read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(?:(?:async )?def|class) {name}\b|^{name} = ", source, re.MULTILINE), (
+            f"{rule} names {file}::{name}, which does not exist"
+        )
+
+
+def test_rules_are_numbered_without_gaps() -> None:
+    for letter in "RLITG":
+        numbers = [int(rule[1:]) for rule in RULES if rule[0] == letter]
+        assert numbers == list(range(1, len(numbers) + 1))
