@@ -1,1 +1,1 @@
-"""State machines of the broker: groups, transactions, replication, cluster metadata. No loop, no network, no clock."""
+"""Pure state machines: groups, transactions, share groups, cluster metadata. No event loop, no network, no clock."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
-from barnabas.coord.transactions.answers import added, init_error, legacy_fence
+from barnabas.coord.transactions.responses import init_error, legacy_fence, same_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.transactions import (
@@ -116,7 +116,7 @@ def _add(
     wanted = [(topic.name, partition) for topic in asked.topics for partition in topic.partitions]
     missing = {place for place in wanted if not _exists(ctx, place)}
     if missing:
-        result = added(transactional_id, wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        result = same_error(transactional_id, wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
         for topic in result.topic_results:
             for partition in topic.results_by_partition:
                 if (topic.name, partition.partition_index) in missing:
@@ -133,7 +133,7 @@ def _add(
     try:
         ctx.broker.transactions.handle(transactional_id, event)
     except KafkaError as error:
-        answer(added(transactional_id, wanted, error.code))
+        answer(same_error(transactional_id, wanted, error.code))
 
 
 def _exists(ctx: RequestContext, place: TopicPartition) -> bool:

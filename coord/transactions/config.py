@@ -1,8 +1,8 @@
-"""What a transaction coordinator needs to know of the broker's configuration and of the cluster."""
+"""The configuration of a transaction coordinator."""
 
 from __future__ import annotations
 
-TIMEOUT_OF_TWO_PHASE_COMMIT_MS = 2**31 - 1
+TWO_PHASE_COMMIT_TIMEOUT_MS = 2**31 - 1
 
 
 class TransactionConfig:
@@ -27,7 +27,7 @@ class TransactionConfig:
         is_two_phase_commit_enabled: bool = False,
         transaction_version: int = 2,
     ) -> None:
-        """`transaction_version` is the finalized level of the feature: it decides how old transactions are fenced."""
+        """`transaction_version` is the finalized level of the feature; it selects how open transactions are fenced."""
         self.max_timeout_ms = max_timeout_ms
         self.id_expiration_ms = id_expiration_ms
         self.abort_interval_ms = abort_interval_ms

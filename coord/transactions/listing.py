@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions show (KIP-664, KIP-994, KIP-1152). Rule T13."""
+"""The results of DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152, rule T13)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANY_DURATION_MS = -1
 def describe_transaction(
     transaction: Transaction | None, transactional_id: str
 ) -> DescribeTransactionsResponseTransactionState:
-    """One transactional id, or TRANSACTIONAL_ID_NOT_FOUND."""
+    """Describe one transactional id; TRANSACTIONAL_ID_NOT_FOUND when `transaction` is None."""
     if transaction is None:
         error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
         return DescribeTransactionsResponseTransactionState(error_code=int(error), transactional_id=transactional_id)
@@ -53,9 +53,9 @@ def list_transactions(
     matches: Callable[[str], bool],
     now_ms: int,
 ) -> Iterator[ListTransactionsResponseTransactionState]:
-    """The transactional ids that pass every filter; an empty one lets all pass.
+    """The transactional ids that match every filter; an empty filter matches all.
 
-    `duration_ms` keeps the transactions that started longer ago, or with -1 all; `matches` judges the id.
+    `duration_ms` selects transactions that started longer ago, or all with -1; `matches` is called with the id.
     """
     for transactional_id, transaction in transactions.items():
         if producer_ids and transaction.producer_id not in producer_ids:

@@ -1,4 +1,4 @@
-"""What a transaction coordinator asks for beside records and replies: markers in the partitions of a transaction."""
+"""The markers that a transaction coordinator requests, in addition to records and replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Markers(NamedTuple):
-    """Write the end of a transaction into its partitions (WriteTxnMarkers, rules T4 and T5)."""
+    """Request to write a commit or abort marker to partitions (WriteTxnMarkers, rules T4 and T5)."""
 
     transactional_id: str
     producer_id: int
@@ -22,9 +22,9 @@ class Markers(NamedTuple):
 
 
 class TransactionResult(Result):
-    """A result that may ask for markers: to be written once the records are committed, not before (rule T4).
+    """A result that may request markers, to be written once the records are committed and not before (rule T4).
 
-    Each partition is reported back through `TransactionCoordinator.markers_written`, however long it takes.
+    The caller retries until every partition is reported to `TransactionCoordinator.markers_written`.
     """
 
     __slots__ = ("markers",)
@@ -34,7 +34,7 @@ class TransactionResult(Result):
         self.markers: list[Markers] = []
 
     def merge(self, other: Result) -> None:
-        """Take over everything `other` holds, after what is here."""
+        """Append everything in `other` to this result."""
         super().merge(other)
         if isinstance(other, TransactionResult):
             self.markers += other.markers

@@ -1,6 +1,6 @@
 """Records of `__transaction_state` in Kafka's bytes: a 2-byte schema version, then the message (rule T1).
 
-Value version 0 is what `transaction.version` 0 writes; 1, with tagged fields, is what 1 and 2 write.
+`transaction.version` 0 writes value version 0; 1 and 2 write value version 1, which has tagged fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLEXIBLE_VALUE_VERSION = 1
 
 
 def transaction_record(transactional_id: str, transaction: Transaction, version: int) -> CoordinatorRecord:
-    """The record that says how a transactional id stands, in value version 0 or 1."""
+    """The record of a transaction, in value version 0 or 1."""
     is_empty = transaction.state is TransactionState.EMPTY
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -42,14 +42,14 @@ def transaction_record(transactional_id: str, transaction: Transaction, version:
 
 
 def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
-    """The record that forgets a transactional id."""
+    """The tombstone that removes a transactional id."""
     return CoordinatorRecord(_key(transactional_id), None)
 
 
 def read_key(key: bytes) -> str | None:
-    """The transactional id that a record is about; None for kinds of records that Kafka 4.4 does not know.
+    """The transactional id of a record; None for record types that Kafka 4.4 does not know.
 
-    Raises ProtocolError for bytes that are no key.
+    Raises ProtocolError for bytes that are not a key.
     """
     if int.from_bytes(key[:2], "big") != TRANSACTION_LOG:
         return None
@@ -57,14 +57,14 @@ def read_key(key: bytes) -> str | None:
 
 
 def read_transaction(value: bytes) -> Transaction:
-    """How a transactional id stands. ProtocolError when the bytes, their version or the state are unknown."""
+    """The transaction in a record. Raises ProtocolError for invalid bytes, an unknown version or an unknown state."""
     version = int.from_bytes(value[:2], "big")
     if not TransactionLogValue.min_version <= version <= TransactionLogValue.max_version:
-        raise ProtocolError(f"TransactionLogValue has no version {version}")
+        raise ProtocolError(f"Unknown version {version} of TransactionLogValue")
     read = TransactionLogValue.decode(value[2:], version)
     state = BY_LOG_ID.get(read.transaction_status)
     if state is None:
-        raise ProtocolError(f"{read.transaction_status} is no state of a transaction")
+        raise ProtocolError(f"Unknown transaction state {read.transaction_status} in TransactionLogValue")
     return Transaction(
         producer_id=read.producer_id,
         producer_epoch=read.producer_epoch,

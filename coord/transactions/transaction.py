@@ -1,8 +1,8 @@
-"""What is known of one transactional id, as a value, and the values that may follow it (Kafka's `TransactionMetadata`).
+"""The state of one transactional id, as an immutable value (Kafka's `TransactionMetadata`).
 
-A `Transaction` is what one record of `__transaction_state` says. The functions here give the next one; nothing changes
-until the record made of it is in the log and replayed. The epoch 32767 is never given to a client: it is left for
-fencing the producer off.
+A `Transaction` is the content of one record of `__transaction_state`. Its methods return the next value; it takes
+effect when its record is in the log and replayed. The epoch 32767 is never assigned to a client: it is reserved for
+fencing the producer.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ NO_PRODUCER_EPOCH = -1
 MAX_EPOCH = 2**15 - 1
 NEVER_MS = -1
 EPOCH_BUMP_VERSION = 2
-"""From this `transaction.version` on, every end of a transaction bumps the epoch (KIP-890)."""
+"""From this `transaction.version` on, the end of every transaction bumps the epoch (KIP-890)."""
 
 TopicPartition = tuple[str, int]
 
 
 class Transaction(NamedTuple):
-    """One transactional id at one moment."""
+    """The state of one transactional id."""
 
     producer_id: int
     producer_epoch: int
@@ -35,22 +35,22 @@ class Transaction(NamedTuple):
     previous_producer_id: int = NO_PRODUCER_ID
     """The producer id before the last record."""
     next_producer_id: int = NO_PRODUCER_ID
-    """While the markers of a transaction that has used up the epochs are written: the producer id from then on."""
+    """In a prepared state, when the epochs are used up: the producer id of the next transaction."""
     client_version: int = 0
-    """The `transaction.version` of the client that led here: 0 (KIP-98) or 2 (KIP-890)."""
+    """The `transaction.version` of the client that caused this state: 0 (KIP-98) or 2 (KIP-890)."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the producer id has no epoch left to give out."""
+        """Whether the producer id has no epoch left to assign."""
         return is_exhausted(self.producer_epoch)
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether this was written for a client whose epoch grows at every end."""
+        """Whether the client's epoch is bumped at the end of every transaction."""
         return self.client_version >= EPOCH_BUMP_VERSION
 
     def initialized(self, producer_id: int, producer_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-        """InitProducerId has given out this producer id and epoch."""
+        """After InitProducerId has assigned this producer id and epoch."""
         return self._replace(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -63,7 +63,7 @@ class Transaction(NamedTuple):
         )
 
     def with_partitions(self, added: Iterable[TopicPartition], client_version: int, now_ms: int) -> Transaction:
-        """Partitions are in the transaction, which starts with the first of them."""
+        """With more partitions; the first of them starts the transaction."""
         return self._replace(
             state=TransactionState.ONGOING,
             last_update_ms=now_ms,
@@ -74,7 +74,7 @@ class Transaction(NamedTuple):
         )
 
     def prepared(self, *, commit: bool, client_version: int, next_producer_id: int, now_ms: int) -> Transaction:
-        """The outcome is decided. KIP-890 bumps the epoch here: the markers carry the new one."""
+        """With the outcome decided. KIP-890 bumps the epoch here: the markers carry the new one."""
         bumps = client_version >= EPOCH_BUMP_VERSION
         return self._replace(
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH) if bumps else self.producer_epoch,
@@ -87,11 +87,11 @@ class Transaction(NamedTuple):
         )
 
     def fenced(self) -> Transaction:
-        """Before KIP-890: the epoch is bumped over the head of the producer, whose transaction is aborted next."""
+        """With the epoch bumped, so that the producer is fenced; before KIP-890. The transaction is aborted next."""
         return self._replace(producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH))
 
     def completed(self, now_ms: int) -> Transaction:
-        """Every marker is written; a producer id that has used up its epochs gives way to the next one."""
+        """After every marker is written; a producer id whose epochs are used up is replaced by the next one."""
         rotates = self.bumps_epoch and self.next_producer_id != NO_PRODUCER_ID
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         return self._replace(
@@ -106,10 +106,10 @@ class Transaction(NamedTuple):
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Whether an epoch is the last one a client may have."""
+    """Whether an epoch is the last one that a client may have."""
     return producer_epoch >= MAX_EPOCH - 1
 
 
 def new_transaction(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """A transactional id that nobody has heard of; its first record is what `initialized` makes of this."""
+    """An unknown transactional id; its first record is that of `initialized`."""
     return Transaction(producer_id, NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY, now_ms)

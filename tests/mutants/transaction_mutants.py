@@ -21,9 +21,9 @@ TRANSACTIONS = (
     ),
     Mutant(
         "late-end-accepted",
-        _COORDINATOR,
-        "        if not is_of_current_epoch or which not in EPOCHS_TAKEN_V2[transaction.state]:\n",
-        "        if which not in EPOCHS_TAKEN_V2[transaction.state]:\n",
+        "coord/transactions/end_txn.py",
+        "    if not is_known_epoch or epoch not in EPOCHS_ACCEPTED_V2[transaction.state]:\n",
+        "    if epoch not in EPOCHS_ACCEPTED_V2[transaction.state]:\n",
         _LATE,
     ),
     Mutant(
@@ -86,7 +86,7 @@ TRANSACTIONS = (
     Mutant(
         "markers-not-written-again-after-a-restart",
         _COORDINATOR,
-        "        for transactional_id in self._unmarked:\n",
+        "        for transactional_id in self._table.unmarked:\n",
         "        for transactional_id in ():\n",
         _RUNS,
     ),
@@ -122,7 +122,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "abort-marker-for-a-commit",
-        "coord/transactions/coordinator.py",
+        _COORDINATOR,
         "                prepared.state is TransactionState.PREPARE_COMMIT,\n",
         "                prepared.state is TransactionState.PREPARE_ABORT,\n",
         _RUNS,
