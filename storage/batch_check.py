@@ -8,7 +8,7 @@ on timestamps in the past, since the header only knows the greatest one. Sources
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
 
 from barnabas.storage.batch_header import BatchHeader
@@ -34,6 +34,19 @@ Origin = Literal["client", "coordinator", "replication"]
 _LAST_CODEC = int(max(Codec))  # an iteration over an enum costs as much as the rest of the checks
 _UNLIMITED_MS = 2**63 - 1
 _MAGIC_AT = 16
+
+
+_MAX_RECORD_ERRORS = 1000
+"""A batch with more bad records lists the first of them, so that one request does not build a huge response."""
+
+
+class RecordValidationError(KafkaError):
+    """Some records of a batch are invalid: the whole batch is rejected (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
+        """`record_errors` are (index of the record in its batch, what is wrong with it)."""
+        super().__init__(code, message)
+        self.record_errors = record_errors
 
 
 class BatchLimits(Protocol):
@@ -127,31 +140,57 @@ def _check_client_batch(header: BatchHeader) -> None:
 
 
 def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits, now_ms: int) -> None:
-    """Timestamps (L11) and keys (L10)."""
+    """Timestamps (L11) and keys (L10). Records are looked at only where the header cannot answer."""
+    earliest, latest = -(2**63), 2**63 - 1
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
         latest = now_ms + limits.message_timestamp_after_max_ms
-        if header.max_timestamp > latest:
-            raise _timestamp_error(
-                header.max_timestamp, f"later than {latest}, message.timestamp.after.max.ms from now"
-            )
         if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
-            _check_earliest(records, header, now_ms - limits.message_timestamp_before_max_ms)
-    if "compact" in limits.cleanup_policy and not header.attributes & CONTROL_BIT:
-        for record in _records_of(records, header):
-            if record.key is None:
-                raise KafkaError(ErrorCode.INVALID_RECORD, "A compacted topic cannot accept a message without a key")
+            earliest = now_ms - limits.message_timestamp_before_max_ms
+    needs_keys = "compact" in limits.cleanup_policy and not header.attributes & CONTROL_BIT
+    is_late = header.max_timestamp > latest
+    if needs_keys or is_late or earliest > -(2**63):
+        _check_records(records, header, needs_keys=needs_keys, earliest=earliest, latest=latest)
+    if is_late:
+        raise KafkaError(
+            ErrorCode.INVALID_TIMESTAMP, f"The batch's maximum timestamp {header.max_timestamp} is later than {latest}"
+        )
 
 
-def _check_earliest(records: memoryview, header: BatchHeader, earliest: int) -> None:
-    for record in _records_of(records, header):
-        if record.timestamp != NO_TIMESTAMP and record.timestamp < earliest:
-            raise _timestamp_error(record.timestamp, f"earlier than {earliest}, message.timestamp.before.max.ms ago")
+def _check_records(records: memoryview, header: BatchHeader, *, needs_keys: bool, earliest: int, latest: int) -> None:
+    """Check each record's key and timestamp (in ms); RecordValidationError lists those that are wrong."""
+    errors: list[tuple[int, str]] = []
+    count = 0
+    code = ErrorCode.INVALID_RECORD
+    for index, record in enumerate(_records_of(records, header)):
+        timestamp = record.timestamp
+        if needs_keys and record.key is None:
+            error = "Compacted topic cannot accept message without key"
+        elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            code = ErrorCode.INVALID_TIMESTAMP
+            error = (
+                f"Timestamp {timestamp} of message with offset {record.offset} is out of range. "
+                f"The timestamp should be within [{earliest}, {latest}]"
+            )
+        else:
+            continue
+        count += 1
+        if count <= _MAX_RECORD_ERRORS:
+            errors.append((index, error))
+    if errors:
+        raise RecordValidationError(code, _rejection(code, count, errors), errors)
 
 
-def _timestamp_error(timestamp: int, why: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_TIMESTAMP, f"Timestamp {timestamp} is {why}")
+def _rejection(code: ErrorCode, count: int, errors: Sequence[tuple[int, str]]) -> str:
+    """Kafka's message for a rejected batch."""
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        return "One or more records have been rejected due to invalid timestamp"
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
+    return (
+        f"One or more records have been rejected due to {count} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
 
 
 def _records_of(records: memoryview, header: BatchHeader) -> Iterator[Record]:

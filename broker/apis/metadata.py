@@ -1,19 +1,21 @@
 """Metadata (3), DescribeCluster (60) and DescribeTopicPartitions (75): who serves what.
 
 Metadata: v0 an empty list asks for all topics, from v1 on null does; v4 lets the client forbid auto-creation; v8
-authorized operations (KIP-430); v10 topic ids; v12 topics asked for by id. DescribeTopicPartitions pages through
-partitions by a cursor (KIP-966). Brokers are told by the listener that the client dialled, and without
-advertised.listeners by the very address it dialled.
+authorized operations (KIP-430); v10 topic ids; v12 topics by id. A topic that the request creates is described in the
+same response; with the profile `kafka` the response is UNKNOWN_TOPIC_OR_PARTITION first, as in Kafka, and the client
+asks again. DescribeTopicPartitions pages through partitions by a cursor (KIP-966). The brokers' addresses are those
+advertised for the client's listener; without advertised.listeners, the address that the client dialled.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     DescribeClusterBroker,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.partition_image import PartitionImage, TopicImage
+
+logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
 
 # Bit n stands for AclOperation n: what may be done to a resource of that type when nothing is forbidden.
 TOPIC_OPERATIONS = sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -91,20 +95,34 @@ def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataReques
     topic = image.topics.get(asked.name)
     if topic is not None:
         return _describe(ctx, topic, request)
-    missing = MetadataResponseTopic(
-        error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        name=asked.name,
-        is_internal=asked.name in INTERNAL_TOPICS,
-    )
-    if request.allow_auto_topic_creation and ctx.broker.config[AUTO_CREATE_TOPICS_ENABLE]:
-        try:
-            ctx.broker.controller.auto_create_topic(asked.name)
-        except KafkaError as error:
-            missing.error_code = int(error.code)
-        topic = ctx.broker.image.topics.get(asked.name)
-        if topic is not None:
-            return _describe(ctx, topic, request)
-    return missing
+    error = _missing_topic_error(asked.name)
+    if error is not ErrorCode.INVALID_TOPIC_EXCEPTION and request.allow_auto_topic_creation:
+        created, error = _create(ctx, asked.name)
+        if created is not None:
+            return _describe(ctx, created, request)
+    return MetadataResponseTopic(error_code=int(error), name=asked.name, is_internal=asked.name in INTERNAL_TOPICS)
+
+
+def _missing_topic_error(name: str) -> ErrorCode:
+    """The error of a topic that does not exist: INVALID_TOPIC_EXCEPTION when no topic may have this name."""
+    if what_is_wrong_with(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _create(ctx: RequestContext, name: str) -> tuple[TopicImage | None, ErrorCode]:
+    """Create a missing topic if the broker may; the topic to describe, or None and the error to answer."""
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    config = ctx.broker.config
+    if not config[AUTO_CREATE_TOPICS_ENABLE]:
+        return None, unknown
+    answers_as_kafka = config.profile == "kafka"
+    try:
+        ctx.broker.controller.auto_create_topic(name)
+    except KafkaError as error:
+        logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
+        return None, unknown if answers_as_kafka else error.code
+    return None if answers_as_kafka else ctx.broker.image.topics.get(name), unknown
 
 
 def _describe(ctx: RequestContext, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
@@ -169,11 +187,24 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
     )
 
 
-@api(DescribeTopicPartitionsRequest)
+def _description_failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    """The error in each topic that was named."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=int(error.code), name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+@api(DescribeTopicPartitionsRequest, on_error=_description_failed)
 def describe_topic_partitions(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Topics in order of their names, from the cursor on, up to the limit of partitions."""
+    """Topics in order of their names, from the cursor on, up to the limit of partitions.
+
+    KafkaError INVALID_REQUEST when the cursor's partition is negative, or its topic is none of those named.
+    """
     image = ctx.broker.image
     asks_for_all = not request.topics
     names = sorted(image.topics) if asks_for_all else sorted({topic.name for topic in request.topics})
@@ -182,6 +213,11 @@ def describe_topic_partitions(
     if cursor is not None:
         if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition index of the cursor is negative.")
+        if not asks_for_all and cursor.topic_name not in names:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+            )
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first_index = cursor.partition_index
@@ -192,7 +228,7 @@ def describe_topic_partitions(
         if topic is None:
             response.topics.append(
                 DescribeTopicPartitionsResponseTopic(
-                    error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), name=name, is_internal=name in INTERNAL_TOPICS
+                    error_code=int(_missing_topic_error(name)), name=name, is_internal=name in INTERNAL_TOPICS
                 )
             )
             continue

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.storage.batch_check import RecordValidationError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -137,6 +139,8 @@ def _append(
         if refused and (error := refused.get((partition.topic, partition.index))) is not None:
             raise error
         info = partition.append(data.records, ctx.now)  # type: ignore[arg-type]
+    except RecordValidationError as error:
+        return _rejected(data.index, error, partition)
     except KafkaError as error:
         return _failed(data.index, error)
     answer = PartitionProduceResponse(
@@ -171,6 +175,17 @@ def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index, error_code=int(error.code), base_offset=-1, error_message=error.message, current_leader=_NO_LEADER
     )
+
+
+def _rejected(index: int, error: RecordValidationError, partition: Partition) -> PartitionProduceResponse:
+    """The answer to a batch with invalid records, which it lists (KIP-467)."""
+    answer = _failed(index, error)
+    answer.log_start_offset = partition.log.log_start_offset
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=text)
+        for position, text in error.record_errors
+    ]
+    return answer
 
 
 def _close_unacknowledged(ctx: RequestContext, failure: PartitionProduceResponse) -> None:

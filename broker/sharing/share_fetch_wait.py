@@ -68,6 +68,8 @@ class SharePlan:
     def give(self, *, is_last: bool) -> Given | None:
         """Lock records for the member; None while there is not enough to say, unless this `is_last` chance."""
         given: Given = []
+        if self._max_bytes <= 0:
+            return given  # as Kafka: no records, and no wait for any
         found: list[tuple[SharedPartition, LiveSharePartition, int, FileSlice]] = []
         size = 0
         has_moved = False

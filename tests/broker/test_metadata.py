@@ -93,6 +93,60 @@ def test_a_name_that_no_topic_may_have_is_told(memory: MemoryBroker, client: Cli
     assert good.error_code == 0
 
 
+def test_with_kafkas_profile_a_topic_is_created_beside_the_response(tmp_path) -> None:
+    """Apache Kafka 4.4.0 answers UNKNOWN_TOPIC_OR_PARTITION first; clients' own tests rely on it."""
+    memory = MemoryBroker(tmp_path, {"default.replication.factor": "1"}, "kafka")
+    client = memory.client()
+    (first,) = ask(client, "new").topics
+    assert (first.error_code, first.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+    (again,) = ask(client, "new").topics
+    assert (again.error_code, len(again.partitions)) == (0, 1)
+    (bad,) = ask(client, "a b").topics
+    assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    memory.close()
+
+
+def test_with_kafkas_profile_a_topic_that_cannot_be_created_stays_unknown(tmp_path, caplog) -> None:
+    memory = MemoryBroker(tmp_path, {"default.replication.factor": "3"}, "kafka")
+    (first,) = ask(memory.client(), "new").topics
+    assert first.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "Auto topic creation failed for new with error 'INVALID_REPLICATION_FACTOR'" in caplog.text
+    memory.close()
+
+
+def test_an_invalid_name_is_invalid_also_without_auto_creation(client: Client) -> None:
+    (bad,) = ask(client, "a b", allow_auto_topic_creation=False).topics
+    assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def describe(client: Client, names: list[str], cursor: tuple[str, int] | None = None) -> list[tuple[str | None, int]]:
+    """DescribeTopicPartitions: (name, error code) of each topic answered."""
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in names],
+        response_partition_limit=100,
+        cursor=cursor and DescribeTopicPartitionsRequestCursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    answer = client.ask(request, 0, DescribeTopicPartitionsResponse)
+    return [(topic.name, topic.error_code) for topic in answer.topics]
+
+
+def test_topics_that_cannot_be_described_are_answered_one_by_one(client: Client) -> None:
+    """As Apache Kafka 4.4.0 answered the same requests, but for the empty name, which fails its whole request there."""
+    invalid, unknown = ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert describe(client, ["a b", "missing", "t"]) == [("a b", invalid), ("missing", unknown), ("t", 0)]
+    assert describe(client, [".", "x" * 250, ""]) == [("", invalid), (".", invalid), ("x" * 250, invalid)]
+
+
+@pytest.mark.parametrize("cursor", [("t", -1), ("v", 0), ("a b", 0)])
+def test_a_bad_cursor_is_answered_for_each_topic(client: Client, cursor: tuple[str, int]) -> None:
+    bad = ErrorCode.INVALID_REQUEST
+    assert describe(client, ["t", "u"], cursor) == [("t", bad), ("u", bad)]
+
+
+def test_a_cursor_without_names_may_name_any_topic(client: Client) -> None:
+    assert describe(client, [], ("s", 0)) == [("t", 0), ("u", 0)]
+
+
 def test_operations_are_told_only_when_asked_for(client: Client) -> None:
     plain = ask(client, "t", version=8)
     assert plain.topics[0].topic_authorized_operations == -(2**31)

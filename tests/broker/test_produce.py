@@ -14,6 +14,7 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from barnabas.wire.records import BatchBuilder, Codec
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 
 
@@ -101,6 +102,76 @@ def test_a_batch_larger_than_the_topic_allows_is_told(tmp_path) -> None:
     (answer,) = answers(memory.client().ask(produce(to(0, batch(bytes(2000)))), 9, ProduceResponse))
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
     memory.close()
+
+
+class TestInvalidRecords:
+    """A batch with invalid records lists them, so that a client tells them from their neighbours (KIP-467)."""
+
+    @staticmethod
+    def send(
+        memory: MemoryBroker, *records: tuple[bytes | None, int], version: int = 9, codec: Codec = Codec.NONE
+    ) -> PartitionProduceResponse:
+        """Produce one batch of (key, timestamp relative to now in ms) to a new topic."""
+        memory.create_topic("checked")
+        builder = BatchBuilder(codec=codec)
+        for key, age_ms in records:
+            builder.append(timestamp=memory.clock.now_ms + age_ms, key=key, value=b"v")
+        (answer,) = answers(
+            memory.client().ask(produce(to(0, bytes(builder.build())), topic="checked"), version, ProduceResponse)
+        )
+        assert memory.broker.partitions.get("checked", 0).log.log_end_offset == 0
+        assert (answer.base_offset, answer.log_start_offset) == (-1, 0)
+        return answer
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+    def test_records_without_a_key_in_a_compacted_topic(self, tmp_path, codec: Codec) -> None:
+        """L10."""
+        memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
+        answer = self.send(memory, (b"k", 0), (None, 0), (b"k", 0), (None, 0), codec=codec)
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        reason = "Compacted topic cannot accept message without key"
+        assert listed(answer) == [(1, reason), (3, reason)]
+        assert answer.error_message is not None
+        assert answer.error_message.startswith("One or more records have been rejected due to 2 record errors in total")
+        memory.close()
+
+    def test_timestamps_out_of_range(self, tmp_path) -> None:
+        """L11."""
+        limits = {"log.message.timestamp.before.max.ms": "1000", "log.message.timestamp.after.max.ms": "2000"}
+        memory = MemoryBroker(tmp_path, limits)
+        answer = self.send(memory, (b"k", 0), (b"k", -1001), (b"k", -1000), (b"k", 2000), (None, 2001))
+        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
+        bounds = f"[{memory.clock.now_ms - 1000}, {memory.clock.now_ms + 2000}]"
+        outside = f"is out of range. The timestamp should be within {bounds}"
+        assert listed(answer) == [
+            (
+                index,
+                f"Timestamp {memory.clock.now_ms + age_ms} of message with offset {index} {outside}",
+            )
+            for index, age_ms in ((1, -1001), (4, 2001))
+        ]
+        memory.close()
+
+    def test_a_bad_timestamp_decides_the_error_of_a_batch_with_both(self, tmp_path) -> None:
+        memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact", "log.message.timestamp.after.max.ms": "2000"})
+        answer = self.send(memory, (None, 0), (b"k", 5000), (None, 5000))
+        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert [index for index, _ in listed(answer)] == [0, 1, 2]
+        memory.close()
+
+    def test_a_response_lists_a_thousand_at_most(self, tmp_path) -> None:
+        memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
+        answer = self.send(memory, *[(None, 0)] * 1500)
+        assert len(listed(answer)) == 1000
+        assert answer.error_message is not None
+        assert "due to 1500 record errors" in answer.error_message
+        memory.close()
+
+
+def listed(answer: PartitionProduceResponse) -> list[tuple[int, str | None]]:
+    """The record errors of an answer: (index in the batch, what is wrong)."""
+    return [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
 
 
 def test_log_append_time_is_told(tmp_path) -> None:

@@ -32,6 +32,28 @@ def test_records_are_given_out_once_and_accepted(queue, version):
     assert (queue.live().start_offset, queue.live().end_offset) == (3, 3)
 
 
+def test_a_fetch_of_no_bytes_is_answered_at_once_without_records(queue):
+    """As by Apache Kafka 4.4.0: a member may send acknowledgements and take nothing, and does not wait."""
+    queue.produce(b"a", b"b")
+    member = Member(queue, "one")
+    assert member.take(max_bytes=0, max_wait_ms=60_000) == []
+    assert member.take() == [(0, 1, 1)]
+    answer = member.fetch(acks=[(0, 1, [ACCEPT])], max_bytes=0, max_wait_ms=60_000)
+    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    assert queue.live().start_offset == 2
+
+
+def test_a_first_fetch_takes_records_of_every_partition(tmp_path):
+    """Kafka answers with the first partition whose state has been read; here all of them are read before the answer."""
+    queue = Queue(tmp_path / "data", partitions=3)
+    for partition in range(3):
+        queue.initialize(partition=partition)
+        queue.produce(b"a", partition=partition)
+    answer = Member(queue, "one", partitions=(0, 1, 2)).fetch()
+    assert [acquired(answer, partition) for partition in range(3)] == [[(0, 0, 1)]] * 3
+    queue.close()
+
+
 def test_acknowledgements_ride_on_the_next_fetch(queue):
     queue.produce(b"a", b"b")
     member = Member(queue, "one")

@@ -291,6 +291,17 @@ def test_end_of_partition_is_told(broker, create, consumer) -> None:
     assert seen == [b"only", KafkaError._PARTITION_EOF]
 
 
+def test_a_record_without_a_key_is_told_from_its_neighbours(broker, create) -> None:
+    """A compacted topic rejects the batch, and the client knows which record was the cause (KIP-467)."""
+    topic = create(config={"cleanup.policy": "compact"})
+    produced = Produced(broker.bootstrap, linger_ms=500)
+    for key in (b"k", None, b"k", None):
+        produced.send(topic, b"value", key=key)
+    produced.flush()
+    bad, neighbour = KafkaError.INVALID_RECORD, KafkaError._INVALID_DIFFERENT_RECORD
+    assert [error.code() for error in produced.errors] == [neighbour, bad, neighbour, bad]
+
+
 def test_log_append_time_is_the_brokers_clock(broker, create, consumer) -> None:
     topic = create(config={"message.timestamp.type": "LogAppendTime"})
     before = int(time.time() * 1000)

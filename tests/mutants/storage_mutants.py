@@ -193,7 +193,7 @@ STORAGE = (
     Mutant(
         "null-key-accepted-on-a-compacted-topic",
         "storage/batch_check.py",
-        "            if record.key is None:\n",
+        "        if needs_keys and record.key is None:\n",
         "            if False:\n",
         _T + "test_append_checks.py::test_compacted_topic_wants_keys",
     ),
