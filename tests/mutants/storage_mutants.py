@@ -194,7 +194,7 @@ STORAGE = (
         "null-key-accepted-on-a-compacted-topic",
         "storage/batch_check.py",
         "        if needs_keys and record.key is None:\n",
-        "            if False:\n",
+        "        if False:\n",
         _T + "test_append_checks.py::test_compacted_topic_wants_keys",
     ),
     Mutant(
