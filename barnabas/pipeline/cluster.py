@@ -9,17 +9,21 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from barnabas.cli.light import suggestion
-from barnabas.pipeline.errors import MistakeError, PipelineError
+from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, PipelineError
 
-PATIENCE_S = 5.0
-"""How long a broker has to answer the first question."""
+REQUEST_TIMEOUT_S = 5.0
+"""How long a broker has to answer a metadata request."""
+RECONNECT_MS = 1000
+"""The longest pause of librdkafka before it connects again."""
+RETRY_S = 0.2
+"""The pause between two tries to reach a broker."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 COMMITTED_PATIENCE_S = 60.0
 """How long a group's coordinator has to tell what is committed."""
@@ -56,19 +60,49 @@ class Cluster:
             if not ADDRESS.fullmatch(address.strip()):
                 raise MistakeError(f"{address!r} is no broker's address: write HOST:PORT, several with commas")
         self.bootstrap = bootstrap
-        self._config: dict[str, Any] = {"bootstrap.servers": bootstrap, "socket.connection.setup.timeout.ms": 4000}
+        self._config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "socket.connection.setup.timeout.ms": 4000,
+            "reconnect.backoff.max.ms": RECONNECT_MS,
+        }
         self._admin = AdminClient(self._config, logger=SILENT)
 
     def topics(self) -> dict[str, int]:
-        """Every topic and its number of partitions; MistakeError when no broker answers in time."""
+        """Every topic and its number of partitions; BrokerUnavailableError when no broker answers in 5 seconds."""
         try:
-            metadata = self._admin.list_topics(timeout=PATIENCE_S)
+            return self._topics(REQUEST_TIMEOUT_S)
         except KafkaException as error:
-            raise MistakeError(
-                f"no broker answers at {self.bootstrap}: is it running, and is the address right? "
-                "('barnabas serve' starts one)"
-            ) from error
+            raise self._unavailable() from error
+
+    def wait_for_topics(self, wait_s: float, on_wait: Callable[[str], None]) -> dict[str, int]:
+        """As `topics`, but a broker that does not answer is tried again for `wait_s` seconds.
+
+        `on_wait` is called with the address when the first try has failed. BrokerUnavailableError after the last one.
+        """
+        deadline = time.monotonic() + wait_s
+        is_first = True
+        while True:
+            left_s = deadline - time.monotonic()
+            try:
+                return self._topics(REQUEST_TIMEOUT_S if is_first else min(REQUEST_TIMEOUT_S, max(left_s, 0.1)))
+            except KafkaException as error:
+                if time.monotonic() >= deadline:
+                    raise self._unavailable(wait_s) from error
+                if is_first:
+                    on_wait(self.bootstrap)
+                is_first = False
+                time.sleep(RETRY_S)
+
+    def _topics(self, timeout_s: float) -> dict[str, int]:
+        metadata = self._admin.list_topics(timeout=timeout_s)
         return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+    def _unavailable(self, waited_s: float = 0) -> BrokerUnavailableError:
+        waited = f", tried for {waited_s:g} s" if waited_s else ""
+        return BrokerUnavailableError(
+            f"no broker answers at {self.bootstrap}{waited}: is it running, and is the address right? "
+            "('barnabas serve' starts one)"
+        )
 
     def matching(self, topics: Iterable[str], pattern: str) -> dict[str, int]:
         """The topics of these names, or those that the whole pattern fits, with their partitions.

@@ -151,6 +151,12 @@ class JobConfig(Table):
         description="The directory that knows how far the job has come. Keep it: with it a job goes on, without it "
         "it starts anew.",
     )
+    broker_wait_s: int = Field(
+        60,
+        ge=0,
+        description="How many seconds a job that starts waits for a broker that does not answer; then it ends with "
+        "exit code 1.",
+    )
     spark: SparkTable = Field(SparkTable(), description="How Spark runs.")
 
 

@@ -9,6 +9,10 @@ class PipelineError(Exception):
     exit_code = 1
 
 
+class BrokerUnavailableError(PipelineError):
+    """No broker answers at the address."""
+
+
 class MistakeError(PipelineError):
     """What the user asked for cannot be done as asked; nothing was started."""
 

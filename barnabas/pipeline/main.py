@@ -10,7 +10,7 @@ from pathlib import Path
 
 from barnabas.pipeline.checkpoint import Checkpoint
 from barnabas.pipeline.config import JobConfig, Source, read_config
-from barnabas.pipeline.errors import MistakeError, PipelineError
+from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, PipelineError
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
@@ -32,7 +32,8 @@ def execute(
 ) -> int:
     """Run a job by its file and say on stderr how it goes; 0 when it ended well, 1 when it failed.
 
-    MistakeError when it cannot be run as asked. `every` is a time like `10s`, `start` what [source] start may be.
+    MistakeError when it cannot be run as asked, BrokerUnavailableError when no broker answers before it starts.
+    `every` is a time like `10s`, `start` what [source] start may be.
     """
     found = find_job(job)
     config = _changed(read_config(path, found.config), checkpoint, start)
@@ -44,11 +45,14 @@ def execute(
     run = Run(found, config, bootstrap)
     failure: PipelineError | None = None
     with Screen(bootstrap, progress) as screen:
+        run.on_wait = screen.waiting
         try:
             run_job(run, once=once, every=interval, watch=screen.watch)
         except MistakeError:
             raise
         except PipelineError as error:
+            if isinstance(error, BrokerUnavailableError) and not run.began:
+                raise
             failure = error
         failure = failure or nothing_fits(run)
     screen.summary(run, failure)

@@ -54,6 +54,8 @@ class Run:
     """Told to end before it was done."""
     is_first: bool = False
     """Its checkpoint was new."""
+    on_wait: Callable[[str], None] = lambda _: None
+    """Called with the address of a broker that does not answer yet, before it is tried again."""
 
     @property
     def name(self) -> str:
@@ -81,7 +83,8 @@ def run_job(
     """Run until all is read (`once`), or until told to stop (SIGINT, SIGTERM).
 
     `every`: how far micro-batches are apart, `10 seconds`; without it one follows the other. `spark`: a session to
-    use; otherwise one is started, and ended. MistakeError before anything is started; PipelineError when it fails.
+    use; otherwise one is started, and ended. MistakeError or BrokerUnavailableError before anything is started;
+    PipelineError when it fails.
     """
     config, job = run.config, run.job
     checkpoint = prepare(run)
@@ -115,7 +118,7 @@ def prepare(run: Run) -> Checkpoint | None:
     config, job = run.config, run.job
     _check_loops(run)
     cluster = Cluster(run.bootstrap)
-    known = cluster.topics()
+    known = cluster.wait_for_topics(config.broker_wait_s, run.on_wait)
     source = job.source(config)
     topics = _topics(cluster, source) if source else {}
     checkpoint = None
@@ -129,7 +132,7 @@ def prepare(run: Run) -> Checkpoint | None:
     for wanted in job.topics(config):
         if wanted.bootstrap:
             other = Cluster(wanted.bootstrap)
-            other.topics()  # tells at once when nobody answers
+            other.wait_for_topics(config.broker_wait_s, run.on_wait)
             other.create(wanted.topic, wanted.partitions, wanted.config)
         elif wanted.topic not in known:
             cluster.create(wanted.topic, wanted.partitions, wanted.config)

@@ -68,6 +68,13 @@ class Screen:
             text = batch.as_json() if self._form == "json" else _line(batch)
             print(text, file=sys.stderr, flush=True)
 
+    def waiting(self, bootstrap: str) -> None:
+        """Say that a broker does not answer yet."""
+        if self._form == "json":
+            print(json.dumps({"event": "waiting", "bootstrap": bootstrap}), file=sys.stderr, flush=True)
+        else:
+            print(f"no broker answers at {bootstrap} yet; trying again", file=sys.stderr, flush=True)
+
     def summary(self, run: Run, error: PipelineError | None) -> None:
         """Say how it ended; a live table has asked for the last lag when it was left."""
         if self._live is None:

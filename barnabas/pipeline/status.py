@@ -26,7 +26,7 @@ def checkpoint_of(path: Path | None) -> str:
 def status_rows(path: str, bootstrap: str) -> list[Row]:
     """A row for each query and partition: last batch and when, the offset read up to, the topic's end, and lag.
 
-    MistakeError when this is no checkpoint of a pipeline, or no broker answers.
+    MistakeError when this is no checkpoint of a pipeline, PipelineError when no broker answers.
     """
     checkpoint = Checkpoint(path)
     owner = checkpoint.owner()

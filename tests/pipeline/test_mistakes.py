@@ -1,5 +1,7 @@
 """Typical mistakes of a new user at the command line: one sentence on stderr that says what to do, and exit code 2.
 
+A broker that is not there is no mistake: the job waits for it (`broker_wait_s`), then ends with exit code 1.
+
 None of these gets as far as starting Spark.
 """
 
@@ -8,6 +10,9 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +20,7 @@ import pytest
 from barnabas.pipeline.checkpoint import Checkpoint, Owner
 from barnabas.pipeline.cluster import Cluster
 
+ROOT = Path(__file__).resolve().parents[2]
 COPY = """
 checkpoint = "{checkpoint}"
 [source]
@@ -123,14 +129,41 @@ def test_a_mistake_in_the_file_names_the_file_the_table_and_the_key(command, job
 
 
 def test_a_broker_that_is_not_there(command, job, refused):
-    done = command("run", "copy", "--config", job(COPY), "-b", refused, "--once")
-    one_sentence(done, f"no broker answers at {refused}: is it running", "'barnabas serve' starts one")
+    done = command("run", "copy", "--config", job(f"broker_wait_s = 0\n{COPY}"), "-b", refused, "--once")
+    one_sentence(done, f"no broker answers at {refused}: is it running", "'barnabas serve' starts one", code=1)
 
 
 def test_a_broker_that_never_answers(command, job, silent):
-    one_sentence(
-        command("run", "copy", "--config", job(COPY), "-b", silent, "--once"), f"no broker answers at {silent}"
-    )
+    done = command("run", "copy", "--config", job(f"broker_wait_s = 0\n{COPY}"), "-b", silent, "--once")
+    one_sentence(done, f"no broker answers at {silent}", code=1)
+
+
+def test_a_job_waits_for_a_broker_as_long_as_its_file_says(command, job, refused):
+    began = time.monotonic()
+    done = command("run", "copy", "--config", job(f"broker_wait_s = 7\n{COPY}"), "-b", refused, "--progress", "json")
+    assert time.monotonic() - began >= 7
+    waiting, sentence = done.stderr.splitlines()
+    assert json.loads(waiting) == {"event": "waiting", "bootstrap": refused}
+    done.stderr = sentence
+    one_sentence(done, f"no broker answers at {refused}, tried for 7 s: is it running", code=1)
+
+
+def test_a_job_goes_on_once_its_broker_is_there(job, tmp_path, start_broker):
+    """The broker is started when the job has said that it waits; the job then finds that its topic is missing."""
+    server = start_broker()
+    server.stop()
+    command = [sys.executable, "-m", "barnabas", "pipeline", "run", "copy", "-b", server.bootstrap]
+    command += ["--once", "--progress", "text", "--config", str(tmp_path / job(COPY, topic="xyz"))]
+    waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    with waiting:
+        assert waiting.stderr is not None
+        try:
+            assert waiting.stderr.readline() == f"no broker answers at {server.bootstrap} yet; trying again\n"
+            server.start()
+            assert f"there is no topic xyz at {server.bootstrap}" in waiting.stderr.read()
+        finally:
+            waiting.kill()
+    assert waiting.returncode == 2
 
 
 def test_a_topic_that_is_not_there_and_those_that_are(command, job, broker, create):
@@ -248,8 +281,7 @@ def test_without_the_extra(command, tmp_path):
         "find = u.find_spec\n"
         "u.find_spec = lambda name, *more: None if name == 'pyspark' else find(name, *more)\n"
     )
-    root = Path(__file__).resolve().parents[2]
-    done = command("list", env={"PYTHONPATH": f"{tmp_path}:{root}"})
+    done = command("list", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
     one_sentence(done, "needs pyspark: pip install 'barnabas[spark]'")
 
 
