@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.fetch_sessions import FetchSessions
     from barnabas.broker.config.group_configs import GroupConfigs
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.coordinators.groups import Coordinators
+    from barnabas.broker.coordinators.groups import GroupCoordinators
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.metadata.controller import Controller
@@ -50,7 +50,7 @@ class Broker:
 
     committers: dict[LogDir, Committer]
     controller: Controller
-    coordinators: Coordinators
+    coordinators: GroupCoordinators
     log_dirs: LogDirs
     partitions: Partitions
     producer_ids: ProducerIds

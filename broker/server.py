@@ -35,7 +35,8 @@ from barnabas.broker.config.keys.network import (
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import ServerConfig, load
 from barnabas.broker.context import Broker, wall_clock_ms
-from barnabas.broker.coordinators.groups import Coordinators
+from barnabas.broker.coordinators.groups import GroupCoordinators
+from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.logging_setup import set_up_logging
@@ -263,9 +264,14 @@ def open_broker(
         broker.controller = Controller(broker)
         broker.partitions = Partitions(broker)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
-        broker.coordinators = Coordinators(broker)
-        broker.transactions = TransactionCoordinators(broker)
-        broker.shares = ShareCoordinators(broker)
+        services = BrokerServices(
+            broker.loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
+        )
+        broker.shares = ShareCoordinators(services)
+        broker.coordinators = GroupCoordinators(services, broker.shares, lambda: broker.group_configs, random_bytes)
+        broker.transactions = TransactionCoordinators(
+            services, broker.producer_ids.next, broker.coordinators.transaction_ended
+        )
         broker.controller.open()
         broker.partitions.load(broker.image)
         broker.coordinators.load()

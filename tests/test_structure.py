@@ -27,10 +27,6 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "the context holds this part of the broker, and the part takes the context",
         (
             "broker.apis.registry",
-            "broker.coordinators.groups",
-            "broker.coordinators.runtime",
-            "broker.coordinators.share_coordinators",
-            "broker.coordinators.share_group_states",
             "broker.metadata.controller",
             "broker.metadata.metadata_log",
             "broker.net.connection",

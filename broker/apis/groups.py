@@ -41,7 +41,7 @@ from barnabas.wire.messages.groups import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.coordinators.groups import Event
+    from barnabas.broker.coordinators.groups import GroupEvent
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4
@@ -240,5 +240,5 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedR
     return delayed
 
 
-def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> Event:
+def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> GroupEvent:
     return lambda groups, _: groups.delete_group(group_id, answer)

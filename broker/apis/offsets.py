@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.committed_reads import once_committed
 from barnabas.broker.apis.groups import client_of
 from barnabas.broker.apis.registry import api
-from barnabas.broker.coordinators.runtime import once_committed
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
-from barnabas.broker.coordinators.group_protocols import needs_share_groups
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.sharing.share_fetch_wait import SharePlan, ShareWait
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession

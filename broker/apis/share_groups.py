@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
 from barnabas.broker.apis.registry import api
-from barnabas.broker.coordinators.group_protocols import needs_share_groups
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -125,7 +125,7 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
             delayed.resolve(response)
 
     for about, name, one in wanted:
-        ctx.broker.shares.ask_summary(about, partial(told, name, one))
+        ctx.broker.shares.read_summary(about, partial(told, name, one))
     return delayed
 
 

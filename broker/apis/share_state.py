@@ -58,19 +58,19 @@ class _Request(Protocol):
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
     """Begin share partitions."""
     response = InitializeShareGroupStateResponse()
-    return _gather(request, response, InitializeStateResult, ctx.broker.shares.ask_initialize)
+    return _gather(request, response, InitializeStateResult, ctx.broker.shares.initialize)
 
 
 @api(ReadShareGroupStateRequest)
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
     """Everything that is kept of share partitions."""
-    return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.ask_read)
+    return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.read)
 
 
 @api(WriteShareGroupStateRequest)
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
     """Keep what has become of records."""
-    return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.ask_write)
+    return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.write)
 
 
 @api(DeleteShareGroupStateRequest)
@@ -79,7 +79,7 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
     shares = ctx.broker.shares
 
     def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
-        shares.ask_delete(about, answer)
+        shares.delete(about, answer)
 
     return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, ask)
 
@@ -90,7 +90,7 @@ def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest
     shares = ctx.broker.shares
 
     def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
-        shares.ask_summary(about, answer)
+        shares.read_summary(about, answer)
 
     return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, ask)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.group_protocols import needs_streams_groups
 from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
 from barnabas.broker.apis.registry import api
-from barnabas.broker.coordinators.group_protocols import needs_streams_groups
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.wire.errors import ErrorCode, KafkaError

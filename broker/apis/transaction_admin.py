@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.committed_reads import once_committed
 from barnabas.broker.apis.registry import api
-from barnabas.broker.coordinators.markers import Marker, write_marker
-from barnabas.broker.coordinators.runtime import once_committed
+from barnabas.broker.coordinators.markers import Marker
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -77,7 +77,7 @@ class _MarkersWait:
         """Write one marker and wait for it."""
         try:
             partition = broker.partitions.get(topic, answer.partition_index)
-            offset = write_marker(partition, marker)
+            offset = broker.transactions.markers.write(partition, marker)
         except KafkaError as error:
             answer.error_code = int(error.code)
             return

@@ -1,11 +1,9 @@
-"""Runs the share coordinators: one pure `ShareCoordinator` for each partition of `__share_group_state` (KIP-932).
+"""Runs the share coordinators: one `ShareCoordinator` for each partition of `__share_group_state` (KIP-932).
 
-How they are run is in `broker.coordinators.runtime`. Who keeps state here, in this process or over the wire, comes
-through `ask_*`: one share partition at a time, and the answer is the partition's result, also for a failure. The topic
-is created by the first who asks.
+Share partition leaders and group coordinators, in this process or over the wire, send one request per share partition;
+the reply is the partition's result, also for a failure. The first request creates the topic.
 
-What is in the log before the oldest of the last snapshots is deleted from time to time, since the topic is not
-compacted; only a log's start moves, segments go with it.
+The topic is not compacted. Instead the log start is moved forward to the oldest snapshot that is still needed.
 """
 
 from __future__ import annotations
@@ -18,14 +16,16 @@ from barnabas.broker.config.keys.share_and_streams import (
     SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
     SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC,
 )
-from barnabas.broker.coordinators.runtime import CoordinatorRuntime, Shard, codec_of, release_replies
+from barnabas.broker.coordinators.append import codec_of
+from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
-    from barnabas.broker.coordinators.log import Take
-    from barnabas.broker.coordinators.runtime import Event
+    from barnabas.broker.coordinators.loading import Event
+    from barnabas.broker.coordinators.replay import Replay
+    from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.cluster.image import ClusterDelta
     from barnabas.coord.machine import Moment, Result
@@ -53,141 +53,139 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
 
     topic = SHARE_GROUP_STATE_TOPIC
 
-    def __init__(self, broker: Broker) -> None:
-        super().__init__(broker)
-        self.codec = codec_of(broker.config, SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC)
+    def __init__(self, services: BrokerServices) -> None:
+        super().__init__(services)
+        self.codec = codec_of(services.config, SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC)
         self.on_reset: list[Callable[[SharePartitionKey, int], None]] = []
-        """Told when a share partition begins anew with a state epoch, or is forgotten, whereupon any epoch may follow.
+        """Called when a share partition is initialized again with a state epoch, or deleted (then with epoch 0).
 
-        Whoever has its state must ask for it again, unless its older epoch keeps it from being written.
+        Its leader must read the state again, unless an older epoch already fences it.
         """
 
     def apply(self, delta: ClusterDelta) -> None:
-        """Follow a change of the metadata: the state of deleted topics goes."""
+        """Apply a metadata change: the state of deleted topics is removed."""
         deleted = set(delta.deleted_topics)
         if any(topic.name == SHARE_GROUP_STATE_TOPIC for topic in delta.deleted_topics.values()):
             self.stop()
         elif deleted:
             self.handle_all(lambda shares, _: shares.topics_deleted(deleted))
 
-    # ---- state for those who share out records
+    # ---- requests of share partition leaders and group coordinators
 
-    def ask_initialize(
+    def initialize(
         self,
-        about: SharePartitionKey,
-        asked: InitializeShareGroupStateRequestPartitionData,
-        answer: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
+        key: SharePartitionKey,
+        request: InitializeShareGroupStateRequestPartitionData,
+        reply: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
     ) -> None:
-        """Begin a share partition at an offset, -1 for one that its leader finds out."""
+        """Initialize a share partition at an offset; -1 lets its leader choose one."""
         from barnabas.wire.messages.share_state import (
             InitializeShareGroupStateResponsePartitionResult as PartitionResult,
         )
 
-        ticket = self._resetting(about, asked.state_epoch, answer)
-        self._ask(about, PartitionResult, ticket, lambda shares, at: shares.initialize(about, asked, ticket, at))
+        ticket = self._resetting(key, request.state_epoch, reply)
+        self._send(key, PartitionResult, ticket, lambda shares, at: shares.initialize(key, request, ticket, at))
 
-    def ask_read(
+    def read(
         self,
-        about: SharePartitionKey,
-        asked: ReadShareGroupStateRequestPartitionData,
-        answer: Callable[[ReadShareGroupStateResponsePartitionResult], None],
+        key: SharePartitionKey,
+        request: ReadShareGroupStateRequestPartitionData,
+        reply: Callable[[ReadShareGroupStateResponsePartitionResult], None],
     ) -> None:
-        """Everything that is kept of a share partition; older leaders are fenced off."""
+        """Read the whole state of a share partition, and fence older leaders."""
         from barnabas.wire.messages.share_state import ReadShareGroupStateResponsePartitionResult as PartitionResult
 
-        self._ask(about, PartitionResult, answer, lambda shares, at: shares.read(about, asked, answer, at))
+        self._send(key, PartitionResult, reply, lambda shares, at: shares.read(key, request, reply, at))
 
-    def ask_write(
+    def write(
         self,
-        about: SharePartitionKey,
-        asked: WriteShareGroupStateRequestPartitionData,
-        answer: Callable[[WriteShareGroupStateResponsePartitionResult], None],
+        key: SharePartitionKey,
+        request: WriteShareGroupStateRequestPartitionData,
+        reply: Callable[[WriteShareGroupStateResponsePartitionResult], None],
     ) -> None:
-        """Keep what has become of records; answered when that is committed."""
+        """Write delivery states of records; the reply is sent when they are committed."""
         from barnabas.wire.messages.share_state import WriteShareGroupStateResponsePartitionResult as PartitionResult
 
-        self._ask(about, PartitionResult, answer, lambda shares, at: shares.write(about, asked, answer, at))
+        self._send(key, PartitionResult, reply, lambda shares, at: shares.write(key, request, reply, at))
 
-    def ask_delete(
-        self, about: SharePartitionKey, answer: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
+    def delete(
+        self, key: SharePartitionKey, reply: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
     ) -> None:
-        """Forget a share partition."""
+        """Delete the state of a share partition."""
         from barnabas.wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
 
-        ticket = self._resetting(about, 0, answer)
-        self._ask(about, PartitionResult, ticket, lambda shares, _: shares.delete(about, ticket))
+        ticket = self._resetting(key, 0, reply)
+        self._send(key, PartitionResult, ticket, lambda shares, _: shares.delete(key, ticket))
 
-    def ask_summary(
-        self, about: SharePartitionKey, answer: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
+    def read_summary(
+        self, key: SharePartitionKey, reply: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
     ) -> None:
-        """A share partition's start offset and epochs."""
+        """Read the start offset and the epochs of a share partition."""
         from barnabas.wire.messages.share_state import (
             ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult,
         )
 
-        self._ask(about, PartitionResult, answer, lambda shares, _: shares.read_summary(about, answer))
+        self._send(key, PartitionResult, reply, lambda shares, _: shares.read_summary(key, reply))
 
-    def _resetting(
-        self, about: SharePartitionKey, state_epoch: int, answer: Callable[[P], None]
-    ) -> Callable[[P], None]:
-        """An answer that others are told of as well, before it goes out."""
+    def _resetting(self, key: SharePartitionKey, state_epoch: int, reply: Callable[[P], None]) -> Callable[[P], None]:
+        """Wrap `reply` so that the `on_reset` listeners are called first."""
 
-        def told(result: P) -> None:
+        def reset(result: P) -> None:
             for listener in self.on_reset:
-                listener(about, state_epoch)
-            answer(result)
+                listener(key, state_epoch)
+            reply(result)
 
-        return told
+        return reset
 
-    def _ask(
+    def _send(
         self,
-        about: SharePartitionKey,
+        key: SharePartitionKey,
         result_type: Callable[..., P],
-        answer: Callable[[P], None],
+        reply: Callable[[P], None],
         event: Event[ShareCoordinator],
     ) -> None:
         try:
             self.ensure_topic()
-            self.handle(str(about), event)
+            self.handle(str(key), event)
         except KafkaError as error:
-            answer(result_type(partition=about.partition, error_code=int(error.code), error_message=error.message))
+            reply(result_type(partition=key.partition, error_code=int(error.code), error_message=error.message))
 
-    # ---- what is special about these coordinators
+    # ---- see CoordinatorRuntime
 
-    def _new(self, at: Moment) -> tuple[ShareCoordinator, Take]:
-        from barnabas.broker.coordinators.log import into_shares
+    def _new(self, at: Moment) -> tuple[ShareCoordinator, Replay]:
+        from barnabas.broker.coordinators.replay import share_replay
         from barnabas.coord.share_state.config import ShareStateConfig
         from barnabas.coord.share_state.coordinator import ShareCoordinator
 
         config = ShareStateConfig(
-            updates_per_snapshot=self._broker.config[SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
+            updates_per_snapshot=self._services.config[SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
         )
         coordinator = ShareCoordinator(config, self._partition_count_of)
-        return coordinator, into_shares(coordinator, at)
+        return coordinator, share_replay(coordinator, at)
 
-    def _contents(self, coordinator: ShareCoordinator) -> str:
+    def _summary(self, coordinator: ShareCoordinator) -> str:
         return f"{len(coordinator.states)} share partitions"
 
     def _partition_count_of(self, topic_id: Uuid) -> int:
-        topic = self._broker.image.topic_by_id(topic_id)
+        topic = self._services.image().topic_by_id(topic_id)
         return 0 if topic is None else len(topic.partitions)
 
     def _replay(self, shard: Shard[ShareCoordinator], result: Result, first_offset: int, at: Moment) -> None:
         for offset, (key, value) in enumerate(result.records, first_offset):
             shard.coordinator.replay(key, value, at, offset)
 
-    def _released(self, shard: Shard[ShareCoordinator], result: Result) -> None:
+    def _committed(self, shard: Shard[ShareCoordinator], result: Result) -> None:
         release_replies(result)
         prune_to: Any = getattr(result, "prune_to", None)
         if prune_to is not None:
             self._prune(shard.partition, prune_to)
 
     def _prune(self, partition: Partition, offset: int) -> None:
-        """Let a state partition begin at `offset`: no record before it says anything that still holds."""
+        """Move the log start of a state partition to `offset`: earlier records are superseded."""
         try:
             if not partition.is_gone and partition.log.advance_log_start_offset(offset):
-                self._broker.partitions.persist_log_starts()
+                self._services.partitions.persist_log_starts()
         except KafkaError as error:
-            logger.warning("Cannot delete what is not needed of %r before offset %d: %s", partition, offset, error)
+            logger.warning("Cannot delete superseded records of %r before offset %d: %s", partition, offset, error)
         except OSError as error:
             partition.note_failure("new log start", error)

@@ -1,49 +1,55 @@
-"""Between the coordinators of share groups and the share coordinators: begins and deletes the state of partitions.
+"""Carries out the tasks of share groups at the share coordinator: initialize and delete the state of partitions.
 
-A share group's event may have a task (`coord.groups.share.tasks`), which begins when its records are committed. What
-becomes of it goes back as another event, to whoever coordinates the group by then; on one node both coordinators are in
-this process. Heartbeats of a group that has a task wait for its end, so that they are told of all partitions at once.
+An event of a share group may have a task (`coord.groups.share.tasks`), which starts when its records are committed.
+The outcome goes back to the group's coordinator as another event. Heartbeats of a group wait until its task is over, so
+that the answer has all partitions at once (KIP-932).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from barnabas.broker.coordinators.runtime import release_replies
+from barnabas.broker.coordinators.shard import release_replies
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinators.loading import Event
+    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.tasks import ShareGroupResult
     from barnabas.coord.machine import Result
     from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
     from barnabas.wire.types import Uuid
 
-    Answer = Callable[[ShareGroupHeartbeatResponse], None]
-    Failures = dict[Uuid, dict[int, ErrorCode]]
+Answer: TypeAlias = "Callable[[ShareGroupHeartbeatResponse], None]"
+Failures: TypeAlias = "dict[Uuid, dict[int, ErrorCode]]"
+HandleEvent: TypeAlias = "Callable[[str, Event[GroupCoordinator]], None]"
 
 
 class ShareGroupStates:
     """The tasks of all share groups of this broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, handle: HandleEvent, shares: ShareCoordinators) -> None:
+        """`handle` gives an event to the coordinator of a group id (`GroupCoordinators.handle`)."""
+        self._handle = handle
+        self._shares = shares
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
-        """By group that has a task: what is to be done when it is over."""
+        """By id of a group that has a task: operations to run when the task is over."""
 
     def heartbeat(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
-        """ShareGroupHeartbeat, after what the group waits for. KafkaError NOT_COORDINATOR when nobody can handle it."""
+        """Handle ShareGroupHeartbeat, after the group's task if it has one.
+
+        KafkaError if the group has no coordinator.
+        """
         waiting = self._waiting.get(request.group_id)
         if waiting is not None:
             waiting.append(lambda: self._resume(request, client, answer))
             return
-        self._broker.coordinators.handle(
-            request.group_id, lambda groups, at: groups.share_groups.heartbeat(request, answer, client, at)
-        )
+        self._handle(request.group_id, lambda groups, at: groups.share_groups.heartbeat(request, answer, client, at))
 
     def _resume(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
         from barnabas.coord.groups.share.share_groups import heartbeat_error
@@ -53,22 +59,22 @@ class ShareGroupStates:
         except KafkaError as error:
             answer(heartbeat_error(error.code, error.message))
 
-    def follow(self, result: Result) -> None:
-        """The records of a group's event are committed: begin what it asks for."""
+    def committed(self, result: Result) -> None:
+        """The records of a group's event are committed: start its task, if it has one."""
         if getattr(result, "task", None) is not None:
-            self._begin(result)  # type: ignore[arg-type]  # no other result has tasks
+            self._start(result)  # type: ignore[arg-type]  # no other result has tasks
         resumed: Any = getattr(result, "resumed", None)
         if resumed is not None:
             self._resume(resumed.request, resumed.context, resumed.ticket)
 
-    def _begin(self, result: ShareGroupResult) -> None:
-        """Ask the share coordinators about each partition; when all answers are there the event goes on."""
+    def _start(self, result: ShareGroupResult) -> None:
+        """Send a request for each partition to the share coordinators; the last answer ends the task."""
         task = result.task
         assert task is not None
         group_id = task.group_id
         waiting = self._waiting.get(group_id)
-        if waiting is not None:  # one task at a time: what it is about may depend on the one before
-            waiting.append(lambda: self._begin(result))
+        if waiting is not None:  # one task at a time: it may depend on the one before
+            waiting.append(lambda: self._start(result))
             return
         self._waiting[group_id] = deque()
         failures: Failures = {}
@@ -87,34 +93,34 @@ class ShareGroupStates:
                 self._ask(result, SharePartitionKey(group_id, topic_id, partition), answered)
 
     def _ask(
-        self, result: ShareGroupResult, about: SharePartitionKey, answered: Callable[[Uuid, int, int], None]
+        self, result: ShareGroupResult, key: SharePartitionKey, answered: Callable[[Uuid, int, int], None]
     ) -> None:
         from barnabas.coord.groups.share.tasks import InitializeStates
         from barnabas.wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
 
         def answer(outcome: Any) -> None:
-            answered(about.topic_id, about.partition, outcome.error_code)
+            answered(key.topic_id, key.partition, outcome.error_code)
 
         task = result.task
         if isinstance(task, InitializeStates):
-            asked = InitializeShareGroupStateRequestPartitionData(
-                partition=about.partition,
+            request = InitializeShareGroupStateRequestPartitionData(
+                partition=key.partition,
                 state_epoch=task.state_epoch,
-                start_offset=task.partitions[about.topic_id][about.partition],
+                start_offset=task.partitions[key.topic_id][key.partition],
             )
-            self._broker.shares.ask_initialize(about, asked, answer)
+            self._shares.initialize(key, request, answer)
         else:
-            self._broker.shares.ask_delete(about, answer)
+            self._shares.delete(key, answer)
 
     def _end(self, result: ShareGroupResult, group_id: str, failures: Failures) -> None:
-        """All answers are there: tell the group's coordinator, then go on with what has waited."""
+        """Give the outcome to the group's coordinator, then run the operations that have waited."""
         then = result.then
         assert then is not None
         waiting = self._waiting.pop(group_id)
         try:
-            self._broker.coordinators.handle(group_id, lambda groups, at: then(groups.share_groups, failures, at))
+            self._handle(group_id, lambda groups, at: then(groups.share_groups, failures, at))
         except KafkaError as error:
             release_replies(result.failed_replies(error.code))
         while waiting:
-            deed = waiting.popleft()
-            deed()
+            operation = waiting.popleft()
+            operation()

@@ -1,8 +1,7 @@
-"""Runs the transaction coordinators: one pure `TransactionCoordinator` for each partition of `__transaction_state`.
+"""Runs the transaction coordinators: one `TransactionCoordinator` for each partition of `__transaction_state`.
 
-How they are run is in `broker.coordinators.runtime`. Here markers are written: once the outcome of a transaction is
-committed, not before, and again and again until every partition has one that is committed too (T4). On one node all
-partitions are here; a partition that is offline is tried again, one that was deleted needs none.
+Markers are written when the outcome of a transaction is committed, and retried until the marker of every partition is
+committed too (T4). On one node all partitions are local: one that is offline is retried, a deleted one needs no marker.
 """
 
 from __future__ import annotations
@@ -18,16 +17,19 @@ from barnabas.broker.config.keys.transactions import (
     TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
-from barnabas.broker.coordinators.runtime import CoordinatorRuntime, Shard, release_replies
+from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.coord.cluster.image import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from barnabas.broker.coordinators.log import Take
+    from barnabas.broker.coordinators.markers import MarkerWriter, OnOffsetsEnded
+    from barnabas.broker.coordinators.replay import Replay
+    from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.coord.cluster.image import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.config import TransactionConfig
@@ -38,10 +40,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
 MARKER_RETRY_S = 1.0
-"""How long after a failure a marker is tried again."""
+"""Time between two attempts to write a marker."""
 
-_IS_LATE = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-"""The partition has moved on: it holds nothing any more that this marker could end."""
+_LATE_MARKER_ERRORS = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+"""The partition has no open transaction that this marker could end."""
 
 
 class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
@@ -49,45 +51,63 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
 
     topic = TRANSACTION_STATE_TOPIC
 
+    def __init__(
+        self, services: BrokerServices, new_producer_id: Callable[[], int], on_offsets_ended: OnOffsetsEnded
+    ) -> None:
+        """`on_offsets_ended` is called for markers in `__consumer_offsets`."""
+        super().__init__(services)
+        self._new_producer_id = new_producer_id
+        self._on_offsets_ended = on_offsets_ended
+
+    @cached_property
+    def markers(self) -> MarkerWriter:
+        """Writes the markers; imported with the first one."""
+        from barnabas.broker.coordinators.markers import MarkerWriter
+
+        return MarkerWriter(self._loop, self._on_offsets_ended)
+
     @cached_property
     def _config(self) -> TransactionConfig:
-        """What all of them know of the configuration; the level of the feature follows the cluster's."""
+        """The settings of all coordinators; `apply` keeps the feature level current."""
         from barnabas.coord.transactions.config import TransactionConfig
 
-        broker = self._broker
+        config = self._services.config
         return TransactionConfig(
-            max_timeout_ms=broker.config[TRANSACTION_MAX_TIMEOUT_MS],
-            id_expiration_ms=broker.config[TRANSACTIONAL_ID_EXPIRATION_MS],
-            abort_interval_ms=broker.config[TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS],
-            expiration_interval_ms=broker.config[TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS],
-            is_two_phase_commit_enabled=broker.config[TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
-            transaction_version=broker.image.features.get(TRANSACTION_VERSION_FEATURE, 0),
+            max_timeout_ms=config[TRANSACTION_MAX_TIMEOUT_MS],
+            id_expiration_ms=config[TRANSACTIONAL_ID_EXPIRATION_MS],
+            abort_interval_ms=config[TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS],
+            expiration_interval_ms=config[TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS],
+            is_two_phase_commit_enabled=config[TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
+            transaction_version=self._transaction_version(),
         )
 
+    def _transaction_version(self) -> int:
+        return self._services.image().features.get(TRANSACTION_VERSION_FEATURE, 0)
+
     def apply(self, delta: ClusterDelta) -> None:
-        """Follow a change of the metadata."""
+        """Apply a metadata change."""
         if FEATURES in delta.other_changes:
-            self._config.transaction_version = self._broker.image.features.get(TRANSACTION_VERSION_FEATURE, 0)
+            self._config.transaction_version = self._transaction_version()
         if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics.values()):
             self.stop()
 
-    def _new(self, at: Moment) -> tuple[TransactionCoordinator, Take]:
-        from barnabas.broker.coordinators.log import into_transactions
+    def _new(self, at: Moment) -> tuple[TransactionCoordinator, Replay]:
+        from barnabas.broker.coordinators.replay import transaction_replay
         from barnabas.coord.transactions.coordinator import TransactionCoordinator
 
-        coordinator = TransactionCoordinator(self._config, self._broker.producer_ids.next)
-        return coordinator, into_transactions(coordinator, at)
+        coordinator = TransactionCoordinator(self._config, self._new_producer_id)
+        return coordinator, transaction_replay(coordinator, at)
 
-    def _contents(self, coordinator: TransactionCoordinator) -> str:
+    def _summary(self, coordinator: TransactionCoordinator) -> str:
         return f"{len(coordinator.transactions)} transactional ids"
 
-    def _replay(self, shard: Shard[TransactionCoordinator], result: Result, first_offset: int, at: Moment) -> None:  # noqa: ARG002 - offsets tell nothing here
+    def _replay(self, shard: Shard[TransactionCoordinator], result: Result, first_offset: int, at: Moment) -> None:  # noqa: ARG002 - offsets are not used
         for key, value in result.records:
             shard.coordinator.replay(key, value, at)
 
     # ---- markers
 
-    def _released(self, shard: Shard[TransactionCoordinator], result: Result) -> None:
+    def _committed(self, shard: Shard[TransactionCoordinator], result: Result) -> None:
         release_replies(result)
         for markers in getattr(result, "markers", ()):
             self._write_markers(shard, markers, sorted(markers.partitions))
@@ -95,18 +115,18 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     def _write_markers(
         self, shard: Shard[TransactionCoordinator], markers: Markers, partitions: Sequence[TopicPartition]
     ) -> None:
-        """Write a transaction's end into partitions, and tell the coordinator of those that have it for good."""
+        """Write markers into `partitions`, and report those that are committed to the coordinator."""
         if not self._is_current(shard):
             return
-        done = [place for place in partitions if self._write_one(shard, markers, place)]
+        done = [one for one in partitions if self._write_one(shard, markers, one)]
         if done:
             self._report(shard, markers, done)
 
-    def _write_one(self, shard: Shard[TransactionCoordinator], markers: Markers, place: TopicPartition) -> bool:
-        """Write one marker; whether nothing is left to wait for."""
-        from barnabas.broker.coordinators.markers import Marker, write_marker
+    def _write_one(self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition) -> bool:
+        """Write one marker; returns whether it is done, because it is committed or not needed."""
+        from barnabas.broker.coordinators.markers import Marker
 
-        topic, index = place
+        topic, index = target
         marker = Marker(
             markers.producer_id,
             markers.producer_epoch,
@@ -115,37 +135,43 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             markers.transaction_version,
         )
         try:
-            partition = self._broker.partitions.get(topic, index)
-            offset = write_marker(partition, marker)
+            partition = self._services.partitions.get(topic, index)
+            offset = self.markers.write(partition, marker)
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return True
-            if error.code in _IS_LATE:
-                logger.error("%s-%d refuses the marker of %r: %s", topic, index, markers.transactional_id, error)
+            if error.code in _LATE_MARKER_ERRORS:
+                logger.error(
+                    "%s-%d rejected the marker of transactional id %r: %s",
+                    topic,
+                    index,
+                    markers.transactional_id,
+                    error,
+                )
                 return True
-            self._retry_later(shard, markers, place)
+            self._retry_later(shard, markers, target)
             return False
         if offset < partition.log.high_watermark:
             return True
-        partition.when_committed(offset, partial(self._decided_one, shard, markers, place))
+        partition.when_committed(offset, partial(self._marker_decided, shard, markers, target))
         return False
 
-    def _decided_one(
-        self, shard: Shard[TransactionCoordinator], markers: Markers, place: TopicPartition, error: ErrorCode
+    def _marker_decided(
+        self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition, error: ErrorCode
     ) -> None:
-        """A marker is committed, or will never be."""
+        """A marker is committed, or with an error never will be."""
         if error:
-            self._retry_later(shard, markers, place)
+            self._retry_later(shard, markers, target)
         elif self._is_current(shard):
-            self._report(shard, markers, [place])
+            self._report(shard, markers, [target])
 
-    def _retry_later(self, shard: Shard[TransactionCoordinator], markers: Markers, place: TopicPartition) -> None:
-        broker = self._broker
-        broker.timers.at(broker.now() + MARKER_RETRY_S, lambda: self._write_markers(shard, markers, [place]))
+    def _retry_later(self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition) -> None:
+        retry_at = self._loop.now() + MARKER_RETRY_S
+        self._loop.timers.at(retry_at, lambda: self._write_markers(shard, markers, [target]))
 
     def _report(self, shard: Shard[TransactionCoordinator], markers: Markers, done: Iterable[TopicPartition]) -> None:
         at = self._moment()
-        self._finish(shard, shard.coordinator.markers_written(markers, done, at), at)
+        self._process(shard, shard.coordinator.markers_written(markers, done, at), at)
 
     def _is_current(self, shard: Shard[TransactionCoordinator]) -> bool:
         return self._shards.get(shard.partition.index) is shard

@@ -100,7 +100,7 @@ class LiveSharePartition:
         asked = ReadShareGroupStateRequestPartitionData(
             partition=self.key.partition, leader_epoch=self.partition.leader_epoch
         )
-        self._broker.shares.ask_read(self.key, asked, self._loaded)
+        self._broker.shares.read(self.key, asked, self._loaded)
 
     def _loaded(self, kept: ReadShareGroupStateResponsePartitionResult) -> None:
         if kept.error_code:
@@ -233,7 +233,7 @@ class LiveSharePartition:
                 for first, last, delivery_state, count in batches
             ],
         )
-        self._broker.shares.ask_write(self.key, asked, answered)
+        self._broker.shares.write(self.key, asked, answered)
 
     def _bury(self, letters: DeadLetters) -> None:
         """Records go to the dead-letter queue, and are done with when they are there or cannot get there."""

@@ -21,7 +21,7 @@ SESSION_S = 10.0
 @pytest.fixture
 def data_dir(tmp_path, monkeypatch):
     """A directory; whatever is in it is loaded beside the loop."""
-    monkeypatch.setattr(coordinator_runtime, "AT_ONCE_BYTES", -1)
+    monkeypatch.setattr(coordinator_runtime, "SYNCHRONOUS_LOAD_BYTES", -1)
     return tmp_path / "data"
 
 
@@ -106,7 +106,7 @@ def test_time_begins_to_run_for_members_when_their_coordinator_is_loaded(data_di
 
 
 def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, monkeypatch) -> None:
-    monkeypatch.setattr(coordinator_runtime, "SLICE_S", 0.0)
+    monkeypatch.setattr(coordinator_loading, "SLICE_S", 0.0)
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
@@ -115,9 +115,10 @@ def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, mo
         rounds += 1
         deadline = memory.broker.timers.next_deadline()
         memory.clock.now = max(memory.clock.now, deadline)
-        real_now, memory.broker.now = memory.broker.now, lambda: memory.clock.now + 0.001
+        loop = memory.broker.loop
+        real_now, loop.now = loop.now, lambda: memory.clock.now + 0.001
         memory.broker.timers.fire(memory.clock.now)
-        memory.broker.now = real_now
+        loop.now = real_now
         memory.clock.advance(0.002)
         assert rounds < 100
     assert rounds > 3
@@ -129,9 +130,9 @@ def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> Non
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
-    for loading in memory.broker.coordinators._loading.values():
-        assert not loading.go_on(lambda: True)  # begun, with the log as it is now
-    memory.broker.transactions._load_some()
+    for loading in memory.broker.coordinators._loading._unfinished.values():
+        assert not loading.read(lambda: True)  # begun, with the log as it is now
+    memory.broker.transactions._loading._run_slice()
     producer = TransactionalClient(memory)
     assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted for it
     assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS
@@ -175,7 +176,7 @@ def test_a_stop_in_the_middle_loses_nothing(data_dir) -> None:
 
 
 def test_small_logs_are_read_before_the_broker_serves(tmp_path) -> None:
-    assert coordinator_loading.AT_ONCE_BYTES > 100_000
+    assert coordinator_loading.SYNCHRONOUS_LOAD_BYTES > 100_000
     joined = filled(tmp_path / "data")
     memory = broker(tmp_path / "data")
     assert heartbeat(memory.client(), joined) == 0

@@ -236,5 +236,5 @@ def test_batches_of_coordinators_are_compressed_if_asked(tmp_path, codec):
 
 @pytest.mark.parametrize("key", ["share.coordinator.state.topic.compression.codec", "offsets.topic.compression.codec"])
 def test_a_codec_that_is_none_is_refused_at_the_start(tmp_path, key):
-    with pytest.raises(ConfigError, match=r"=9 is no codec: it is one of 0 \(none\), 1 \(gzip\)"):
+    with pytest.raises(ConfigError, match=r"=9 is not a compression codec. Valid values are 0 \(none\), 1 \(gzip\)"):
         MemoryBroker(tmp_path / "data", {key: "9"})

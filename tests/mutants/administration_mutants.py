@@ -60,13 +60,13 @@ ADMINISTRATION = (
     Mutant(
         "what-happens-during-loading-is-lost",
         "broker/coordinators/runtime.py",
-        "        for loading in self._loading.values():\n            loading.missed.append(event)\n",
+        "        self._loading.defer(event)\n",
         "",
         _LOADING + "::test_offsets_of_a_topic_that_is_deleted_meanwhile_go",
     ),
     Mutant(
         "loading-ends-where-the-log-was-at-its-start",
-        "broker/coordinators/log.py",
+        "broker/coordinators/replay.py",
         "    while offset < log.log_end_offset:\n",
         "    end = log.log_end_offset\n    while offset < end:\n",
         _LOADING + "::test_a_marker_that_is_written_meanwhile_is_found_in_the_log",

@@ -50,8 +50,8 @@ BROKER = (
     Mutant(
         "offset-commit-answered-before-the-sync",
         "broker/coordinators/runtime.py",
-        "        if log.high_watermark == log.log_end_offset:\n            self._released",
-        "        if True:\n            self._released",
+        "        if log.high_watermark == log.log_end_offset:\n            self._committed",
+        "        if True:\n            self._committed",
         _S + "TestGroups::test_a_committed_offset_is_neither_acknowledged_nor_shown_before_its_sync",
     ),
     Mutant(

@@ -43,7 +43,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "pending-offsets-dropped-at-restart",
-        "broker/coordinators/log.py",
+        "broker/coordinators/replay.py",
         '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
         "            pass\n",
         _RUNS,

@@ -18,7 +18,8 @@ from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
-    from barnabas.broker.coordinators.runtime import CoordinatorRuntime, Shard
+    from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+    from barnabas.broker.coordinators.shard import Shard
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.share_state.coordinator import ShareCoordinator
@@ -244,8 +245,8 @@ class LogChecks:
 
 def _read_back(runtime: CoordinatorRuntime[Any], shard: Shard[Any]) -> Any:
     """A coordinator made anew from the log of one at work."""
-    loading = runtime._begin(shard.partition)
-    assert loading.go_on(lambda: False)
+    loading = runtime._start_loading(shard.partition)
+    assert loading.read()
     return loading.coordinator
 
 

@@ -1,7 +1,7 @@
-"""Which group protocols are open: the cluster's feature levels and `group.coordinator.rebalance.protocols` decide.
+"""Which group protocols are enabled: the cluster's feature levels and `group.coordinator.rebalance.protocols` decide.
 
-A data directory from before a protocol has no level of its feature; UpdateFeatures sets one. Source: Kafka 4.4
-`KafkaApis.isConsumerGroupProtocolEnabled` and its siblings.
+A data directory that was formatted before a protocol existed has no level of its feature; UpdateFeatures sets one.
+Source: Kafka 4.4 `KafkaApis.isConsumerGroupProtocolEnabled` and its siblings.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ if TYPE_CHECKING:
 
 
 def needs_consumer_groups(broker: Broker) -> None:
-    """KafkaError(UNSUPPORTED_VERSION) unless consumer groups may be asked for (KIP-848)."""
+    """Raise KafkaError UNSUPPORTED_VERSION unless consumer groups are enabled (KIP-848)."""
     _check(broker, GROUP_VERSION_FEATURE, "consumer")
 
 
 def needs_streams_groups(broker: Broker) -> None:
-    """KafkaError(UNSUPPORTED_VERSION) unless streams groups may be asked for (KIP-1071)."""
+    """Raise KafkaError UNSUPPORTED_VERSION unless streams groups are enabled (KIP-1071)."""
     _check(broker, STREAMS_VERSION_FEATURE, "streams")
 
 
 def needs_share_groups(broker: Broker) -> None:
-    """KafkaError(UNSUPPORTED_VERSION) unless share groups may be asked for (KIP-932)."""
+    """Raise KafkaError UNSUPPORTED_VERSION unless share groups are enabled (KIP-932)."""
     _check(broker, SHARE_VERSION_FEATURE, None)
 
 
 def _check(broker: Broker, feature: str, protocol: str | None) -> None:
     if broker.image.features.get(feature, 0) < 1:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The cluster has no {feature} yet: UpdateFeatures sets one.")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"The feature {feature} is not enabled: set its level with UpdateFeatures."
+        )
     if protocol is not None and protocol not in broker.config[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
         key = GROUP_COORDINATOR_REBALANCE_PROTOCOLS.name
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The protocol {protocol} is not in {key}.")

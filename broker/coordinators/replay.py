@@ -1,14 +1,14 @@
-"""Reading a coordinator's partition back into it, from the first record to the last.
+"""Replays the log of a coordinator's partition into the coordinator, from the first record to the last.
 
-Offsets that were committed in a transaction count from its commit marker on. Those of a transaction that is still open
-stay pending in the coordinator, until whoever ends it writes the marker.
+Offsets that were committed in a transaction take effect at its commit marker. Those of a transaction that is still
+open stay pending in the coordinator until its marker is written (T5).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 
-Take: TypeAlias = "Callable[[BatchView, Record], None]"
+Replay: TypeAlias = "Callable[[BatchView, Record], None]"
+"""Applies one record of a log, given with its batch, to a coordinator."""
 
-LOAD_BYTES = 5 * 1024 * 1024
-"""Read at a time when a log is replayed."""
+READ_BYTES: Final = 5 * 1024 * 1024
+"""How much of a log is read at a time."""
 
 
-def replay_log(partition: Partition, take: Take) -> Iterator[int]:
-    """Give each record of a partition's whole log, with its batch, to `take`; the number of records after each batch.
+def replay_log(partition: Partition, replay: Replay) -> Iterator[int]:
+    """Call `replay` with each record of a partition's log; yields the number of records so far after each batch.
 
-    What is written while this goes on belongs to it.
+    Includes records that are appended while this runs. Records that cannot be parsed are skipped with an error in the
+    log.
     """
     log = partition.log
     offset, count = log.log_start_offset, 0
     while offset < log.log_end_offset:
-        slice_ = log.read(offset, LOAD_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
+        slice_ = log.read(offset, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
         if slice_ is None:
             break
         for batch in iter_batches(slice_.read(), partial_ok=True):
@@ -45,16 +47,16 @@ def replay_log(partition: Partition, take: Take) -> Iterator[int]:
             for record in iter_records(batch):
                 count += 1
                 try:
-                    take(batch, record)
+                    replay(batch, record)
                 except ProtocolError as error:
                     logger.error("Skipping the record at offset %d of %r: %s", record.offset, partition, error)
             yield count
 
 
-def into_groups(coordinator: GroupCoordinator, at: Moment) -> Take:
-    """Replays `__consumer_offsets`: what is committed in a transaction counts from its marker on (T5)."""
+def group_replay(coordinator: GroupCoordinator, at: Moment) -> Replay:
+    """Replays records of `__consumer_offsets`."""
 
-    def take(batch: BatchView, record: Record) -> None:
+    def replay(batch: BatchView, record: Record) -> None:
         if batch.is_control:
             is_commit = control_record_type(record) == ControlRecordType.COMMIT
             coordinator.replay_end(batch.producer_id, at, commit=is_commit)
@@ -63,22 +65,22 @@ def into_groups(coordinator: GroupCoordinator, at: Moment) -> Take:
         else:
             coordinator.replay(record.key or b"", record.value, at, record.offset)
 
-    return take
+    return replay
 
 
-def into_transactions(coordinator: TransactionCoordinator, at: Moment) -> Take:
-    """Replays `__transaction_state`."""
+def transaction_replay(coordinator: TransactionCoordinator, at: Moment) -> Replay:
+    """Replays records of `__transaction_state`."""
 
-    def take(_batch: BatchView, record: Record) -> None:
+    def replay(_batch: BatchView, record: Record) -> None:
         coordinator.replay(record.key or b"", record.value, at)
 
-    return take
+    return replay
 
 
-def into_shares(coordinator: ShareCoordinator, at: Moment) -> Take:
-    """Replays `__share_group_state`."""
+def share_replay(coordinator: ShareCoordinator, at: Moment) -> Replay:
+    """Replays records of `__share_group_state`."""
 
-    def take(_batch: BatchView, record: Record) -> None:
+    def replay(_batch: BatchView, record: Record) -> None:
         coordinator.replay(record.key or b"", record.value, at, record.offset)
 
-    return take
+    return replay

@@ -1,0 +1,69 @@
+"""One coordinator at work: the pure state machine, the partition it writes to, and the timer of its next deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from barnabas.coord.machine import Moment, Result
+
+if TYPE_CHECKING:
+    from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.timers import Timer
+    from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.schema import Struct
+
+
+class Coordinator(Protocol):
+    """The part of a coordinator that the runtime calls; see `coord.machine`."""
+
+    def loaded(self, at: Moment, /) -> Result:
+        """The whole log has been replayed."""
+
+    def unload(self, at: Moment, /) -> Result:
+        """The partition is not served here any more."""
+
+    def append_failed(self, result: Result, error: ErrorCode, at: Moment, /) -> Result:
+        """What to do and answer instead of a result whose append failed."""
+
+    def commit_failed(self, result: Result, error: ErrorCode, /) -> Result:
+        """What to answer instead of a result that will not be committed."""
+
+    def next_deadline(self) -> float | None:
+        """When `tick` is due, in monotonic seconds; None if nothing is scheduled."""
+
+    def tick(self, at: Moment, /) -> Result:
+        """Do everything that is due."""
+
+
+C = TypeVar("C", bound=Coordinator)
+
+
+class Shard(Generic[C]):
+    """One coordinator with its partition and its timer."""
+
+    __slots__ = ("coordinator", "partition", "timer")
+
+    def __init__(self, coordinator: C, partition: Partition) -> None:
+        self.coordinator = coordinator
+        self.partition = partition
+        self.timer: Timer | None = None
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all records of the partition are committed."""
+        log = self.partition.log
+        return log.high_watermark == log.log_end_offset
+
+    def unload(self, at: Moment) -> None:
+        """Cancel the timer and answer everybody who waits."""
+        if self.timer is not None:
+            self.timer.cancel()
+        release_replies(self.coordinator.unload(at))
+
+
+def release_replies(result: Result) -> None:
+    """Call each ticket with its answer: a ticket is the function that takes the answer."""
+    for ticket, message, _ in result.replies:
+        answer: Callable[[Struct], None] = ticket  # type: ignore[assignment]  # every ticket here is such a function
+        answer(message)
