@@ -4,7 +4,9 @@
 
 Each case runs at least three times on each broker, the order changing from run to run, and the medians count. Cases
 come in groups, each with its settings and its servers on fresh data directories, warmed up before. The tables go to
-`bench/RESULTS.md` (with `--rows` or `--quick` only if `--out` says so).
+`bench/RESULTS.md` (with `--rows`, `--quick` or `--before` only if `--out` says so).
+
+With `--before FOLDER` the second broker is Barnabas as it is in another checkout, which shows what a change costs.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ def main() -> int:
     tempfile.tempdir = str(options.dir) if options.dir else None
     scale = QUICK if options.quick else FULL
     groups = _chosen(all_groups(scale), options)
+    if options.before:
+        groups = [_compared_with(options.before.resolve(), group) for group in groups]
     if options.list:
         print("\n".join(f"{group.title}: {case.name}" for group in groups for case in group.cases))
         return 0
@@ -52,7 +56,7 @@ def main() -> int:
         failed += failures
     took_s = time.monotonic() - started
     print(f"\n{took_s / 60:.1f} minutes in all", file=sys.stderr)
-    out = options.out or (None if options.quick or options.rows else ROOT / "bench" / "RESULTS.md")
+    out = options.out or (None if options.quick or options.rows or options.before else ROOT / "bench" / "RESULTS.md")
     if out:
         write_markdown(Path(out), tables, runs, took_s, quick=options.quick)
     return 1 if failed else 0
@@ -66,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="runs of each case on each broker (default 3; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a measurement")
     parser.add_argument("--dir", type=Path, help="where data directories are made: the disk that is measured")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, measured instead of Kafka")
     parser.add_argument("--out", type=Path, help="write the table to this file")
     parser.add_argument("--list", action="store_true", help="name the cases and leave")
     return parser.parse_args()
@@ -81,6 +86,12 @@ def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
 
     kept = [replace(group, cases=tuple(case for case in group.cases if is_chosen(group, case))) for group in groups]
     return [group for group in kept if group.cases]
+
+
+def _compared_with(before: Path, group: Group) -> Group:
+    """The group with another checkout in Kafka's place; the goals are about Kafka and left out."""
+    cases = tuple(replace(case, goals={}) for case in group.cases)
+    return replace(group, cases=cases, before=before, sides=("now", "before"))
 
 
 def _run_group(group: Group, scale: Scale, runs: int, calm: Calm) -> tuple[list[Line], int]:

@@ -117,11 +117,16 @@ class Group:
     warm_up: Callable[[Target, Scale], None] | None = None
     sides: tuple[str, str] = ("Barnabas", "Kafka")
     """The headings of the two columns, where something else is compared than the two brokers."""
+    before: Path | None = None
+    """Another checkout of Barnabas that takes Kafka's place, to see what a change costs."""
 
     def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
         """A server of the group that is ready to be spawned: Kafka's data directory is formatted beforehand."""
         server: Server
-        if kind == "barnabas":
+        if kind != "barnabas" and self.before is not None:
+            config = dict(self.barnabas)
+            server = BarnabasServer(folder / "before", config=config, port=free_port(), checkout=self.before)
+        elif kind == "barnabas":
             server = BarnabasServer(folder / kind, config=dict(self.barnabas), port=free_port())
         else:
             config = {**self.kafka, **(KAFKA_PAUSE if will_pause else {})}
@@ -132,8 +137,9 @@ class Group:
     def settings(self) -> str:
         """Both brokers' settings that are not defaults, for the reader of the table."""
         paused = KAFKA_PAUSE if any(case.on is On.RUNNING for case in self.cases) else {}
+        others = {**self.kafka, **paused} if self.before is None else self.barnabas
         ours, theirs = (
             ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "defaults"
-            for settings in (self.barnabas, {**self.kafka, **paused})
+            for settings in (self.barnabas, others)
         )
         return f"{self.sides[0]}: {ours}. {self.sides[1]}: {theirs}."

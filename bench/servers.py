@@ -47,6 +47,8 @@ class Server(ABC):
     """One broker process. `port` is fixed after the first start, so that clients survive a restart."""
 
     name = "server"
+    checkout = ROOT
+    """The working directory of the process; `python -m barnabas` takes its code from there."""
 
     def __init__(self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0) -> None:
         self.data_dir = Path(data_dir)
@@ -85,7 +87,7 @@ class Server(ABC):
         command, environment = self._command()
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.checkout
             )
 
     @abstractmethod
@@ -189,9 +191,15 @@ class Server(ABC):
 
 
 class BarnabasServer(Server):
-    """`barnabas serve` of this checkout, by the interpreter in use."""
+    """`barnabas serve` of this checkout, or of another one, by the interpreter in use."""
 
     name = "barnabas"
+
+    def __init__(
+        self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0, checkout: Path = ROOT
+    ) -> None:
+        super().__init__(data_dir, config=config, port=port)
+        self.checkout = checkout
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
