@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.sharing.share_sessions import SharedPartition
-from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.storage.files import FileSlice
 from barnabas.storage.slice_scan import batches_of
@@ -102,7 +102,7 @@ class SharePlan:
         if state is None:
             return None
         log = live.partition.log
-        state.log_starts_at(log.log_start_offset)
+        state.move_log_start(log.log_start_offset)
         if not live.can_acquire():
             return None
         offset = state.next_fetch_offset()
@@ -135,7 +135,9 @@ class SharePlan:
             return None, 0
         aborted = _aborted(partition, batches) if live.settings().share_isolation_level == READ_COMMITTED else ()
         acquired = live.acquire(
-            Wish(self.session.member_id, max_records, self._batch_size, self._is_strict, offset, batches, aborted)
+            AcquireRequest(
+                self.session.member_id, max_records, self._batch_size, self._is_strict, offset, batches, aborted
+            )
         )
         if not acquired:
             return None, 0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.timers import Timer
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
-    from barnabas.coord.share_partitions.acquisition import Acquired, Wish
+    from barnabas.coord.share_partitions.acquisition import Acquired, AcquireRequest
     from barnabas.coord.share_partitions.change import DeadLetters, StateChange
     from barnabas.coord.share_state.batches import StateBatch
     from barnabas.wire.messages.share_state import (
@@ -145,10 +145,10 @@ class LiveSharePartition:
 
     # ---- records out and acknowledgements in
 
-    def acquire(self, wish: Wish) -> list[Acquired]:
+    def acquire(self, request: AcquireRequest) -> list[Acquired]:
         """Lock records for a member; the share partition is loaded."""
         assert self._state is not None
-        acquired = self._state.acquire(wish, self._broker.now())
+        acquired = self._state.acquire(request, self._broker.now())
         self._wake_for_room(self._state)
         self._arm()
         return acquired
@@ -200,7 +200,7 @@ class LiveSharePartition:
                 state.committed(change)
                 for letters in change.dead_letters:
                     self._bury(letters)
-                if change.frees:
+                if change.makes_available:
                     self.wake()
                 self._wake_for_room(state)
             self._arm()
@@ -268,7 +268,7 @@ class LiveSharePartition:
                 *(change.batches[0].first_offset, change.batches[-1].last_offset, self.key),
             )
         self._settle(state, change, _ignore)
-        if change.frees:
+        if change.makes_available:
             self.wake()
         self._wake_for_room(state)
         self._arm()

@@ -1,1 +1,1 @@
-"""One partition as one share group reads it: who has which record, and what is done (KIP-932, rules G5 and G6)."""
+"""One partition as read by one share group: which member has which record, and which are finished (KIP-932, G5, G6)."""

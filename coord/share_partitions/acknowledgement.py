@@ -1,4 +1,4 @@
-"""Acknowledgements as members send them: ranges of offsets with one type for all or a type for each (KIP-932)."""
+"""Acknowledgements in requests: ranges of offsets, with one type for all of them or one for each (KIP-932)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BatchFields(Protocol):
 
 
 class Acknowledgement(NamedTuple):
-    """What a member says of the records from `first` to `last`."""
+    """The acknowledgement of the records from `first` to `last`, both included."""
 
     first: int
     last: int
@@ -27,14 +27,14 @@ class Acknowledgement(NamedTuple):
 
 
 def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list[Acknowledgement]:
-    """The batches of one partition, checked and in runs of one type. KafkaError INVALID_REQUEST."""
+    """The acknowledgements of one partition as runs of one type; KafkaError(INVALID_REQUEST) for invalid batches."""
     found: list[Acknowledgement] = []
-    behind = -1
+    previous_last = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
-        if first > last or first <= behind:
+        if first > last or first <= previous_last:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        behind = last
+        previous_last = last
         if len(types) != 1 and len(types) != last - first + 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
@@ -48,7 +48,7 @@ def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list
 
 
 def _runs(first: int, types: Sequence[int]) -> Iterator[Acknowledgement]:
-    for kind, alike in groupby(types):
-        behind = first + sum(1 for _ in alike)
-        yield Acknowledgement(first, behind - 1, AcknowledgeType(kind))
-        first = behind
+    for kind, equal in groupby(types):
+        end = first + sum(1 for _ in equal)
+        yield Acknowledgement(first, end - 1, AcknowledgeType(kind))
+        first = end

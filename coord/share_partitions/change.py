@@ -1,4 +1,4 @@
-"""What an event leaves to be written of a share partition: the input of WriteShareGroupState."""
+"""The state changes of a share partition that have to be written: the input of WriteShareGroupState."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class DeadLetters(NamedTuple):
     last_offset: int
     delivery_count: int
     reason: str
-    """Kafka's sentence for the record's header; empty when it is not known any more, after a restart."""
+    """Kafka's text for the record's header; empty when it is unknown after a restart."""
 
 
 class StateChange:
-    """Steps of some records. They count once written: `SharePartition.committed`; else `failed` takes them back."""
+    """State transitions of records. `SharePartition.committed` makes them final, `failed` undoes them."""
 
-    __slots__ = ("batches", "dead_letters", "frees")
+    __slots__ = ("batches", "dead_letters", "makes_available")
 
     def __init__(self) -> None:
         self.batches: list[StateBatch] = []
         self.dead_letters: list[DeadLetters] = []
-        """To be written to the queue once the change is."""
-        self.frees = False
-        """Whether members may be given some of the records once the change is written."""
+        """To be written to the dead-letter queue after the change is written."""
+        self.makes_available = False
+        """Whether some of the records can be acquired again after the change is written."""
 
     def add(self, first: int, last: int, state: RecordState, delivery_count: int) -> None:
-        """Note a step; steps are noted from the lowest offset to the highest where they can be one batch."""
+        """Add a transition; calls in the order of offsets are merged into batches where state and count are equal."""
         if state is RecordState.AVAILABLE:
-            self.frees = True
+            self.makes_available = True
         if self.batches:
-            before = self.batches[-1]
-            if before.last_offset + 1 == first and before[2:] == (state, delivery_count):
-                self.batches[-1] = before._replace(last_offset=last)
+            last_batch = self.batches[-1]
+            if last_batch.last_offset + 1 == first and last_batch[2:] == (state, delivery_count):
+                self.batches[-1] = last_batch._replace(last_offset=last)
                 return
         self.batches.append(StateBatch(first, last, state, delivery_count))
 

@@ -1,9 +1,9 @@
-"""One partition as one share group reads it: gives records to members and takes their acknowledgements (KIP-932, G5).
+"""One partition as read by one share group: members acquire records and acknowledge them (KIP-932, rule G5).
 
-A pure state machine: moments come in as `now`, monotonic seconds. What is to outlast a restart leaves as a
-`StateChange`; its steps hold back others at once, and count when the caller says `committed`, while `failed` takes them
-back. Being acquired is not written: a restart finds such records available again. Locks end through `tick`, at
-`next_deadline`. Source: Kafka 4.4 `SharePartition`, whose lists of batches and of single offsets are runs here (G6).
+A pure state machine; `now` is monotonic seconds. What has to survive a restart is returned as a `StateChange`. Its
+transitions block other ones immediately; they become final with `committed` and are undone by `failed`. Acquired is not
+a durable state: after a restart such records are available. Locks expire in `tick`, at `next_deadline`. Source: Kafka
+4.4 `SharePartition`, whose lists of batches and of single offsets are runs here (rule G6).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
-    from barnabas.coord.share_partitions.acquisition import Acquired, Wish
+    from barnabas.coord.share_partitions.acquisition import Acquired, AcquireRequest
     from barnabas.coord.share_state.batches import StateBatch
 
 NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
@@ -31,7 +31,7 @@ NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquir
 NOT_OWNER = "Member is not the owner of batch record"
 NO_RENEWAL = "Renewing acquisition locks is not enabled for the group."
 
-_BECOMES = {
+_STATE_AFTER = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
@@ -40,7 +40,7 @@ _BECOMES = {
 
 
 class _Lock(NamedTuple):
-    """Records of this range are to be given back at `deadline`, if they are still locked until then."""
+    """Records of this range are released at `deadline` if their lock still ends then."""
 
     deadline: float
     first: int
@@ -48,7 +48,7 @@ class _Lock(NamedTuple):
 
 
 class SharePartition:
-    """The records of one partition that a share group is at work on."""
+    """The records of one partition that a share group is processing."""
 
     def __init__(
         self,
@@ -57,42 +57,42 @@ class SharePartition:
         state_epoch: int,
         state: Iterable[StateBatch] = (),
     ) -> None:
-        """Begin where the kept state says; ValueError when it makes no sense.
+        """Start with the durable state; ValueError when it is inconsistent.
 
-        Offsets that nothing is kept of but that lie before some that something is kept of, are available.
+        Offsets without a state that are below one with a state are available.
         """
         self.state_epoch = state_epoch
         self._settings = settings
         self._window = window = Window(start_offset)
         self._locks: list[_Lock] = []
-        self._seeks_free = False  # whether some run may be free
+        self._may_have_available = False  # False: no run is available
         for first, last, record_state, delivery_count in state:
             if not window.end_offset <= first <= last:
-                raise ValueError(f"kept state of {first}-{last} behind {window.end_offset}")
+                raise ValueError(f"durable state of {first}-{last} is not behind {window.end_offset - 1}")
             if first > window.end_offset:
                 window.append(Run(window.end_offset, first - 1, RecordState.AVAILABLE, 0))
             known = RecordState(record_state)
             if known is RecordState.ACQUIRED:
-                raise ValueError(f"kept state of {first}-{last} says that it is acquired")
+                raise ValueError(f"durable state of {first}-{last} is Acquired, which is never written")
             window.append(Run(first, last, known, delivery_count))
-            self._seeks_free = True
+            self._may_have_available = True
         window.advance()
 
-    # ---- what there is
+    # ---- state
 
     @property
     def start_offset(self) -> int:
-        """The first record that is not done with: SPSO."""
+        """The first record that is not finished (SPSO)."""
         return self._window.start_offset
 
     @property
     def end_offset(self) -> int:
-        """Behind the last record that has been given out: SPEO."""
+        """The offset after the last record that was acquired (SPEO)."""
         return self._window.end_offset
 
     @property
     def delivery_complete_count(self) -> int:
-        """How many records from the start offset on are done with."""
+        """How many records from the start offset on are finished."""
         return self._window.finished
 
     def runs(self) -> tuple[Run, ...]:
@@ -100,16 +100,16 @@ class SharePartition:
         return self._window.runs()
 
     def next_fetch_offset(self) -> int:
-        """Where to read the log for records that a member may be given."""
-        if self._seeks_free:
+        """The offset to read the log from for records that can be acquired."""
+        if self._may_have_available:
             for run in self._window.runs():
-                if run.is_free:
+                if run.is_available:
                     return run.first
-            self._seeks_free = False
+            self._may_have_available = False
         return self._window.end_offset
 
     def can_acquire(self) -> bool:
-        """Whether there are records to give back out, or room for more."""
+        """Whether there are available records, or the window may grow."""
         window = self._window
         return (
             self.next_fetch_offset() != window.end_offset
@@ -117,21 +117,21 @@ class SharePartition:
         )
 
     def dead_letters(self) -> list[DeadLetters]:
-        """Records that were on their way to the dead-letter queue when the state was kept."""
+        """Records in state Archiving: their write to the dead-letter queue has to be repeated after a restart."""
         return [
             DeadLetters(run.first, run.last, run.delivery_count, "")
             for run in self._window.runs()
             if run.state is RecordState.ARCHIVING and run.undo is None
         ]
 
-    # ---- giving out
+    # ---- acquiring
 
-    def acquire(self, wish: Wish, now: float) -> list[Acquired]:
-        """Give records of the log to a member, as much as it wishes for, and lock them."""
+    def acquire(self, request: AcquireRequest, now: float) -> list[Acquired]:
+        """Acquire records for a member and lock them; the ranges acquired."""
         settings = self._settings()
         deadline = now + settings.share_record_lock_duration_ms / 1000
-        acquired = Acquisition(self._window, settings, wish, deadline).run()
-        self._seeks_free = self._seeks_free or wish.is_strict
+        acquired = Acquisition(self._window, settings, request, deadline).run()
+        self._may_have_available = self._may_have_available or request.is_strict
         if acquired:
             self._lock(deadline, acquired[0].first, acquired[-1].last)
         self._window.advance()
@@ -142,19 +142,19 @@ class SharePartition:
 
     # ---- acknowledgements
 
-    def acknowledge(self, member_id: str, said: Sequence[Acknowledgement], now: float) -> StateChange:
-        """Take what a member says, all of it or, with KafkaError INVALID_RECORD_STATE or INVALID_REQUEST, nothing.
+    def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement], now: float) -> StateChange:
+        """Apply all acknowledgements of a member, or none of them.
 
-        Records before the start offset are done with, whoever says what. The change is empty when nothing is to be
-        written.
+        KafkaError(INVALID_RECORD_STATE or INVALID_REQUEST) when one of them is not possible.
+        Records before the start offset are ignored. The change is empty when there is nothing to write.
         """
         window = self._window
-        said = [one for one in said if one.last >= window.start_offset]
-        for one in said:
+        acknowledgements = [one for one in acknowledgements if one.last >= window.start_offset]
+        for one in acknowledgements:
             self._check(member_id, one)
         change = StateChange()
         settings = self._settings()
-        for one in said:
+        for one in acknowledgements:
             first = max(one.first, window.start_offset)
             if one.type is AcknowledgeType.RENEW:
                 self._renew(first, one.last, now + settings.share_record_lock_duration_ms / 1000)
@@ -163,69 +163,69 @@ class SharePartition:
                 self._step(change, run, self._next_state(run, one.type, settings), one.type)
         return change
 
-    def _check(self, member_id: str, said: Acknowledgement) -> None:
+    def _check(self, member_id: str, one: Acknowledgement) -> None:
         window = self._window
         if not window:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_FOUND)
-        if said.last >= window.end_offset:
+        if one.last >= window.end_offset:
             raise KafkaError(ErrorCode.INVALID_REQUEST, PAST_ACQUIRED)
-        for run in window.touching(max(said.first, window.start_offset), said.last):
+        for run in window.touching(max(one.first, window.start_offset), one.last):
             if run.state is not RecordState.ACQUIRED:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
             if run.member_id != member_id:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_OWNER)
-        if said.type is AcknowledgeType.RENEW and not self._settings().share_renew_acknowledge_enable:
+        if one.type is AcknowledgeType.RENEW and not self._settings().share_renew_acknowledge_enable:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NO_RENEWAL)
 
     def _renew(self, first: int, last: int, deadline: float) -> None:
         for run in self._window.within(first, last):
             run.deadline = deadline
-        self._window.join(first, last)
+        self._window.merge(first, last)
         self._lock(deadline, first, last)
 
     @staticmethod
-    def _next_state(run: Run, said: AcknowledgeType, settings: GroupSettings) -> RecordState:
-        if said is AcknowledgeType.RELEASE:
-            return _given_back(run, settings)
-        if said is AcknowledgeType.REJECT and settings.errors_deadletterqueue_topic_name:
+    def _next_state(run: Run, kind: AcknowledgeType, settings: GroupSettings) -> RecordState:
+        if kind is AcknowledgeType.RELEASE:
+            return _state_after_release(run, settings)
+        if kind is AcknowledgeType.REJECT and settings.errors_deadletterqueue_topic_name:
             return RecordState.ARCHIVING
-        return _BECOMES[said]
+        return _STATE_AFTER[kind]
 
-    def _step(self, change: StateChange, run: Run, state: RecordState, said: AcknowledgeType | None) -> None:
-        """Take a step that can be taken back."""
+    def _step(self, change: StateChange, run: Run, state: RecordState, kind: AcknowledgeType | None) -> None:
+        """Make a transition that can be undone."""
         run.undo = Undo(change, run.state, run.member_id)
-        self._note(change, run, state, said)
+        self._apply(change, run, state, kind)
 
-    def _note(self, change: StateChange, run: Run, state: RecordState, said: AcknowledgeType | None) -> None:
+    def _apply(self, change: StateChange, run: Run, state: RecordState, kind: AcknowledgeType | None) -> None:
         self._window.become(run, state)
         change.add(run.first, run.last, state, run.delivery_count)
         if state is RecordState.ARCHIVING:
-            reason = REJECTED if said is AcknowledgeType.REJECT else DELIVERED_TOO_OFTEN
+            reason = REJECTED if kind is AcknowledgeType.REJECT else DELIVERED_TOO_OFTEN
             change.dead_letters.append(DeadLetters(run.first, run.last, run.delivery_count, reason))
 
     def release(self, member_id: str) -> StateChange:
-        """A member has left, or its session has ended: give back everything that it holds."""
+        """Release all records of a member that has left, or whose session has ended."""
         change = StateChange()
         settings = self._settings()
         for run in self._window.runs():
             if run.state is RecordState.ACQUIRED and run.member_id == member_id:
-                self._step(change, run, _given_back(run, settings), None)
+                self._step(change, run, _state_after_release(run, settings), None)
         return change
 
     def archived(self, first: int, last: int) -> StateChange:
-        """The dead-letter queue has these records, or they were given up: they are done with."""
+        """Finish records that are in the dead-letter queue, or whose write to it has failed for good."""
         change = StateChange()
         for run in self._window.within(first, last):
             if run.state is RecordState.ARCHIVING:
-                self._note(change, run, RecordState.ARCHIVED, None)
-        self._window.join(first, last)
+                self._apply(change, run, RecordState.ARCHIVED, None)
+        self._window.merge(first, last)
         self._window.advance()
         return change
 
     # ---- writing
 
     def committed(self, change: StateChange) -> None:
-        """A change is written: its steps count, and the start of the window may move."""
+        """A change is written: its transitions are final, and the start of the window may move."""
         window = self._window
         for first, last, state, _ in change.batches:
             for run in window.touching(first, last):
@@ -233,14 +233,14 @@ class SharePartition:
                     run.undo = None
                     run.deadline = NEVER
             if state == RecordState.AVAILABLE:
-                self._seeks_free = True
-            window.join(first, last)
+                self._may_have_available = True
+            window.merge(first, last)
         window.advance()
         while self._locks and self._locks[0].last < window.start_offset:
             heappop(self._locks)
 
     def failed(self, change: StateChange, now: float) -> None:
-        """A change could not be written: its records are as they were, or free when their lock is over meanwhile."""
+        """A change could not be written: undo it; records whose lock has expired in the meantime are released."""
         limit = self._settings().share_delivery_count_limit
         for first, last, _, _ in change.batches:
             for run in self._window.touching(first, last):
@@ -250,37 +250,37 @@ class SharePartition:
                 run.undo = None
                 self._window.restore(run, state, member_id)
                 if run.deadline <= now:
-                    is_spent = run.delivery_count >= limit
-                    self._window.become(run, RecordState.ARCHIVED if is_spent else RecordState.AVAILABLE)
+                    is_at_limit = run.delivery_count >= limit
+                    self._window.become(run, RecordState.ARCHIVED if is_at_limit else RecordState.AVAILABLE)
                     run.deadline = NEVER
-                    self._seeks_free = self._seeks_free or not is_spent
-            self._window.join(first, last)
+                    self._may_have_available = self._may_have_available or not is_at_limit
+            self._window.merge(first, last)
         self._window.advance()
 
     # ---- time and the log
 
     def next_deadline(self) -> float | None:
-        """When a lock may end, or None."""
+        """When the next lock may expire (monotonic seconds), or None."""
         return self._locks[0].deadline if self._locks else None
 
     def tick(self, now: float) -> StateChange:
-        """End the locks that are due. The change cannot be taken back: a lock that is over stays so."""
+        """Release the records whose lock has expired. The change cannot be undone."""
         change = StateChange()
         settings = self._settings()
         while self._locks and self._locks[0].deadline <= now:
             _, first, last = heappop(self._locks)
             for run in self._window.touching(first, last):
                 if run.state is RecordState.ACQUIRED and run.deadline <= now:
-                    self._note(change, run, _given_back(run, settings), None)
+                    self._apply(change, run, _state_after_release(run, settings), None)
                     run.deadline = NEVER
-            self._window.join(first, last)
-        if change.frees:
-            self._seeks_free = True
+            self._window.merge(first, last)
+        if change.makes_available:
+            self._may_have_available = True
         self._window.advance()
         return change
 
-    def log_starts_at(self, offset: int) -> None:
-        """The log has no records below `offset` any more: neither has the window."""
+    def move_log_start(self, offset: int) -> None:
+        """Remove records below the new log start offset from the window."""
         if offset <= self._window.start_offset:
             return
         self._window.drop_below(offset)
@@ -289,8 +289,8 @@ class SharePartition:
         self._window.advance()
 
 
-def _given_back(run: Run, settings: GroupSettings) -> RecordState:
-    """What becomes of a record whose member did not finish it."""
+def _state_after_release(run: Run, settings: GroupSettings) -> RecordState:
+    """The state of a record that its member releases or does not finish."""
     if run.delivery_count < settings.share_delivery_count_limit:
         return RecordState.AVAILABLE
     return RecordState.ARCHIVING if settings.errors_deadletterqueue_topic_name else RecordState.ARCHIVED

@@ -1,8 +1,8 @@
-"""The offsets of a share partition that have been given out and are not all done with, as runs of equal records (G6).
+"""The offsets of a share partition that were acquired and are not all finished, as runs of equal records (rule G6).
 
-A window covers [start offset, end offset) without holes, by runs: neighbouring offsets of one batch that stand alike. A
-batch is one run until members treat its records differently, then as many as there are differences, and runs that
-have become alike again are joined. `finished` counts the records in the window that nothing follows for.
+A window covers [start offset, end offset) without holes. A run is a range of offsets of one batch with equal state,
+delivery count, member and deadline. A batch is one run until its records are treated differently; runs that have become
+equal again are merged. `finished` counts the records of the window that are in a final state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER = float("inf")
 
 
 class Undo(NamedTuple):
-    """A step of a run that is not written yet, and how the run stood before."""
+    """A transition of a run that is not written yet, and the state and member before it."""
 
     change: StateChange
     state: RecordState
@@ -29,7 +29,7 @@ class Undo(NamedTuple):
 
 
 class Run:
-    """Records from `first` to `last` that stand alike."""
+    """The records from `first` to `last`, which are equal."""
 
     __slots__ = ("batch", "deadline", "delivery_count", "first", "last", "member_id", "state", "undo")
 
@@ -49,23 +49,23 @@ class Run:
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = member_id
-        """Who has acquired the records."""
+        """The member that has acquired the records."""
         self.deadline = deadline
         """End of the lock, in monotonic seconds."""
         self.batch = (first, last) if batch is None else batch
-        """The range that the records were first given out in."""
+        """The range that the records were first acquired in."""
         self.undo: Undo | None = None
 
     def __len__(self) -> int:
         return self.last - self.first + 1
 
     @property
-    def is_free(self) -> bool:
-        """Whether a member may be given these records."""
+    def is_available(self) -> bool:
+        """Whether these records can be acquired."""
         return self.state is RecordState.AVAILABLE and self.undo is None
 
     def split(self, offset: int) -> Run:
-        """Give up the records from `offset` on: they are the run returned."""
+        """Shorten the run to end before `offset`; return a new run with the records from there on."""
         tail = Run(
             offset,
             self.last,
@@ -79,8 +79,8 @@ class Run:
         self.last = offset - 1
         return tail
 
-    def is_like(self, other: Run) -> bool:
-        """Whether the two may be one run."""
+    def can_merge(self, other: Run) -> bool:
+        """Whether the two can be merged into one run."""
         return (
             self.batch is other.batch
             and self.state is other.state
@@ -113,7 +113,7 @@ class Window:
         return tuple(self._runs)
 
     def touching(self, first: int, last: int) -> list[Run]:
-        """The runs with a record in [first, last]."""
+        """The runs that overlap [first, last]."""
         runs = self._runs
         low = bisect_left(runs, first, key=_last)
         high = low
@@ -122,7 +122,7 @@ class Window:
         return runs[low:high]
 
     def within(self, first: int, last: int) -> list[Run]:
-        """Runs that cover just the records of the window in [first, last]: those that reach across are split."""
+        """The runs of the window inside [first, last]; runs that cross its ends are split first."""
         self._split_at(first)
         self._split_at(last + 1)
         return self.touching(first, last)
@@ -134,7 +134,7 @@ class Window:
             runs.insert(at + 1, runs[at].split(offset))
 
     def append(self, run: Run) -> None:
-        """Add a run at the end offset; behind it where there is nothing between: such offsets count as archived."""
+        """Add a run at the end of the window; offsets between the two are not in the log and are archived."""
         if run.first > self.end_offset:
             if self._runs:
                 self.append(Run(self.end_offset, run.first - 1, RecordState.ARCHIVED, 0))
@@ -146,44 +146,44 @@ class Window:
             self.finished += len(run)
 
     def become(self, run: Run, state: RecordState, member_id: str = NO_MEMBER) -> None:
-        """Take a step of the table of states with a whole run."""
+        """Change the state of a whole run. AssertionError when the table of states does not allow it."""
         check_transition(PREDECESSORS, run.state, state)
         self.finished += len(run) * ((state in FINISHED) - (run.state in FINISHED))
         run.state = state
         run.member_id = member_id
 
     def restore(self, run: Run, state: RecordState, member_id: str) -> None:
-        """Take back the step of a whole run that could not be written."""
+        """Undo the transition of a whole run that could not be written."""
         self.finished += len(run) * ((state in FINISHED) - (run.state in FINISHED))
         run.state = state
         run.member_id = member_id
 
-    def join(self, first: int, last: int) -> None:
-        """Make one of neighbours in [first, last], and next to it, that stand alike."""
+    def merge(self, first: int, last: int) -> None:
+        """Merge equal neighbours among the runs in [first, last] and those next to it."""
         runs = self._runs
         at = max(bisect_left(runs, first, key=_last) - 1, 0)
         while at + 1 < len(runs) and runs[at].first <= last:
             following = runs[at + 1]
-            if runs[at].is_like(following):
+            if runs[at].can_merge(following):
                 runs[at].last = following.last
                 del runs[at + 1]
             else:
                 at += 1
 
     def advance(self) -> None:
-        """Move the start past what is finished and written."""
-        done = 0
+        """Move the start past the runs that are finished and written."""
+        finished_runs = 0
         for run in self._runs:
             if run.undo is not None or run.state not in FINISHED:
                 break
-            done += 1
+            finished_runs += 1
             self.finished -= len(run)
-        if done:
-            del self._runs[:done]
+        if finished_runs:
+            del self._runs[:finished_runs]
             self.start_offset = self._runs[0].first if self._runs else self.end_offset
 
     def drop_below(self, offset: int) -> None:
-        """Forget all records below an offset, however they stand."""
+        """Remove all records below an offset, in any state."""
         if offset <= self.start_offset:
             return
         self._split_at(offset)

@@ -1,1 +1,1 @@
-"""The share coordinator: what is kept of the partitions that share groups read (KIP-932)."""
+"""The share coordinator: the durable state of the partitions that share groups read (KIP-932)."""

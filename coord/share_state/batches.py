@@ -1,8 +1,8 @@
 """State batches: ranges of offsets with a delivery state and count, sorted and without overlap.
 
-Where two batches speak of one offset the higher delivery count holds, and with equal counts the higher state;
-contiguous ranges that say the same are one. What lies below the start offset is forgotten. Source: Kafka 4.4
-`PersisterStateBatchCombiner`, of which this is the plain meaning (rule G6).
+Where two batches contain the same offset, the higher delivery count wins, and with equal counts the higher state.
+Contiguous ranges with equal state and count are merged. Offsets below the start offset are removed (rule G6). Source:
+Kafka 4.4 `PersisterStateBatchCombiner`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BatchFields(Protocol):
 
 
 def state_batches(fields: Iterable[BatchFields]) -> list[StateBatch]:
-    """The batches of a message, as they stand there."""
+    """The batches of a message, unchanged."""
     return [
         StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
         for batch in fields
@@ -43,7 +43,7 @@ def state_batches(fields: Iterable[BatchFields]) -> list[StateBatch]:
 
 
 def combine(batches: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """`batches`, which are sorted and disjoint, with `new` ones in any order, from `start_offset` on (-1: all)."""
+    """Merge `new` batches, in any order, into sorted and disjoint `batches`, from `start_offset` on (-1: all)."""
     combined = list(batches)
     for batch in new:
         _insert(combined, batch)
@@ -53,7 +53,7 @@ def combine(batches: Sequence[StateBatch], new: Iterable[StateBatch], start_offs
 
 
 def _insert(batches: list[StateBatch], new: StateBatch) -> None:
-    """Lay one batch over those it touches; the others are not looked at. Mostly it follows all of them."""
+    """Merge one batch with those it overlaps or adjoins. Usually it is behind all of them."""
     if not batches or batches[-1].last_offset + 1 < new.first_offset:
         batches.append(new)
         return
@@ -64,7 +64,7 @@ def _insert(batches: list[StateBatch], new: StateBatch) -> None:
 
 def _overlay(old_batches: Sequence[StateBatch], new: StateBatch) -> list[StateBatch]:
     out: list[StateBatch] = []
-    cursor = new.first_offset  # the first offset of `new` that is not dealt with
+    cursor = new.first_offset  # the first offset of `new` that is not handled yet
     for old in old_batches:
         _add(out, old, old.first_offset, min(old.last_offset, new.first_offset - 1))
         _add(out, new, cursor, min(old.first_offset - 1, new.last_offset))
@@ -77,7 +77,7 @@ def _overlay(old_batches: Sequence[StateBatch], new: StateBatch) -> list[StateBa
 
 
 def _add(out: list[StateBatch], batch: StateBatch, first: int, last: int) -> None:
-    """Append what `batch` says of a range, if it is one; the range before grows when it says the same."""
+    """Append a range of `batch` unless it is empty; extend the last range when state and count are equal."""
     if first > last:
         return
     if out and out[-1].last_offset + 1 == first and _rank(out[-1]) == _rank(batch):

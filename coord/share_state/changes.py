@@ -1,4 +1,4 @@
-"""Records that say how the state of a share partition changes: updates, and snapshots that begin anew (KIP-932)."""
+"""The records that change the state of a share partition: updates and snapshots (KIP-932)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """What is new about a share partition."""
+    """New state of a share partition."""
 
     batches: Sequence[StateBatch]
     start_offset: int
@@ -29,20 +29,20 @@ class Change(NamedTuple):
     leader_epoch: int
 
 
-def nothing_but(state: ShareState, leader_epoch: int) -> Change:
-    """A new leader, everything else as it is."""
+def leader_change(state: ShareState, leader_epoch: int) -> Change:
+    """A change of the leader epoch only."""
     return Change((), state.start_offset, state.delivery_complete_count, leader_epoch)
 
 
 def complete_count(state: ShareState, start_offset: int, count: int) -> int:
-    """How many records from the start offset on are finished: the start offset never goes back, nor the count there."""
+    """The number of finished records from the start offset on; neither it nor the start offset ever decreases."""
     if start_offset < state.start_offset:
         return state.delivery_complete_count
     return max(count, state.delivery_complete_count) if start_offset == state.start_offset else count
 
 
-def update(about: SharePartitionKey, state: ShareState, change: Change) -> CoordinatorRecord:
-    """The change alone, on top of the last snapshot."""
+def update(key: SharePartitionKey, state: ShareState, change: Change) -> CoordinatorRecord:
+    """The record that holds the change only."""
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,
         leader_epoch=change.leader_epoch,
@@ -53,24 +53,24 @@ def update(about: SharePartitionKey, state: ShareState, change: Change) -> Coord
             for first, last, kind, count in combine((), change.batches, change.start_offset)
         ],
     )
-    return records.update_record(about, value)
+    return records.update_record(key, value)
 
 
-def snapshot(about: SharePartitionKey, state: ShareState, change: Change, at: Moment) -> CoordinatorRecord:
-    """Everything, with the change in it."""
-    value = _everything(state, change)
+def snapshot(key: SharePartitionKey, state: ShareState, change: Change, at: Moment) -> CoordinatorRecord:
+    """The record that holds the whole state, the change included."""
+    value = _whole_state(state, change)
     value.create_timestamp = value.write_timestamp = at.now_ms
-    return records.snapshot_record(about, value)
+    return records.snapshot_record(key, value)
 
 
-def snapshot_again(about: SharePartitionKey, state: ShareState, at: Moment) -> CoordinatorRecord:
-    """Everything that is known already; the time of its creation stays."""
-    value = _everything(state, nothing_but(state, state.leader_epoch))
+def repeated_snapshot(key: SharePartitionKey, state: ShareState, at: Moment) -> CoordinatorRecord:
+    """The record that repeats the current state; its creation time stays."""
+    value = _whole_state(state, leader_change(state, state.leader_epoch))
     value.create_timestamp, value.write_timestamp = state.create_timestamp_ms, at.now_ms
-    return records.snapshot_record(about, value)
+    return records.snapshot_record(key, value)
 
 
-def _everything(state: ShareState, change: Change) -> ShareSnapshotValue:
+def _whole_state(state: ShareState, change: Change) -> ShareSnapshotValue:
     merged = combine(state.batches, change.batches, change.start_offset)
     return ShareSnapshotValue(
         snapshot_epoch=state.snapshot_epoch + 1,

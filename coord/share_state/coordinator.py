@@ -1,10 +1,10 @@
 """The share coordinator of one partition of `__share_group_state` (KIP-932, rule G5).
 
-A pure state machine, see `coord.machine`. It keeps the state of share partitions for those who deliver their records,
-and fences: who writes or reads with an older leader epoch than there was gets FENCED_LEADER_EPOCH, who writes about an
-older state FENCED_STATE_EPOCH. A write is an update record; after so many of them, and for a partition that lies still,
-a snapshot follows, so that what is in the log before the oldest of the last snapshots can be deleted (`prune_to`).
-An event is about one share partition and replies with the partition's result of the API's response.
+A pure state machine, see `coord.machine`. It keeps the durable state of share partitions for the brokers that deliver
+their records. A request with an older leader epoch than the highest so far gets FENCED_LEADER_EPOCH, a write with an
+older state epoch FENCED_STATE_EPOCH. A write appends an update record; after a number of updates, and for a partition
+without writes, it appends a snapshot, so that the log before the oldest of the last snapshots can be deleted
+(`prune_to`). An event concerns one share partition and replies with its partition result in the API's response.
 Source: Kafka 4.4 `ShareCoordinatorShard`, `ShareCoordinatorOffsetsManager`, `ShareCoordinatorService`.
 """
 
@@ -14,10 +14,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from barnabas.coord.append_errors import APPEND_ERRORS
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.share_state import records
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
-from barnabas.coord.share_state.changes import Change, complete_count, nothing_but, snapshot, snapshot_again, update
+from barnabas.coord.share_state.changes import Change, complete_count, leader_change, snapshot, update
+from barnabas.coord.share_state.pruning import cold_snapshots, first_needed_offset, old_snapshots
 from barnabas.coord.share_state.state import NO_COUNT, ShareState
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -57,20 +59,15 @@ _COLD_SNAPSHOTS = "snapshot"
 _PRUNING = "prune"
 
 _APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    **APPEND_ERRORS,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What is answered when the coordinator's own append fails; any other error is answered as it is."""
+"""By error of the append; any other error is returned unchanged."""
 
 
 class PartitionResult(Protocol):
-    """What the partition results of the five APIs have in common."""
+    """The fields that the partition results of the five APIs have in common."""
 
     error_code: int
     error_message: str | None
@@ -80,21 +77,21 @@ P = TypeVar("P", bound=PartitionResult)
 
 
 class ShareStateResult(Result):
-    """A result that may ask for the state partition's log to be cut off."""
+    """A result that may request deletion of the beginning of the state partition's log."""
 
     __slots__ = ("prune_to",)
 
     def __init__(self) -> None:
         super().__init__()
         self.prune_to: int | None = None
-        """Records before this offset may be deleted once what is written is committed."""
+        """Records before this offset may be deleted once the records of this result are committed."""
 
 
 class ShareCoordinator:
-    """All share partitions whose state falls on one partition of `__share_group_state`."""
+    """All share partitions whose state is in one partition of `__share_group_state`."""
 
     def __init__(self, config: ShareStateConfig, partition_count: Callable[[Uuid], int]) -> None:
-        """`partition_count` tells how many partitions the topic of an id has, 0 when there is none."""
+        """`partition_count` returns the number of partitions of a topic id, 0 for an unknown one."""
         self.states: dict[SharePartitionKey, ShareState] = {}
         self._config = config
         self._partition_count = partition_count
@@ -106,7 +103,7 @@ class ShareCoordinator:
     # ---- load, replay, unload
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int) -> None:
-        """One record is in the log at `offset`: take over what it says."""
+        """Apply the record at `offset` of the log."""
         self._end_offset = offset + 1
         if offset >= self._prune_at:
             self._prune_at = offset + self._config.records_per_prune
@@ -114,254 +111,234 @@ class ShareCoordinator:
         read = records.read_key(key)
         if read is None:
             return
-        record_type, about = read
+        record_type, share_key = read
         if value is None:
-            self.states.pop(about, None)
+            self.states.pop(share_key, None)
             return
-        state = self.states.get(about)
+        state = self.states.get(share_key)
         if state is None:
-            state = self.states[about] = ShareState()
+            state = self.states[share_key] = ShareState()
         if record_type == records.SHARE_SNAPSHOT:
-            state.take_snapshot(records.read_snapshot(value), offset)
+            state.apply_snapshot(records.read_snapshot(value), offset)
         else:
-            state.take_update(records.read_update(value))
-        self._arm(_COLD_SNAPSHOTS, self._config.cold_snapshot_interval_ms, at)
-        self._arm(_PRUNING, self._config.prune_interval_ms, at)
-
-    def _arm(self, job: str, interval_ms: int, at: Moment) -> None:
-        if self._timers.deadline(job) is None:
-            self._timers.set(job, at.now + interval_ms / 1000)
+            state.apply_update(records.read_update(value))
+        self._timers.set_if_unset(_COLD_SNAPSHOTS, at.now + self._config.cold_snapshot_interval_ms / 1000)
+        self._timers.set_if_unset(_PRUNING, at.now + self._config.prune_interval_ms / 1000)
 
     def loaded(self, _at: Moment) -> ShareStateResult:
-        """The whole log has been replayed: the state of topics that were deleted meanwhile goes."""
+        """The whole log has been replayed: remove the state of topics that were deleted in the meantime."""
         result = ShareStateResult()
-        self._forget({about for about in self.states if not self._partition_count(about.topic_id)}, result)
+        self._remove({key for key in self.states if not self._partition_count(key.topic_id)}, result)
         return result
 
     def unload(self, _at: Moment) -> ShareStateResult:
-        """The partition has gone elsewhere: nothing is written, and nobody waits."""
+        """The partition has another coordinator now: drop all state. Nothing is written and no request waits."""
         self.states.clear()
         self._timers = Timers()
         return ShareStateResult()
 
     def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
-        """The records of `result` could not be appended: what to do and answer instead of it."""
+        """The result to apply instead of `result`, whose records could not be appended."""
         return result.failed(_APPEND_ERRORS.get(error, error), at)
 
     def commit_failed(self, result: Result, error: ErrorCode) -> Result:
-        """The records of `result` are in the log and were replayed, but will not become durable: what to answer."""
+        """The replies to send for `result`, whose records are appended and replayed but will not become durable."""
         return result.failed_replies(_APPEND_ERRORS.get(error, error))
 
     # ---- the five requests
 
     def initialize(
-        self, about: SharePartitionKey, asked: InitializeShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
+        self, key: SharePartitionKey, request: InitializeShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
     ) -> ShareStateResult:
-        """Begin a share partition, or begin it anew at another offset with a state epoch that fences the old state."""
+        """InitializeShareGroupState: create a share partition, or reset its start offset under a newer state epoch."""
 
-        def begin() -> CoordinatorRecord:
-            if asked.state_epoch < 0:
+        def snapshot_of_new_state() -> CoordinatorRecord:
+            if request.state_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
-            state = self.states.get(about)
-            if state is not None and state.state_epoch > asked.state_epoch:
-                raise _fenced_state(about, state, asked.state_epoch)
-            self._check_topic(about)
+            state = self.states.get(key)
+            if state is not None and state.state_epoch > request.state_epoch:
+                raise _fenced_state(key, state, request.state_epoch)
+            self._check_topic(key)
             value = ShareSnapshotValue(
                 snapshot_epoch=0 if state is None else state.snapshot_epoch + 1,
-                state_epoch=asked.state_epoch,
+                state_epoch=request.state_epoch,
                 leader_epoch=0,
-                start_offset=asked.start_offset,
-                delivery_complete_count=NO_COUNT if asked.start_offset == NO_OFFSET else 0,
+                start_offset=request.start_offset,
+                delivery_complete_count=NO_COUNT if request.start_offset == NO_OFFSET else 0,
                 create_timestamp=at.now_ms,
                 write_timestamp=at.now_ms,
             )
-            return records.snapshot_record(about, value)
+            return records.snapshot_record(key, value)
 
-        return self._answer(about, InitializeShareGroupStateResponsePartitionResult, begin, ticket)
+        return self._handle(key, InitializeShareGroupStateResponsePartitionResult, snapshot_of_new_state, ticket)
 
     def write(
-        self, about: SharePartitionKey, asked: WriteShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
+        self, key: SharePartitionKey, request: WriteShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
     ) -> ShareStateResult:
-        """Keep what has become of records, and the new start offset."""
+        """WriteShareGroupState: store new states of records and the new start offset."""
 
-        def keep() -> CoordinatorRecord:
-            if asked.leader_epoch < 0:
+        def record_of_write() -> CoordinatorRecord:
+            if request.leader_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH)
-            if asked.state_epoch < 0:
+            if request.state_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
-            batches = state_batches(asked.state_batches)
+            batches = state_batches(request.state_batches)
             if any(batch.last_offset < batch.first_offset for batch in batches):
                 raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
-            state = self._initialized(about, UNINITIALIZED_WRITE)
-            _check_leader(about, state, asked.leader_epoch)
-            if state.state_epoch > asked.state_epoch:
-                raise _fenced_state(about, state, asked.state_epoch)
-            self._check_topic(about)
-            start_offset = max(asked.start_offset, state.start_offset)
-            count = complete_count(state, asked.start_offset, asked.delivery_complete_count)
-            return self._record(about, state, Change(batches, start_offset, count, state.leader_epoch), at)
+            state = self._initialized(key, UNINITIALIZED_WRITE)
+            _check_leader(key, state, request.leader_epoch)
+            if state.state_epoch > request.state_epoch:
+                raise _fenced_state(key, state, request.state_epoch)
+            self._check_topic(key)
+            start_offset = max(request.start_offset, state.start_offset)
+            count = complete_count(state, request.start_offset, request.delivery_complete_count)
+            return self._record(key, state, Change(batches, start_offset, count, state.leader_epoch), at)
 
-        return self._answer(about, WriteShareGroupStateResponsePartitionResult, keep, ticket)
+        return self._handle(key, WriteShareGroupStateResponsePartitionResult, record_of_write, ticket)
 
     def read(
-        self, about: SharePartitionKey, asked: ReadShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
+        self, key: SharePartitionKey, request: ReadShareGroupStateRequestPartitionData, ticket: Ticket, at: Moment
     ) -> ShareStateResult:
-        """Everything that is kept, for a new leader of the partition; leaders before it are fenced off from now on."""
-        answer = ReadShareGroupStateResponsePartitionResult(partition=about.partition)
+        """ReadShareGroupState: the whole state, for a new leader of the partition; earlier leaders are fenced."""
+        response = ReadShareGroupStateResponsePartitionResult(partition=key.partition)
 
-        def fence() -> CoordinatorRecord | None:
-            if asked.leader_epoch < 0:
+        def record_of_new_leader() -> CoordinatorRecord | None:
+            if request.leader_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_LEADER_EPOCH)
-            state = self._initialized(about, UNINITIALIZED_READ)
-            _check_leader(about, state, asked.leader_epoch)
-            self._check_topic(about)
-            answer.state_epoch = state.state_epoch
-            answer.start_offset = state.start_offset
-            answer.state_batches = [ReadShareGroupStateResponseStateBatch(**b._asdict()) for b in state.batches]
-            if asked.leader_epoch == state.leader_epoch_fence:
+            state = self._initialized(key, UNINITIALIZED_READ)
+            _check_leader(key, state, request.leader_epoch)
+            self._check_topic(key)
+            response.state_epoch = state.state_epoch
+            response.start_offset = state.start_offset
+            response.state_batches = [ReadShareGroupStateResponseStateBatch(**b._asdict()) for b in state.batches]
+            if request.leader_epoch == state.leader_epoch_fence:
                 return None
-            logger.info("The state of %s is read by a leader of epoch %d", about, asked.leader_epoch)
-            return self._record(about, state, nothing_but(state, asked.leader_epoch), at)
+            logger.info("Share partition %s has a new leader, epoch: %d", key, request.leader_epoch)
+            return self._record(key, state, leader_change(state, request.leader_epoch), at)
 
-        return self._answer(about, ReadShareGroupStateResponsePartitionResult, fence, ticket, answer)
+        return self._handle(key, ReadShareGroupStateResponsePartitionResult, record_of_new_leader, ticket, response)
 
-    def read_summary(self, about: SharePartitionKey, ticket: Ticket) -> ShareStateResult:
-        """Start offset and epochs, for who shows or judges a group's position; nobody is fenced."""
-        answer = ReadShareGroupStateSummaryResponsePartitionResult(partition=about.partition, start_offset=NO_OFFSET)
+    def read_summary(self, key: SharePartitionKey, ticket: Ticket) -> ShareStateResult:
+        """ReadShareGroupStateSummary: start offset, epochs and count of finished records; fences nothing."""
+        response = ReadShareGroupStateSummaryResponsePartitionResult(partition=key.partition, start_offset=NO_OFFSET)
 
-        def look() -> None:
-            self._check_topic(about)
-            state = self.states.get(about)
+        def fill_response() -> None:
+            self._check_topic(key)
+            state = self.states.get(key)
             if state is not None:
-                answer.state_epoch = state.state_epoch
-                answer.leader_epoch = state.leader_epoch
-                answer.start_offset = state.start_offset
-                answer.delivery_complete_count = state.delivery_complete_count
+                response.state_epoch = state.state_epoch
+                response.leader_epoch = state.leader_epoch
+                response.start_offset = state.start_offset
+                response.delivery_complete_count = state.delivery_complete_count
 
-        return self._answer(about, ReadShareGroupStateSummaryResponsePartitionResult, look, ticket, answer)
+        return self._handle(key, ReadShareGroupStateSummaryResponsePartitionResult, fill_response, ticket, response)
 
-    def delete(self, about: SharePartitionKey, ticket: Ticket) -> ShareStateResult:
-        """Forget a share partition; one that is not there is no error."""
+    def delete(self, key: SharePartitionKey, ticket: Ticket) -> ShareStateResult:
+        """DeleteShareGroupState: remove a share partition; an unknown one is not an error."""
 
-        def forget() -> CoordinatorRecord | None:
-            self._check_topic(about)
-            return records.tombstone(about) if about in self.states else None
+        def tombstone() -> CoordinatorRecord | None:
+            self._check_topic(key)
+            return records.tombstone(key) if key in self.states else None
 
-        return self._answer(about, DeleteShareGroupStateResponsePartitionResult, forget, ticket)
+        return self._handle(key, DeleteShareGroupStateResponsePartitionResult, tombstone, ticket)
 
     def topics_deleted(self, topic_ids: Collection[Uuid]) -> ShareStateResult:
-        """Topics are gone: so is what is kept of their partitions."""
+        """Remove the state of the partitions of deleted topics."""
         result = ShareStateResult()
-        self._forget({about for about in self.states if about.topic_id in topic_ids}, result)
+        self._remove({key for key in self.states if key.topic_id in topic_ids}, result)
         return result
 
     # ---- time
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do."""
+        """The next time `tick` has something to do (monotonic seconds), or None."""
         return self._timers.next_deadline()
 
     def tick(self, at: Moment) -> ShareStateResult:
-        """Snapshots of partitions that lie still, and the offset up to which nothing in the log is needed."""
+        """Write the snapshots that are due, and determine the offset before which the log is not needed."""
         result = ShareStateResult()
         while (job := self._timers.pop_due(at.now)) is not None:
             if job == _COLD_SNAPSHOTS:
-                self._snapshot_cold(at, result)
+                result.records += cold_snapshots(self.states, self._config.cold_snapshot_interval_ms, at)
                 interval_ms = self._config.cold_snapshot_interval_ms
             else:
                 self._prune(result)
-                self._snapshot_left_behind(at, result)
+                result.records += old_snapshots(self.states, self._end_offset - self._config.records_per_prune, at)
                 interval_ms = self._config.prune_interval_ms
-            if self.states:  # otherwise the next record arms it
+            if self.states:  # otherwise the next record sets it
                 self._timers.set(job, at.now + interval_ms / 1000)
         return result
 
-    def _snapshot_cold(self, at: Moment, result: ShareStateResult) -> None:
-        """Write anew what has had no snapshot for a while: it would keep the log from being deleted.
-
-        When nothing but repeated snapshots is left nothing moves any more, and nothing is written.
-        """
-        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
-            return
-        for about, state in self.states.items():
-            if at.now_ms - state.write_timestamp_ms >= self._config.cold_snapshot_interval_ms:
-                result.records.append(snapshot_again(about, state, at))
-
-    def _snapshot_left_behind(self, at: Moment, result: ShareStateResult) -> None:
-        """Write anew what was last written many records ago, so that the log stays short between two intervals too."""
-        horizon = self._end_offset - self._config.records_per_prune
-        for about, state in self.states.items():
-            if state.snapshot_offset is not None and state.snapshot_offset < horizon:
-                result.records.append(snapshot_again(about, state, at))
-
     def _prune(self, result: ShareStateResult) -> None:
-        offsets = [state.snapshot_offset for state in self.states.values()]
-        needed = min((offset for offset in offsets if offset is not None), default=self._end_offset)
+        needed = first_needed_offset(self.states, self._end_offset)
         if needed > self._pruned_to:
             self._pruned_to = result.prune_to = needed
 
-    # ---- parts of the answers
+    # ---- shared by the requests
 
-    def _answer(
+    def _handle(
         self,
-        about: SharePartitionKey,
+        key: SharePartitionKey,
         result_type: Callable[..., Any],
         change: Callable[[], CoordinatorRecord | None],
         ticket: Ticket,
-        answer: Any = None,
+        response: Any = None,
     ) -> ShareStateResult:
-        """The result of one request: what `change` gives is written, what it raises is answered."""
+        """The result of one request: `change` returns the record to append or raises the error to answer."""
         result = ShareStateResult()
-        refuse = partial(refused, result_type, about.partition)
+        error_response = partial(error_result, result_type, key.partition)
         try:
-            if about.partition < 0:
+            if key.partition < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
             record = change()
         except KafkaError as error:
-            result.reply(ticket, refuse(error.code, error.message))
+            result.reply(ticket, error_response(error.code, error.message))
             return result
         if record is not None:
             result.records.append(record)
-        result.reply(ticket, result_type(partition=about.partition) if answer is None else answer, refuse)
+        result.reply(ticket, result_type(partition=key.partition) if response is None else response, error_response)
         return result
 
-    def _initialized(self, about: SharePartitionKey, otherwise: str) -> ShareState:
-        state = self.states.get(about)
+    def _initialized(self, key: SharePartitionKey, message: str) -> ShareState:
+        state = self.states.get(key)
         if state is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, otherwise)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         return state
 
-    def _check_topic(self, about: SharePartitionKey) -> None:
-        if about.partition >= self._partition_count(about.topic_id):
+    def _check_topic(self, key: SharePartitionKey) -> None:
+        if key.partition >= self._partition_count(key.topic_id):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _record(self, about: SharePartitionKey, state: ShareState, change: Change, at: Moment) -> CoordinatorRecord:
-        """An update, or a snapshot when there have been so many updates."""
+    def _record(self, key: SharePartitionKey, state: ShareState, change: Change, at: Moment) -> CoordinatorRecord:
+        """An update, or a snapshot when the number of updates since the last one has reached the limit."""
         is_due = state.updates >= self._config.updates_per_snapshot
-        return snapshot(about, state, change, at) if is_due else update(about, state, change)
+        return snapshot(key, state, change, at) if is_due else update(key, state, change)
 
-    def _forget(self, keys: Collection[SharePartitionKey], result: ShareStateResult) -> None:
-        result.records += [records.tombstone(about) for about in sorted(keys)]
+    def _remove(self, keys: Collection[SharePartitionKey], result: ShareStateResult) -> None:
+        result.records += [records.tombstone(key) for key in sorted(keys)]
 
 
-def refused(result_type: Callable[..., P], partition: int, error: ErrorCode, message: str | None = None) -> P:
-    """A partition's result that carries an error."""
+def error_result(result_type: Callable[..., P], partition: int, error: ErrorCode, message: str | None = None) -> P:
+    """A partition result with an error."""
     return result_type(partition=partition, error_code=int(error), error_message=message)
 
 
-def _check_leader(about: SharePartitionKey, state: ShareState, leader_epoch: int) -> None:
+def _check_leader(key: SharePartitionKey, state: ShareState, leader_epoch: int) -> None:
     if state.leader_epoch_fence > leader_epoch:
         logger.warning(
-            "A leader of epoch %d asks for the state of %s, which one of epoch %d has",
-            leader_epoch,
-            about,
+            "Share partition %s: request leader epoch is smaller than last recorded, current: %d, requested: %d",
+            key,
             state.leader_epoch_fence,
+            leader_epoch,
         )
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def _fenced_state(about: SharePartitionKey, state: ShareState, state_epoch: int) -> KafkaError:
+def _fenced_state(key: SharePartitionKey, state: ShareState, state_epoch: int) -> KafkaError:
     logger.info(
-        "A request with state epoch %d about %s comes after state epoch %d", state_epoch, about, state.state_epoch
+        "Share partition %s: request state epoch is smaller than last recorded, current: %d, requested: %d",
+        key,
+        state.state_epoch,
+        state_epoch,
     )
     return KafkaError(ErrorCode.FENCED_STATE_EPOCH)

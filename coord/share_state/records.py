@@ -22,28 +22,28 @@ SHARE_SNAPSHOT = 0
 SHARE_UPDATE = 1
 _VALUE_VERSION = 0
 
-KEYS_KEPT = 4096
-"""Keys are made and read again with every write: those of the share partitions in use are remembered."""
+KEY_CACHE_SIZE = 4096
+"""Size of the caches of encoded and decoded keys: every write needs both."""
 
 
 def snapshot_record(key: SharePartitionKey, value: ShareSnapshotValue) -> CoordinatorRecord:
-    """The record that says everything of a share partition."""
+    """The record with the whole state of a share partition."""
     return CoordinatorRecord(_snapshot_key(key), _value(value))
 
 
 def update_record(key: SharePartitionKey, value: ShareUpdateValue) -> CoordinatorRecord:
-    """The record that says what has changed since the snapshot."""
+    """The record with a change since the snapshot."""
     return CoordinatorRecord(_update_key(key), _value(value))
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
-    """The record that forgets a share partition."""
+    """The tombstone that removes a share partition."""
     return CoordinatorRecord(_snapshot_key(key), None)
 
 
-@lru_cache(KEYS_KEPT)
+@lru_cache(KEY_CACHE_SIZE)
 def read_key(key: bytes) -> tuple[int, SharePartitionKey] | None:
-    """Type and share partition of a record; None for types that Kafka 4.4 does not know. ProtocolError: no key."""
+    """Type and key of a record; None for types that Kafka 4.4 does not know. ProtocolError for invalid bytes."""
     record_type = int.from_bytes(key[:2], "big")
     if record_type not in (SHARE_SNAPSHOT, SHARE_UPDATE):
         return None
@@ -52,28 +52,28 @@ def read_key(key: bytes) -> tuple[int, SharePartitionKey] | None:
 
 
 def read_snapshot(value: bytes) -> ShareSnapshotValue:
-    """A snapshot. ProtocolError when the bytes or their version are unknown."""
+    """Decode a snapshot. ProtocolError for invalid bytes or an unknown version."""
     return ShareSnapshotValue.decode(_body(value), _VALUE_VERSION)
 
 
 def read_update(value: bytes) -> ShareUpdateValue:
-    """An update. ProtocolError when the bytes or their version are unknown."""
+    """Decode an update. ProtocolError for invalid bytes or an unknown version."""
     return ShareUpdateValue.decode(_body(value), _VALUE_VERSION)
 
 
 def _body(value: bytes) -> bytes:
     version = int.from_bytes(value[:2], "big")
     if version != _VALUE_VERSION:
-        raise ProtocolError(f"Records of share state have no version {version}")
+        raise ProtocolError(f"Unknown version {version} of a share state record")
     return value[2:]
 
 
-@lru_cache(KEYS_KEPT)
+@lru_cache(KEY_CACHE_SIZE)
 def _snapshot_key(key: SharePartitionKey) -> bytes:
     return SHARE_SNAPSHOT.to_bytes(2, "big") + ShareSnapshotKey(**key._asdict()).encode(0)
 
 
-@lru_cache(KEYS_KEPT)
+@lru_cache(KEY_CACHE_SIZE)
 def _update_key(key: SharePartitionKey) -> bytes:
     return SHARE_UPDATE.to_bytes(2, "big") + ShareUpdateKey(**key._asdict()).encode(0)
 

@@ -1,4 +1,4 @@
-"""The state of one share partition, as the records of `__share_group_state` say it."""
+"""The state of one share partition, as in the records of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_LEADER_EPOCH = -1
 
 
 class ShareState:
-    """What a snapshot and the updates after it amount to. Only `replay` of the coordinator changes it."""
+    """A snapshot with the updates after it applied. Only `replay` of the coordinator changes it."""
 
     __slots__ = (
         "batches",
@@ -34,24 +34,24 @@ class ShareState:
     def __init__(self) -> None:
         self.snapshot_epoch = 0
         self.state_epoch = 0
-        """The highest there was: a write about the state before the group's position was set anew is refused."""
+        """The highest so far: a write from before the group's start offset was reset has a lower one and is refused."""
         self.leader_epoch = 0
         self.start_offset = NO_OFFSET
-        """First offset that is not finished: the SPSO; -1 when the partition is to find it out."""
+        """First offset that is not finished (SPSO); -1 when it is to be determined from the log."""
         self.delivery_complete_count = NO_COUNT
-        """Records from the start offset on that are finished; -1 when nobody has counted."""
+        """Number of finished records from the start offset on; -1 when unknown."""
         self.batches: list[StateBatch] = []
         self.create_timestamp_ms = 0
         self.write_timestamp_ms = 0
         self.updates = 0
         """Update records since the last snapshot."""
         self.leader_epoch_fence = 0
-        """The highest leader epoch there was: a write of an older leader is refused."""
+        """The highest leader epoch so far: a write of an older leader is refused."""
         self.snapshot_offset: int | None = None
-        """Where the last snapshot lies in the state partition: nothing before it is needed."""
+        """Offset of the last snapshot in the state partition; records of this key before it are not needed."""
 
-    def take_snapshot(self, value: ShareSnapshotValue, offset: int) -> None:
-        """A snapshot at `offset` says everything anew, except which leaders have been."""
+    def apply_snapshot(self, value: ShareSnapshotValue, offset: int) -> None:
+        """Apply a snapshot at `offset`: it replaces everything except the highest leader epoch."""
         self.snapshot_epoch = value.snapshot_epoch
         self.state_epoch = value.state_epoch
         self.leader_epoch = value.leader_epoch
@@ -64,8 +64,8 @@ class ShareState:
         self.leader_epoch_fence = max(self.leader_epoch_fence, value.leader_epoch)
         self.updates = 0
 
-    def take_update(self, value: ShareUpdateValue) -> None:
-        """An update says what has changed since; of a deleted snapshot, all that is left to know."""
+    def apply_update(self, value: ShareUpdateValue) -> None:
+        """Apply an update. When its snapshot was deleted from the log, it is applied to an empty state."""
         if value.start_offset != NO_OFFSET:
             self.start_offset = value.start_offset
         if value.leader_epoch != NO_LEADER_EPOCH:

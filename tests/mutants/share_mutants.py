@@ -77,8 +77,8 @@ SHARE = (
     Mutant(
         "released-is-accepted",
         _PARTITION,
-        "        if said is AcknowledgeType.RELEASE:\n            return _given_back(run, settings)\n",
-        "        if said is AcknowledgeType.RELEASE:\n            return RecordState.ACKNOWLEDGED\n",
+        "        if kind is AcknowledgeType.RELEASE:\n            return _state_after_release(run, settings)\n",
+        "        if kind is AcknowledgeType.RELEASE:\n            return RecordState.ACKNOWLEDGED\n",
         _RUNS,
     ),
     Mutant(

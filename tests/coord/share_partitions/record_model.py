@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
 
-DONE = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+FINISHED = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class ModelRecord:
@@ -15,7 +15,7 @@ class ModelRecord:
         self.deadline = deadline
         self.pending = None  # (change, state before, member before) of a step that is not written
 
-    def is_free(self):
+    def is_available(self):
         return self.state is RecordState.AVAILABLE and self.pending is None
 
     def look(self):
@@ -43,22 +43,22 @@ class RecordModel:
     def advance(self):
         while self.start < self.end:
             record = self.records[self.start]
-            if record.state not in DONE or record.pending:
+            if record.state not in FINISHED or record.pending:
                 break
             del self.records[self.start]
             self.start += 1
 
     def next_fetch_offset(self):
-        return next((offset for offset in sorted(self.records) if self.records[offset].is_free()), self.end)
+        return next((offset for offset in sorted(self.records) if self.records[offset].is_available()), self.end)
 
     def finished(self):
-        return sum(record.state in DONE for record in self.records.values())
+        return sum(record.state in FINISHED for record in self.records.values())
 
     # ---- acquiring: what was given out is checked by the test, not foreseen
 
     def missing(self, first, last):
         for offset in range(first, last + 1):
-            if offset in self.records and self.records[offset].is_free():
+            if offset in self.records and self.records[offset].is_available():
                 self.records[offset].state = RecordState.ARCHIVED
 
     # ---- acknowledging
@@ -76,14 +76,14 @@ class RecordModel:
             if kind is AcknowledgeType.RENEW:
                 record.deadline = deadline
             elif kind is AcknowledgeType.RELEASE:
-                self.step(record, self.given_back(record), change)
+                self.step(record, self.state_after_release(record), change)
             elif kind is AcknowledgeType.REJECT and self.settings.errors_deadletterqueue_topic_name:
                 self.step(record, RecordState.ARCHIVING, change)
             else:
                 is_accepted = kind is AcknowledgeType.ACCEPT
                 self.step(record, RecordState.ACKNOWLEDGED if is_accepted else RecordState.ARCHIVED, change)
 
-    def given_back(self, record):
+    def state_after_release(self, record):
         if record.count < self.settings.share_delivery_count_limit:
             return RecordState.AVAILABLE
         return RecordState.ARCHIVING if self.settings.errors_deadletterqueue_topic_name else RecordState.ARCHIVED
@@ -95,7 +95,7 @@ class RecordModel:
     def release(self, member, change):
         for record in self.records.values():
             if record.state is RecordState.ACQUIRED and record.member == member:
-                self.step(record, self.given_back(record), change)
+                self.step(record, self.state_after_release(record), change)
 
     def committed(self, change):
         for record in self.records.values():
@@ -123,10 +123,10 @@ class RecordModel:
     def tick(self, now):
         for record in self.records.values():
             if record.state is RecordState.ACQUIRED and record.deadline <= now:
-                record.state, record.member = self.given_back(record), ""
+                record.state, record.member = self.state_after_release(record), ""
         self.advance()
 
-    def log_starts_at(self, offset):
+    def move_log_start(self, offset):
         for gone in [known for known in self.records if known < offset]:
             del self.records[gone]
         if offset > self.start:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
-from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_partitions.states import AcknowledgeType
 
@@ -33,8 +33,8 @@ class Shared:
         """Give the member what it can have; (first, last, delivery count)."""
         offset = self.partition.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last_offset >= offset][:read]
-        wish = Wish(member, most, batch_size, strict, offset, batches, aborted)
-        return [tuple(one) for one in self.partition.acquire(wish, self.now)]
+        request = AcquireRequest(member, most, batch_size, strict, offset, batches, aborted)
+        return [tuple(one) for one in self.partition.acquire(request, self.now)]
 
     def said(self, *said, member="m"):
         """Acknowledge (first, last, type); the change, not written yet."""

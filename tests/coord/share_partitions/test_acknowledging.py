@@ -72,7 +72,7 @@ def test_only_what_is_acquired_by_the_member_is_taken():
 def test_what_lies_before_the_start_is_taken_in_any_case():
     shared = Shared((0, 9))
     shared.acquire()
-    shared.partition.log_starts_at(5)
+    shared.partition.move_log_start(5)
     assert shared.window == (5, 10)
     assert not shared.said((0, 4, ACCEPT))
     assert shared.acknowledge((0, 9, ACCEPT)) == [(5, 9, "Acknowledged", 1)]
@@ -228,7 +228,7 @@ def test_a_load_goes_on_where_the_state_says():
 
 @pytest.mark.parametrize("kept", [[(3, 4, 0, 1)], [(5, 9, 0, 1), (9, 9, 0, 1)], [(9, 8, 0, 1)], [(5, 6, 1, 1)]])
 def test_a_state_that_makes_no_sense_is_refused(kept):
-    with pytest.raises(ValueError, match="kept state"):
+    with pytest.raises(ValueError, match="durable state"):
         SharePartition(lambda: None, 5, 0, kept)
 
 

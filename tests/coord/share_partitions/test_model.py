@@ -16,12 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
-from barnabas.coord.share_partitions.acquisition import Wish
+from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
 from barnabas.coord.share_state.batches import combine
 from barnabas.wire.errors import KafkaError
-from tests.coord.share_partitions.record_model import DONE, ModelRecord, RecordModel, RefusedError
+from tests.coord.share_partitions.record_model import FINISHED, ModelRecord, RecordModel, RefusedError
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "60"))
 MEMBERS = ["one", "two", "three"]
@@ -92,16 +92,16 @@ class SharedLog(RuleBasedStateMachine):
     )
     def acquire(self, member, max_records, batch_size, is_strict, batch_count):
         partition, model = self.partition, self.model
-        partition.log_starts_at(self.log_start)
-        model.log_starts_at(self.log_start)
+        partition.move_log_start(self.log_start)
+        model.move_log_start(self.log_start)
         offset = partition.next_fetch_offset()
         assert offset == model.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last_offset >= offset][:batch_count]
         aborted = [batch for batch in batches if batch in self.hidden]
         had_room = len(model.records) < self.settings.share_partition_max_record_locks
         end = model.end
-        wish = Wish(member, max_records, batch_size, is_strict, offset, batches, aborted)
-        acquired = partition.acquire(wish, self.now)
+        request = AcquireRequest(member, max_records, batch_size, is_strict, offset, batches, aborted)
+        acquired = partition.acquire(request, self.now)
         if not batches or not max_records:
             assert not acquired
             return
@@ -128,19 +128,23 @@ class SharedLog(RuleBasedStateMachine):
                 assert old is not None or offset >= model.end
                 if offset in given:
                     assert given[offset] == (1 if old is None else old.count + 1)
-                    assert old is None or old.is_free(), f"{offset} was not to be had"
+                    assert old is None or old.is_available(), f"{offset} was not to be had"
                     deadline = self.now + LOCK_S
                     records[offset] = ModelRecord(RecordState.ACQUIRED, given[offset], member, deadline)
                 elif old is None:
-                    is_rest = is_strict and run.is_free and not run.delivery_count
+                    is_rest = is_strict and run.is_available and not run.delivery_count
                     assert is_rest or (run.state is RecordState.ARCHIVED and (offset in hidden or offset not in stored))
                     records[offset] = ModelRecord(run.state, run.delivery_count)
                 else:
-                    if old.is_free() and offset in hidden and run.state is RecordState.ARCHIVED:
+                    if old.is_available() and offset in hidden and run.state is RecordState.ARCHIVED:
                         old.state, old.count = run.state, run.delivery_count
                     records[offset] = old
         for offset, old in model.records.items():
-            assert offset in records or (old.state in DONE and not old.pending) or (old.is_free() and offset in hidden)
+            assert (
+                offset in records
+                or (old.state in FINISHED and not old.pending)
+                or (old.is_available() and offset in hidden)
+            )
         assert given.keys() <= records.keys()
         model.records, model.start, model.end = records, self.partition.start_offset, self.partition.end_offset
 
@@ -294,7 +298,7 @@ class SharedLog(RuleBasedStateMachine):
                 and not held
                 and not [b for b in self.log if b.last_offset >= self.partition.next_fetch_offset()]
             ):
-                free = [run for run in self.partition.runs() if not run.is_free]
+                free = [run for run in self.partition.runs() if not run.is_available]
                 assert not free or all(run.state.value > 1 for run in free)
                 return  # what is left is free, and compacted away at the log's end
         raise AssertionError("some records never end")
