@@ -1,124 +1,110 @@
-"""Bringing a log back from its directory: quickly after a clean stop, by checking its tail after any other.
+"""Loads a log from its directory: without reading batches after a clean stop, with a check of its tail after any other.
 
-After a clean stop indexes and the producers' snapshot are trusted and hardly a batch is read. After an unclean one
-`storage.recovery` reads what lies past the recovery point. Either way everything below the recovery point has to be
-there: the checkpoint says that it was synced (L2). Source: Kafka's `LogLoader`.
+After a clean stop the indexes and the latest producer snapshot are trusted. After an unclean stop `storage.recovery`
+reads everything from the recovery point on. In both cases everything below the recovery point has to exist, since the
+checkpoint guarantees that it was synced (rule L2). Source: Kafka's `LogLoader`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.storage import layout, producer_replay
+from barnabas.storage import layout, producer_replay, snapshot_files
 from barnabas.storage.checkpoints import read_partition_metadata, write_partition_metadata
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_state import Checkpointed, LogState
 from barnabas.storage.segment import Segment
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
 
 _ZERO_UUID = bytes(16)
 _INDEX_SUFFIXES = (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX)
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX)
 
 
-class LoadPlan(NamedTuple):
-    """What the log directory knows about a log that is to be loaded."""
+def load(state: LogState, checkpointed: Checkpointed, now: float) -> None:
+    """Load the log in `state.directory` into an empty `state`; make the log if the directory is missing.
 
-    clean_shutdown: bool
-    recovery_point: int
-    log_start_offset: int
-    may_have_holes: bool = False
-    """Whether offsets may be missing anywhere, also above the recovery point: in a log under repair."""
-
-    def promises(self, offset: int) -> bool:
-        """Whether the record at `offset` was synced and is not deleted, or one behind it."""
-        return offset < self.recovery_point and self.log_start_offset < self.recovery_point
-
-
-def load(log: Log, plan: LoadPlan, now: float) -> bool:
-    """Fill a fresh `log` from its directory. True when the directory had to change: a close has work to do then.
-
-    DamagedLog when what was synced is not there or not as it was; the log files are as they were then.
+    `now` is the monotonic clock in seconds. Raises DamagedLog when data that was synced is missing or invalid; the log
+    files are unchanged then. Raises also what `Log.open` raises.
     """
-    if not log.files.exists(log.directory):
-        _create(log, plan.log_start_offset, now)
-        return True
-    names = _settle_leftovers(log)
-    changed = _take_topic_id(log, layout.PARTITION_METADATA in names)
+    if not state.files.exists(state.directory):
+        _create(state, checkpointed.log_start_offset, now)
+        return
+    names = _finish_interrupted(state)
+    _check_topic_id(state, layout.PARTITION_METADATA in names)
     if layout.LEADER_EPOCH_CHECKPOINT in names:
-        log.leader_epochs = LeaderEpochCache.load(log.files, log.leader_epochs.path)
-    unindexed = _find_segments(log, names, plan, now)
-    snapshots = producer_replay.snapshots_in(names)
+        state.leader_epochs = LeaderEpochCache.load(state.files, state.leader_epochs.path)
+    unindexed = _find_segments(state, names, checkpointed, now)
+    snapshots = snapshot_files.offsets_of(names)
     if unindexed:
         from barnabas.storage import recovery
 
-        recovery.index_anew(log, unindexed, snapshots, plan)
-        changed = True
-    if plan.clean_shutdown:
-        log.log_end_offset = log.segments.active.next_offset() if len(log.segments) else 0
-        _check_end(log, plan)
-        log.recovery_point = log.log_end_offset
+        recovery.rebuild_indexes(state, unindexed, snapshots, checkpointed)
+        state.is_changed = True
+    if checkpointed.clean_shutdown:
+        state.log_end_offset = state.segments.active.next_offset() if len(state.segments) else 0
+        _check_end(state, checkpointed)
+        state.recovery_point = state.log_end_offset
     else:
         from barnabas.storage import recovery
 
-        recovery.recover(log, snapshots, plan)
-        _check_end(log, plan)
-        changed = True
-    changed |= _settle(log, plan.log_start_offset, now)
-    producer_replay.restore(log, snapshots, trusted=plan.clean_shutdown)
-    for segment in log.segments:
+        recovery.recover(state, snapshots, checkpointed)
+        _check_end(state, checkpointed)
+        state.is_changed = True
+    _align_offsets(state, checkpointed.log_start_offset, now)
+    _load_producers(state, snapshots, trusted=checkpointed.clean_shutdown)
+    for segment in state.segments:
         segment.release()
-    return changed
 
 
-def _create(log: Log, log_start_offset: int, now: float) -> None:
-    log.files.mkdirs(log.directory)
-    write_partition_metadata(log.files, f"{log.directory}/{layout.PARTITION_METADATA}", log.topic_id)
-    log.segments.add(Segment.create(log.files, log.directory, log_start_offset, now))
-    log.log_start_offset = log.log_end_offset = log.recovery_point = log_start_offset
-    log.producers.clear(log_start_offset)
+def _create(state: LogState, log_start_offset: int, now: float) -> None:
+    files, directory = state.files, state.directory
+    files.mkdirs(directory)
+    write_partition_metadata(files, f"{directory}/{layout.PARTITION_METADATA}", state.topic_id)
+    state.segments.add(Segment.create(files, directory, log_start_offset, now))
+    state.log_start_offset = state.log_end_offset = state.recovery_point = log_start_offset
+    state.producers.clear(log_start_offset)
+    state.is_changed = True
 
 
-def _settle_leftovers(log: Log) -> dict[str, int]:
-    """Finish or undo what an interrupted deletion, compaction or replacement has left; name -> size of the rest."""
-    names = dict(log.files.list_files(log.directory))
+def _finish_interrupted(state: LogState) -> dict[str, int]:
+    """Finish or undo an interrupted deletion, compaction or file replacement; the remaining files: name -> size."""
+    names = dict(state.files.list_files(state.directory))
     if any(name.endswith(_LEFTOVERS) for name in names):
-        from barnabas.storage import swap  # hardly a start needs it
+        from barnabas.storage import swap  # rarely needed, and imports take time at the start
 
-        names = swap.complete(log.files, log.directory, names)
+        names = swap.complete(state.files, state.directory, names)
     for name in [name for name in names if name.endswith(layout.TEMPORARY_SUFFIX)]:
-        log.files.unlink(f"{log.directory}/{name}")
+        state.files.unlink(f"{state.directory}/{name}")
         del names[name]
     return names
 
 
-def _take_topic_id(log: Log, present: bool) -> bool:
-    """Check the directory's topic id against the log's, or adopt or write it (R22). True when it was written."""
-    path = f"{log.directory}/{layout.PARTITION_METADATA}"
-    stored = read_partition_metadata(log.files, path) if present else None
+def _check_topic_id(state: LogState, present: bool) -> None:
+    """Compare the topic id in the directory with the log's; adopt or write it where one of the two is unknown (R22)."""
+    path = f"{state.directory}/{layout.PARTITION_METADATA}"
+    stored = read_partition_metadata(state.files, path) if present else None
     if stored is None or stored == _ZERO_UUID:
-        if log.topic_id == _ZERO_UUID:
-            return False
-        write_partition_metadata(log.files, path, log.topic_id)
-        return True
-    if log.topic_id == _ZERO_UUID:
-        log.topic_id = stored
-    elif stored != log.topic_id:
-        raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{log.directory} belongs to another topic of that name")
-    return False
+        if state.topic_id != _ZERO_UUID:
+            write_partition_metadata(state.files, path, state.topic_id)
+            state.is_changed = True
+    elif state.topic_id == _ZERO_UUID:
+        state.topic_id = stored
+    elif stored != state.topic_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"{state.directory} belongs to another topic of the same name"
+        )
 
 
-def _find_segments(log: Log, names: dict[str, int], plan: LoadPlan, now: float) -> list[Segment]:
-    """Add the segments whose log file is there, remove indexes without one; the segments that lack an index.
+def _find_segments(state: LogState, names: dict[str, int], checkpointed: Checkpointed, now: float) -> list[Segment]:
+    """Add the segments whose log file exists and remove indexes without a log file; the segments that lack an index.
 
-    Segments wholly below the log's start are removed: their deletion was interrupted, and may have left holes.
+    Segments wholly below the log start are removed: their deletion was interrupted, and may have left holes.
     """
+    files, directory = state.files, state.directory
     bases = sorted(offset for name in names if (offset := layout.offset_of(name)) is not None and _is_log(name))
-    below = bisect_right(bases, plan.log_start_offset)
+    below = bisect_right(bases, checkpointed.log_start_offset)
     first = bases[below - 1] if below else 0
     unindexed = []
     for name in sorted(names):
@@ -127,17 +113,17 @@ def _find_segments(log: Log, names: dict[str, int], plan: LoadPlan, now: float) 
             continue
         log_name = layout.segment_name(offset, layout.LOG_SUFFIX)
         if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):
-            log.files.unlink(f"{log.directory}/{name}")
+            files.unlink(f"{directory}/{name}")
         elif name == log_name:
-            segment = Segment(log.files, log.directory, offset, size=names[name], created=now)
+            segment = Segment(files, directory, offset, size=names[name], created=now)
             segment.has_txn_index = layout.segment_name(offset, layout.TXN_INDEX_SUFFIX) in names
-            log.segments.add(segment)
+            state.segments.add(segment)
             if segment.size and not all(layout.segment_name(offset, kind) in names for kind in _INDEX_SUFFIXES):
                 unindexed.append(segment)
         elif log_name not in names and name.endswith(layout.SEGMENT_SUFFIXES):
-            if plan.log_start_offset <= offset < plan.recovery_point:
-                raise DamagedLog(f"{log.directory}/{log_name} is missing, though {name} is there")
-            log.files.unlink(f"{log.directory}/{name}")
+            if checkpointed.log_start_offset <= offset < checkpointed.recovery_point:
+                raise DamagedLog(f"{directory}/{log_name} is missing, but {name} exists")
+            files.unlink(f"{directory}/{name}")
     return unindexed
 
 
@@ -145,29 +131,46 @@ def _is_log(name: str) -> bool:
     return name.endswith(layout.LOG_SUFFIX)
 
 
-def _check_end(log: Log, plan: LoadPlan) -> None:
-    if plan.promises(log.log_end_offset):
+def _check_end(state: LogState, checkpointed: Checkpointed) -> None:
+    if checkpointed.must_exist(state.log_end_offset):
         raise DamagedLog(
-            f"{log.directory} ends at offset {log.log_end_offset}, though all up to {plan.recovery_point} was synced"
+            f"{state.directory} ends at offset {state.log_end_offset}, "
+            f"but everything up to offset {checkpointed.recovery_point} was synced"
         )
 
 
-def _settle(log: Log, log_start_offset: int, now: float) -> bool:
-    """Make start, end and epochs fit each other. True when a segment had to be made."""
-    if len(log.segments):
-        log_start_offset = max(log_start_offset, log.segments[0].base_offset)
-    made = False
-    if log.log_end_offset < log_start_offset or not len(log.segments):
-        for segment in list(log.segments):
-            log.segments.remove(segment)
+def _align_offsets(state: LogState, log_start_offset: int, now: float) -> None:
+    """Make log start, log end, recovery point and leader epochs consistent; make a segment if there is none."""
+    if len(state.segments):
+        log_start_offset = max(log_start_offset, state.segments[0].base_offset)
+    if state.log_end_offset < log_start_offset or not len(state.segments):
+        for segment in list(state.segments):
+            state.segments.remove(segment)
             segment.delete()
-        log.files.sync_dir(log.directory)
-        log.segments.add(Segment.create(log.files, log.directory, log_start_offset, now))
-        log.log_end_offset = log_start_offset
-        log.leader_epochs.clear()
-        made = True
-    log.log_start_offset = log_start_offset
-    log.recovery_point = min(log.recovery_point, log.log_end_offset)
-    log.leader_epochs.truncate_from_end(log.log_end_offset)
-    log.leader_epochs.truncate_from_start(log_start_offset)
-    return made
+        state.files.sync_dir(state.directory)
+        state.segments.add(Segment.create(state.files, state.directory, log_start_offset, now))
+        state.log_end_offset = log_start_offset
+        state.leader_epochs.clear()
+        state.is_changed = True
+    state.log_start_offset = log_start_offset
+    state.recovery_point = min(state.recovery_point, state.log_end_offset)
+    state.leader_epochs.truncate_from_end(state.log_end_offset)
+    state.leader_epochs.truncate_from_start(log_start_offset)
+
+
+def _load_producers(state: LogState, offsets: list[int], *, trusted: bool) -> None:
+    """Load the producer state; snapshots that belong to no segment are removed, except for the latest.
+
+    `offsets` are those of the snapshots. `trusted`: the last stop was clean, so the snapshots are complete and synced.
+    """
+    bases = {segment.base_offset for segment in state.segments}
+    kept = [offset for offset in offsets if offset <= state.log_end_offset]
+    for offset in offsets:
+        if offset > state.log_end_offset or (offset not in bases and offset != kept[-1]):
+            state.snapshots.remove(offset)
+    if not trusted:
+        state.snapshots.unsynced = [offset for offset in kept if offset >= state.recovery_point]
+    if trusted and not kept:
+        state.producers.clear(state.log_end_offset)  # as in Kafka: no snapshot after a clean stop means no producers
+    elif trusted or state.producers.end_offset != state.log_end_offset:
+        producer_replay.replay(state.segments, state.snapshots, kept, state.producers, state.log_end_offset)

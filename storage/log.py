@@ -1,108 +1,58 @@
-"""A partition's log: appended at the end, read by offset, cut at either end.
+"""A partition's log: appended to at the end, read by offset, truncated at either end.
 
-Invariants:
-- memory never runs ahead of the file: a failed write is undone and leaves the log as it was;
-- `log_start_offset <= high_watermark <= log_end_offset`; offsets are given out here and nowhere else;
-- every batch carries the leader epoch it was appended under (R1), and the epoch cache knows it (R2);
-- all data below `synced_offset` is on the disk;
-- all below `recovery_point` is on the disk with its indexes, or in the segment of the recovery point, which a recovery
-  indexes anew; what lies above is checked after an unclean stop (L1).
+Invariants (those of durability are in `storage.local_log`):
+- the state in memory never runs ahead of the file: a failed write is undone and leaves the log as it was;
+- `log_start_offset <= high_watermark <= log_end_offset`; offsets are assigned only here;
+- every batch carries the leader epoch under which it was appended (R1), and the epoch cache has it (R2).
 
-Nothing here waits: a method either does its disk work at once or hands it out (`start_flush`) for somebody with a
-thread. Sources: Kafka's `UnifiedLog` and `LocalLog`.
+No method waits: it does its disk operations itself or returns a job (`start_flush`) that can be run in a thread.
+Source: Kafka's `UnifiedLog`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from barnabas.storage import layout, loader, producer_replay, timestamps
+from barnabas.storage import loader, producer_replay, timestamps
 from barnabas.storage.append import AppendInfo, assign_offsets
 from barnabas.storage.batch_check import Origin, check_batches
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import File, Files
+from barnabas.storage.files import Files
 from barnabas.storage.flush_job import FlushJob
-from barnabas.storage.leader_epochs import LeaderEpochCache
-from barnabas.storage.log_reader import LogRead, LogReader
+from barnabas.storage.local_log import LocalLog
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_reader import LogRead
+from barnabas.storage.log_state import Checkpointed, LogState
 from barnabas.storage.producer_entry import BatchMetadata, ProducerEntry
-from barnabas.storage.producer_state import EndMarker, ProducerState, marker_of
+from barnabas.storage.producer_state import EndMarker, marker_of
+from barnabas.storage.rolling import roll_jitter_ms, should_roll
 from barnabas.storage.segment import Segment
-from barnabas.storage.segments import Segments
 from barnabas.storage.txn_index import AbortedTransaction
-from barnabas.wire.crc import crc32c
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import CONTROL_BIT, NO_TIMESTAMP
-
-if TYPE_CHECKING:
-    from barnabas.storage.log_config import LogConfig
-    from barnabas.storage.recovery import TornTail
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 
 _Marker = tuple[BatchHeader, EndMarker]
 
 
-class Log:
+class Log(LocalLog):
     """One partition's log."""
 
-    __slots__ = (
-        "_changed",
-        "_dir_version",
-        "_high_watermark",
-        "_reader",
-        "_synced_dir_version",
-        "_truncations",
-        "config",
-        "directory",
-        "files",
-        "is_cleaning",
-        "leader_epochs",
-        "log_end_offset",
-        "log_start_offset",
-        "on_damage",
-        "partition",
-        "producers",
-        "recovery_point",
-        "segments",
-        "synced_offset",
-        "topic",
-        "topic_id",
-        "torn",
-        "unsynced_snapshots",
-    )
+    __slots__ = ("_high_watermark", "leader_epochs", "log_start_offset", "on_damage", "producers", "topic_id", "torn")
 
-    def __init__(
-        self, files: Files, directory: str, topic: str, partition: int, config: LogConfig, topic_id: bytes
-    ) -> None:
-        self.files = files
-        self.directory = directory
-        self.topic = topic
-        self.partition = partition
-        self.config = config
-        self.topic_id = topic_id
-        self.segments = Segments()
-        self.leader_epochs = LeaderEpochCache(files, f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
-        self.producers = ProducerState(files)
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.recovery_point = 0
-        self.synced_offset = 0
+    def __init__(self, topic: str, partition: int, state: LogState) -> None:
+        super().__init__(topic, partition, state)
+        self.topic_id = state.topic_id
+        self.leader_epochs = state.leader_epochs
+        self.producers = state.producers
+        self.log_start_offset = state.log_start_offset
+        self.torn = state.torn
+        """What recovery has cut off, None if nothing."""
         self.on_damage: Callable[[str], None] | None = None
-        """Told once something turns out to be damaged that was read: the log should not be used any more (L2)."""
-        self.torn: TornTail | None = None
-        """What recovery has cut off, for whoever opens the log to tell."""
+        """Called with a description when damaged data is read: the log should not be used any longer (L2)."""
         self._high_watermark = 0
-        self._reader = LogReader(self)
-        self._truncations = 0
-        self.unsynced_snapshots: list[str] = []
-        """Producer snapshots that may not be on the disk; the next whole flush syncs them."""
-        self.is_cleaning = False
-        """Whether a cleaner reads the closed segments: none of them is deleted or cut off meanwhile."""
-        self._changed = False
-        self._dir_version = 0  # grows with every file that is made, renamed or removed
-        self._synced_dir_version = 0
 
     @classmethod
     def open(
@@ -125,15 +75,14 @@ class Log:
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
-        The three offsets are those of the checkpoint files. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory
-        belongs to another topic of that name (R22), DamagedLog when what was synced is not there (L2),
-        CorruptCheckpoint, and OSError when the disk fails.
+        The three offsets are those of the checkpoint files. `may_have_holes`: offsets may be missing anywhere, as in a
+        log under repair. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory belongs to another topic of the
+        same name (R22), DamagedLog when data that was synced is missing or invalid (L2), CorruptCheckpoint, and OSError
+        when the disk fails.
         """
-        log = cls(files, directory, topic, partition, config, topic_id)
-        plan = loader.LoadPlan(clean_shutdown, recovery_point, log_start_offset, may_have_holes)
-        log._changed = loader.load(log, plan, now)
-        log._dir_version += log._changed
-        log.synced_offset = log.recovery_point
+        state = LogState(files, directory, config, topic_id, may_have_holes=may_have_holes)
+        loader.load(state, Checkpointed(clean_shutdown, recovery_point, log_start_offset), now)
+        log = cls(topic, partition, state)
         log.producers.on_synced(log.synced_offset)
         log.producers.remove_expired(now_ms, producer_expiration_ms)
         log.high_watermark = high_watermark
@@ -161,36 +110,11 @@ class Log:
         return min(max(unstable, self.log_start_offset), self._high_watermark)
 
     @property
-    def stable_on_disk(self) -> int:
+    def durable_stable_offset(self) -> int:
         """All below it is decided, and stays so after a power failure: what compaction may rely on (L7)."""
-        undecided = self.producers.first_undecided_on_disk
+        undecided = self.producers.first_undecided_durable
         known = min(self.last_stable_offset, self.synced_offset)
         return known if undecided is None else min(known, undecided)
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all log files."""
-        return self.segments.size_bytes
-
-    @property
-    def unflushed(self) -> int:
-        """The number of offsets that are not known to be on the disk."""
-        return self.log_end_offset - self.synced_offset
-
-    @property
-    def recovery_point_to_keep(self) -> int:
-        """The recovery point as the checkpoint may state it.
-
-        Where it is the log's end, a segment may be begun right there before the next checkpoint; the one before would
-        be trusted then, though its indexes have not been synced since it was closed.
-        """
-        if self._changed and self.recovery_point == self.log_end_offset > self.segments.active.base_offset:
-            return self.recovery_point - 1
-        return self.recovery_point
-
-    def update_config(self, config: LogConfig) -> None:
-        """Take over a changed configuration; it holds from the next append."""
-        self.config = config
 
     # --- appending
 
@@ -246,7 +170,7 @@ class Log:
         segment = self.segments.active
         max_timestamp = max([header.max_timestamp for header in headers])
         try:
-            if segment.should_roll(config, len(records), last_offset, max_timestamp, now):
+            if should_roll(segment, config, len(records), last_offset, max_timestamp, now):
                 segment = self.roll(now)
             if leader_epoch > self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
@@ -278,24 +202,13 @@ class Log:
         active.seal()
         self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)  # the indexes are not yet on the disk
         segment = Segment.create(self.files, self.directory, self.log_end_offset, now)
-        segment.roll_jitter_ms = self._jitter_ms(segment.base_offset)
+        jitter_ms = self.config.segment_jitter_ms
+        segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
         self.segments.add(segment)
         self.segments.warm(active)
         self._dir_version += 1
-        self._take_snapshot()
+        self._snapshots.write(self.producers)
         return segment
-
-    def _jitter_ms(self, base_offset: int) -> int:
-        """A part of segment.jitter.ms: other for each partition and segment, yet the same in every run."""
-        jitter = self.config.segment_jitter_ms
-        return crc32c(f"{self.topic}-{self.partition}-{base_offset}".encode()) % jitter if jitter > 0 else 0
-
-    def _take_snapshot(self) -> None:
-        producers = self.producers
-        if producers.end_offset > producers.snapshot_offset:
-            path = f"{self.directory}/{layout.snapshot_name(producers.end_offset)}"
-            producers.write_snapshot(path)
-            self.unsynced_snapshots.append(path)
 
     # --- reading
 
@@ -314,7 +227,7 @@ class Log:
         if offset >= limit_offset or offset == self.log_end_offset:
             return LogRead(None, offset, limit_offset)
         try:
-            return self._reader.read(offset, max_bytes, limit_offset, min_one_batch=min_one_batch)
+            return self._reader.read(offset, max_bytes, limit_offset, self.log_end_offset, min_one_batch=min_one_batch)
         except DamagedLog as damage:
             self._report(damage)
             raise
@@ -340,7 +253,7 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> timestamps.OffsetAndTimestamp | None:
         """The first record whose timestamp in ms is at or past `timestamp`; None when there is none."""
         try:
-            return timestamps.offset_for_timestamp(self, timestamp)
+            return timestamps.offset_for_timestamp(self.segments, self.log_start_offset, timestamp)
         except DamagedLog as damage:
             self._report(damage)
             raise
@@ -348,7 +261,7 @@ class Log:
     def max_timestamp_offset(self) -> timestamps.OffsetAndTimestamp | None:
         """The first record with the log's greatest timestamp (ListOffsets -3); None in an empty log."""
         try:
-            return timestamps.max_timestamp_offset(self)
+            return timestamps.max_timestamp_offset(self.segments, self.log_start_offset)
         except DamagedLog as damage:
             self._report(damage)
             raise
@@ -389,7 +302,7 @@ class Log:
         self.segments.active.truncate_to(offset)
         self._set_end(offset)
         self.leader_epochs.truncate_from_end(offset)
-        producer_replay.rebuild_producers(self, offset)
+        producer_replay.rebuild_producers(self.segments, self._snapshots, self.producers, offset)
         self.producers.on_high_watermark(self._high_watermark)
         return True
 
@@ -398,16 +311,11 @@ class Log:
         for segment in list(self.segments):
             self._drop(segment)
         self.segments.add(Segment.create(self.files, self.directory, offset, 0.0))
-        producer_replay.remove_snapshots(self, 0)
+        self._snapshots.remove_from(0)
         self.leader_epochs.clear()
         self.producers.clear(offset)
         self._set_end(offset)
         self.log_start_offset = self._high_watermark = offset
-
-    def _drop(self, segment: Segment) -> None:
-        self.segments.remove(segment)
-        segment.delete()
-        self.files.sync_dir(self.directory)
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -437,86 +345,12 @@ class Log:
         self._changed = True
         return True
 
-    def delete_segments_below(self, offset: int) -> list[str]:
-        """Rename the files of segments wholly below `offset` to `.deleted`, never the active one's; the new names.
-
-        Removing those files after file.delete.delay.ms is the caller's.
-        """
-        renamed: list[str] = []
-        while not self.is_cleaning and len(self.segments) > 1 and self.segments[1].base_offset <= offset:
-            segment = self.segments[0]
-            self.segments.remove(segment)
-            segment.forget()
-            self._reader.forget()
-            for path in [*segment.paths(), f"{self.directory}/{layout.snapshot_name(segment.base_offset)}"]:
-                if self.files.exists(path):
-                    self.files.rename(path, path + layout.DELETED_SUFFIX)
-                    renamed.append(path + layout.DELETED_SUFFIX)
-            self._dir_version += 1
-        return renamed
-
-    def replace_segments(self, replaced: Sequence[Segment], new: Segment) -> None:
-        """Read from `new` what was in these neighbours; their files are `storage.swap`'s. Nothing else changes."""
-        for segment in replaced:
-            self.segments.remove(segment)
-        self.segments.add(new)
-        self._reader.forget()
-        self._dir_version += 1
-        self._changed = True
-
-    # --- durability and the end
-
-    def start_flush(self, up_to: int | None = None, *, data_only: bool = False) -> FlushJob | None:
-        """The work that makes the log durable up to `up_to` (default: its end); None when it is already.
-
-        Run the job, in a thread if need be, then call `finish_flush` with it. With `data_only` the index files are
-        left alone: enough to acknowledge records, and as quick as can be.
-        """
-        offset = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        durable = self.synced_offset if data_only else self.recovery_point
-        if offset <= durable and self._dir_version == self._synced_dir_version:
-            return None
-        targets: list[File] = []
-        for segment in self.segments.from_offset(durable):
-            if segment.base_offset < offset or segment.size == 0:
-                files = segment.files_to_sync(data_only=data_only)
-                if len(files) > segment.file_count:  # its indexes have got files
-                    segment.file_count = len(files)
-                    self._dir_version += 1
-                targets.extend(files)
-        if not data_only:
-            snapshots, self.unsynced_snapshots = self.unsynced_snapshots, []
-            targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))
-        directories = []
-        if self._dir_version != self._synced_dir_version:
-            directories = [self.directory, self.directory.rpartition("/")[0]]
-            targets.append(self.files.open(f"{self.directory}/{layout.PARTITION_METADATA}"))
-        return FlushJob(
-            self.files, targets, directories, offset, self._dir_version, self._truncations, data_only=data_only
-        )
+    # --- flush and close
 
     def finish_flush(self, job: FlushJob) -> None:
-        """The job has run: what it covered need not be checked after an unclean stop, unless it was cut meanwhile."""
-        self._synced_dir_version = max(self._synced_dir_version, job.dir_version)
-        if job.truncations != self._truncations:
-            return
-        self.synced_offset = max(self.synced_offset, job.offset)
+        """Advance `synced_offset` and `recovery_point` after `job` has run, unless the log was truncated meanwhile."""
+        super().finish_flush(job)
         self.producers.on_synced(self.synced_offset)
-        point = job.offset
-        if job.data_only:  # the indexes of closed segments are not on the disk: a recovery must come by there
-            end = self.segments.next_base(max(0, self.segments.floor_index(self.recovery_point)))
-            point = point if end is None else min(point, end - 1)
-        self.recovery_point = max(self.recovery_point, point)
-
-    def flush(self, *, data_only: bool = False) -> None:
-        """Make the whole log durable, here and now. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""
-        try:
-            job = self.start_flush(data_only=data_only)
-            if job is not None:
-                job.run()
-                self.finish_flush(job)
-        except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot flush {self.directory}: {error}") from error
 
     def start_close(self) -> FlushJob | None:
         """A clean stop: indexes and the producers' snapshot are written; the job that syncs all, None if all is.
@@ -527,7 +361,7 @@ class Log:
             return None
         self.segments.active.seal()
         if self.log_end_offset > 0:
-            self._take_snapshot()
+            self._snapshots.write(self.producers)
         self._dir_version += 1  # index files and snapshot: the next start relies on them
         return self.start_flush()
 
@@ -548,17 +382,3 @@ class Log:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot close {self.directory}: {error}") from error
         self.finish_close(job)
-
-    def delete_renamed(self, unique: str) -> str:
-        """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits.
-
-        The log must not be used any more, except for slices under way.
-        """
-        parent = self.directory.rpartition("/")[0]
-        renamed = f"{parent}/{layout.deleted_dir_name(self.topic, self.partition, unique)}"
-        self.files.rename(self.directory, renamed)
-        self.files.sync_dir(parent)
-        self.directory = renamed
-        for segment in self.segments:
-            segment.forget()
-        return renamed

@@ -20,7 +20,7 @@ ZERO_UUID = bytes(16)
 
 
 _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
-    layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_keep,
+    layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_write,
     layout.LOG_START_CHECKPOINT: lambda log: log.log_start_offset or None,  # a deleted segment may come back
     layout.REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
 }
@@ -245,7 +245,7 @@ class LogDirs:
         """Cut a log at `offset` as `Log.truncate_to` does; its checkpoint forgets first what was synced behind it.
 
         The record before goes with it: a segment may be begun at `offset` next, and the one that was cut would be
-        trusted then, though its indexes are cut in memory only (`Log.recovery_point_to_keep`).
+        trusted then, though its indexes are cut in memory only (`Log.recovery_point_to_write`).
         """
         key = (topic, partition)
         log = self.logs[key]

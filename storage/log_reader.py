@@ -1,25 +1,23 @@
-"""Reading a log by offset: floor segment, index, a short scan of headers, and a slice of the file. No byte is copied.
+"""Reads a log by offset: floor segment, offset index, a short scan of headers, and a slice of the file; no copy.
 
-A reader that follows the end of the log is recognised by its offset, the end of the last read that got there, and is
-spared the search. A wrong index never yields a wrong batch, since the headers scanned decide (L4).
+A consumer at the end of the log is recognized by its offset, the end of the last read that reached the log end; its
+read needs no search. A damaged index never causes a wrong result, since the scanned headers decide (rule L4).
 Source: Kafka's `LocalLog.read` and `LogSegment.read`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.storage.files import FileSlice
 from barnabas.storage.segment import Segment
-
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
+from barnabas.storage.segments import Segments
 
 
 class LogRead(NamedTuple):
-    """What a read found: whole batches, the last perhaps cut, or no slice when nothing is to be had.
+    """The result of a read: a slice of batches, the last of them perhaps incomplete, or None when there are none.
 
-    `end_offset` is at or past every offset in the slice: the range to look for aborted transactions in.
+    `end_offset` is at or above every offset in the slice: the end of the range of aborted transactions to look up.
     """
 
     slice: FileSlice | None
@@ -28,24 +26,26 @@ class LogRead(NamedTuple):
 
 
 class LogReader:
-    """The reading side of one log."""
+    """Reads the segments of one log."""
 
-    __slots__ = ("_end_offset", "_end_position", "_end_segment", "_log")
+    __slots__ = ("_end_offset", "_end_position", "_end_segment", "_segments")
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
         self._end_offset = -1
         self._end_segment: Segment | None = None
         self._end_position = 0
 
     def forget(self) -> None:
-        """The log has been cut: where it ended no longer means anything."""
+        """Discard the remembered log end; to be called when segments were truncated, removed or replaced."""
         self._end_offset = -1
         self._end_segment = None
 
-    def read(self, offset: int, max_bytes: int, limit_offset: int, *, min_one_batch: bool) -> LogRead:
-        """Batches from the one that holds `offset`, which lies inside the log and below `limit_offset`."""
-        segments = self._log.segments
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int, *, min_one_batch: bool
+    ) -> LogRead:
+        """Read batches from the one that holds `offset`, which is inside the log and below `limit_offset`."""
+        segments = self._segments
         at, found = -1, None
         if offset == self._end_offset and self._end_segment is not None:
             at, found = self._at_end(offset)
@@ -57,7 +57,7 @@ class LogReader:
                 found = segments[at].locate(offset)
                 if found is not None:
                     break
-                at += 1  # nothing is left between this segment's last batch and the next segment
+                at += 1  # the offsets from this segment's last batch to the next segment hold no records
         if found is None:
             return LogRead(None, offset, limit_offset)
         position, first_size = found
@@ -65,22 +65,24 @@ class LogReader:
             if not min_one_batch:
                 return LogRead(None, offset, limit_offset)
             max_bytes = first_size
-        return self._slice(at, position, offset, max_bytes, limit_offset)
+        return self._slice(at, position, offset, max_bytes, limit_offset, log_end_offset)
 
     def _at_end(self, offset: int) -> tuple[int, tuple[int, int] | None]:
-        """The batch where the last read of the log's end stopped: is it the one that holds `offset`?"""
+        """(index of the segment, (position, size)) of the batch where the last read stopped, if it holds `offset`."""
         segment = self._end_segment
         assert segment is not None
         header = next(segment.scan(self._end_position, 1), None)
         if header is None or header.base_offset != offset:
             return -1, None
-        return self._log.segments.floor_index(segment.base_offset), (header.position, header.size)
+        return self._segments.floor_index(segment.base_offset), (header.position, header.size)
 
-    def _slice(self, at: int, position: int, offset: int, max_bytes: int, limit_offset: int) -> LogRead:
-        segments = self._log.segments
+    def _slice(
+        self, at: int, position: int, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int
+    ) -> LogRead:
+        segments = self._segments
         segment = segments[at]
         next_base = segments.next_base(at)
-        segment_end = self._log.log_end_offset if next_base is None else next_base
+        segment_end = log_end_offset if next_base is None else next_base
         end_position = segment.size
         if limit_offset < segment_end:
             limit = segment.locate(limit_offset)

@@ -11,10 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
-from barnabas.storage.checkpoints import replace_file
-from barnabas.storage.files import Files
 from barnabas.storage.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
-from barnabas.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from barnabas.storage.producer_snapshot import decode_snapshot
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import (
     CONTROL_BIT,
@@ -47,10 +45,9 @@ class EndMarker(NamedTuple):
 class ProducerState:
     """The producers of one partition up to `end_offset`."""
 
-    __slots__ = ("_files", "_ongoing", "_unreplicated", "_unsynced", "end_offset", "producers", "snapshot_offset")
+    __slots__ = ("_ongoing", "_unreplicated", "_unsynced", "end_offset", "producers", "snapshot_offset")
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
@@ -163,7 +160,7 @@ class ProducerState:
             self._unsynced = {first: last for first, last in self._unsynced.items() if last >= synced_offset}
 
     @property
-    def first_undecided_on_disk(self) -> int | None:
+    def first_undecided_durable(self) -> int | None:
         """The first offset of the earliest transaction that would be open after a power failure."""
         return min([*self._ongoing.values(), *self._unsynced], default=None)
 
@@ -215,11 +212,6 @@ class ProducerState:
             if entry.current_txn_first_offset != NO_OFFSET:
                 self._ongoing[entry.producer_id] = entry.current_txn_first_offset
         self.snapshot_offset = offset
-
-    def write_snapshot(self, path: str) -> None:
-        """Write a snapshot of the state at `end_offset`; it is not synced: its CRC tells whether it is whole."""
-        replace_file(self._files, path, encode_snapshot(self.producers.values()), sync=False)
-        self.snapshot_offset = self.end_offset
 
 
 def marker_of(batch: memoryview) -> EndMarker | None:

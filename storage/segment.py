@@ -1,22 +1,20 @@
-"""One segment of a log: the file of record batches, and its indexes.
+"""One segment of a log: a file of record batches and its indexes.
 
-Invariants: `size` is the number of valid bytes, everything behind it is garbage to be overwritten; the file and the
-indexes are opened only when needed, so that an idle partition holds no descriptor; index entries are made per batch,
-as Kafka's `LogSegment` does, once more than `index.interval.bytes` have passed since the last.
+Invariants: `size` is the number of valid bytes, and bytes after it are invalid and will be overwritten; an index entry
+is made for a batch, as in Kafka's `LogSegment`, once more than `index.interval.bytes` have been written since the last.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from barnabas.storage import layout
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import File, Files
-from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from barnabas.storage.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.files import Files
+from barnabas.storage.segment_files import SegmentFiles
+from barnabas.storage.time_index import NO_TIMESTAMP
 from barnabas.storage.txn_index import AbortedTransaction, TxnIndex
 from barnabas.wire.records import CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
@@ -25,37 +23,17 @@ _SCAN_CHUNK = 8192
 _RECOVERY_CHUNK = 4 << 20
 
 
-class RollLimits(Protocol):
-    """The part of a log's configuration that says when a segment is full."""
-
-    segment_bytes: int
-    segment_ms: int
-    segment_index_bytes: int
-    cleanup_policy: frozenset[str]
-    max_compaction_lag_ms: int
-
-
-class Segment:
-    """The batches from `base_offset` up to the next segment's."""
+class Segment(SegmentFiles):
+    """The batches from `base_offset` up to the next segment's base offset."""
 
     __slots__ = (
-        "_file",
-        "_files",
         "_max_timestamp",
-        "_offset_index",
         "_offset_of_max_timestamp",
-        "_time_index",
-        "_txn_index",
-        "base_offset",
         "bytes_since_index",
         "created",
-        "file_count",
         "first_timestamp",
-        "has_txn_index",
         "roll_jitter_ms",
         "size",
-        "stem",
-        "suffix",
     )
 
     def __init__(
@@ -68,85 +46,27 @@ class Segment:
         created: float = 0.0,
         suffix: str = "",
     ) -> None:
-        self._files = files
-        self.stem = f"{directory}/{base_offset:020d}"
-        self.suffix = suffix
-        self.base_offset = base_offset
+        super().__init__(files, directory, base_offset, suffix)
         self.size = size
         self.created = created
         self.roll_jitter_ms = 0
-        self.file_count = 1
-        """The number of its files whose names are on the disk, or will be with the next flush of its log."""
         self.first_timestamp: int | None = None
         self.bytes_since_index = 0
-        self.has_txn_index = False
-        self._file: File | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._txn_index: TxnIndex | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
 
     @classmethod
     def create(cls, files: Files, directory: str, base_offset: int, now: float, suffix: str = "") -> Segment:
-        """Make an empty segment with its log file; leftovers of the same name are cleared.
+        """Make an empty segment and its log file; an existing file of that name is emptied.
 
-        With `suffix` it is one that is not part of the log yet (`.cleaned`, see `storage.swap`).
+        With `suffix` (`.cleaned`) the segment is not part of the log yet, see `storage.swap`.
         """
         segment = cls(files, directory, base_offset, created=now, suffix=suffix)
-        segment._offset_index = OffsetIndex(files, segment.path(layout.INDEX_SUFFIX), base_offset)
-        segment._time_index = TimeIndex(files, segment.path(layout.TIME_INDEX_SUFFIX), base_offset)
+        segment._new_indexes()
         segment._max_timestamp = NO_TIMESTAMP
-        if files.size(segment.file):  # only then: ext4 writes out what a file that was cut to nothing holds when closed
+        if files.size(segment.file):  # only then: ext4 flushes a file that was truncated to zero when it is closed
             files.truncate(segment.file, 0)
         return segment
-
-    # --- files, opened when needed
-
-    def path(self, kind: str) -> str:
-        """The name of one of its files: `.log`, `.index`, `.timeindex` or `.txnindex`."""
-        return f"{self.stem}{kind}{self.suffix}"
-
-    @property
-    def file(self) -> File:
-        """The log file."""
-        if self._file is None:
-            self._file = self._files.open(self.path(layout.LOG_SUFFIX))
-        return self._file
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the segment holds a descriptor."""
-        return self._file is not None
-
-    @property
-    def offset_index(self) -> OffsetIndex:
-        """The offset index."""
-        if self._offset_index is None:
-            self._offset_index = OffsetIndex.load(self._files, self.path(layout.INDEX_SUFFIX), self.base_offset)
-        return self._offset_index
-
-    @property
-    def time_index(self) -> TimeIndex:
-        """The time index."""
-        if self._time_index is None:
-            self._time_index = TimeIndex.load(self._files, self.path(layout.TIME_INDEX_SUFFIX), self.base_offset)
-        return self._time_index
-
-    @property
-    def txn_index(self) -> TxnIndex:
-        """The index of aborted transactions."""
-        if self._txn_index is None:
-            path = self.path(layout.TXN_INDEX_SUFFIX)
-            self._txn_index = TxnIndex.load(self._files, path) if self.has_txn_index else TxnIndex(self._files, path)
-        return self._txn_index
-
-    def release(self) -> None:
-        """Let go of descriptor and indexes; they come back when needed. What the index files lack is written first."""
-        self.save_indexes()
-        self._offset_index = None
-        self._time_index = None
-        self._file = None
 
     # --- appending
 
@@ -185,40 +105,6 @@ class Segment:
                 self.bytes_since_index = 0
             self.bytes_since_index += header.size
 
-    def should_roll(self, limits: RollLimits, incoming: int, last_offset: int, max_timestamp: int, now: float) -> bool:
-        """Whether `incoming` bytes up to `last_offset` must go to a new segment: size, age, full index, offset range.
-
-        Age is the new batch's timestamp less the first one's of the segment (L12: no wall clock), or, without
-        timestamps, the time since the segment was made.
-        """
-        size = self.size
-        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-            return True
-        if size == 0:
-            return False
-        if size > limits.segment_bytes - incoming:
-            return True
-        index_bytes = limits.segment_index_bytes
-        index = self._offset_index
-        if (index is not None and (len(index) + 1) * 8 > index_bytes) or self._time_index_is_full(index_bytes):
-            return True
-        max_age_ms = limits.segment_ms
-        if limits.max_compaction_lag_ms < max_age_ms and "compact" in limits.cleanup_policy:
-            max_age_ms = limits.max_compaction_lag_ms  # KIP-354: what is not closed cannot be compacted
-        return self._age_ms(max_timestamp, now) > max_age_ms - self.roll_jitter_ms
-
-    def _time_index_is_full(self, index_bytes: int) -> bool:
-        index = self._time_index
-        return index is not None and (len(index) + 2) * 12 > index_bytes
-
-    def _age_ms(self, max_timestamp: int, now: float) -> float:
-        first_timestamp = self.first_timestamp
-        if first_timestamp is None:
-            first_timestamp = self.first_batch_timestamp()
-        if first_timestamp >= 0:
-            return max_timestamp - first_timestamp
-        return (now - self.created) * 1000
-
     def first_batch_timestamp(self) -> int:
         """The greatest timestamp of the first batch in ms, -1 for none."""
         if self.first_timestamp is None:
@@ -234,11 +120,11 @@ class Segment:
         self.txn_index.append(entry)
         self.has_txn_index = True
 
-    def reset_indexes(self, *, aside: bool = False) -> None:
-        """Forget the indexes: recovery builds them anew with `index_recovered`; in temporary files, to be named."""
-        suffix = layout.TEMPORARY_SUFFIX if aside else ""
-        self._offset_index = OffsetIndex(self._files, self.path(layout.INDEX_SUFFIX) + suffix, self.base_offset)
-        self._time_index = TimeIndex(self._files, self.path(layout.TIME_INDEX_SUFFIX) + suffix, self.base_offset)
+    # --- recovery
+
+    def reset_indexes(self, *, temporary: bool = False) -> None:
+        """Start with empty indexes, to be rebuilt with `index_recovered`; in temporary files for `install_indexes`."""
+        self._new_indexes(layout.TEMPORARY_SUFFIX if temporary else "")
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
@@ -256,17 +142,6 @@ class Segment:
         self.has_txn_index = bool(aborted)
         self.seal()
 
-    def name_indexes(self) -> None:
-        """Put indexes that were built aside in their places; durable on return."""
-        for index in (self.offset_index, self.time_index):
-            final = index.path.removesuffix(layout.TEMPORARY_SUFFIX)
-            self._files.sync(self._files.open(index.path))
-            self._files.rename(index.path, final)
-            index.path = final
-        if self.has_txn_index:
-            self._files.sync(self._files.open(self.path(layout.TXN_INDEX_SUFFIX)))
-        self._files.sync_dir(self.stem.rpartition("/")[0])
-
     def cut_file(self, size: int) -> None:
         """Cut off, for good, what recovery has found to be bad behind `size` good bytes; no index knows of it."""
         self._files.truncate(self.file, size)
@@ -278,28 +153,6 @@ class Segment:
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
         self.time_index.save()
         self.offset_index.save()
-
-    def save_indexes(self) -> None:
-        """Bring the index files up to what is in memory."""
-        for index in (self._offset_index, self._time_index):
-            if index is not None and index.unsaved:
-                index.save()
-
-    def files_to_sync(self, *, data_only: bool = False) -> list[File]:
-        """The files whose syncing makes the segment durable; what the index files lack is written first.
-
-        With `data_only` it is the log file, from which the indexes can be made again.
-        """
-        targets = [self._file or self._files.open(self.path(layout.LOG_SUFFIX))]
-        if data_only:
-            return targets
-        self.save_indexes()
-        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):
-            targets.append(self._files.open(self.path(layout.INDEX_SUFFIX)))
-            targets.append(self._files.open(self.path(layout.TIME_INDEX_SUFFIX)))
-        if self.has_txn_index:
-            targets.append(self._files.open(self.path(layout.TXN_INDEX_SUFFIX)))
-        return targets
 
     # --- timestamps
 
@@ -483,23 +336,3 @@ class Segment:
     def read(self, header: BatchHeader) -> bytes:
         """The bytes of one batch."""
         return self._read(header.size, header.position)
-
-    def forget(self) -> None:
-        """Let go of everything without writing: the directory has been renamed or is gone."""
-        self._offset_index = self._time_index = self._txn_index = None
-        self._file = None
-
-    def rename_suffix(self, suffix: str) -> None:
-        """The files bear another suffix from now on: the swap has renamed them."""
-        self.suffix = suffix
-        self.forget()
-
-    def paths(self) -> list[str]:
-        """The names of all its files, present or not."""
-        return [self.path(kind) for kind in layout.SEGMENT_SUFFIXES]
-
-    def delete(self) -> None:
-        """Remove the files; slices under way keep the log file's bytes until they are sent."""
-        self.forget()
-        for path in self.paths():
-            self._files.unlink(path)

@@ -1,9 +1,9 @@
 """The sparse map of a segment from timestamp to offset: `.timeindex`.
 
 Format (Kafka's `TimeIndex`): entries of 12 bytes, big endian: timestamp in ms (int64), relative offset (uint31).
-An entry (t, o) says: the greatest timestamp of the segment up to offset o is t, reached in the batch whose last offset
-is o. Invariants: timestamps rise strictly, offsets rise. The last entry of a rolled or cleanly closed segment is the
-segment's greatest timestamp.
+An entry (t, o) means: the greatest timestamp of the segment up to offset o is t, and o is the last offset of the batch
+that has it. Invariants: timestamps are strictly ascending, offsets ascending. The last entry of a rolled or cleanly
+closed segment is the segment's greatest timestamp.
 """
 
 from __future__ import annotations
@@ -14,62 +14,50 @@ from bisect import bisect_right
 from struct import Struct
 
 from barnabas.storage.files import Files
+from barnabas.storage.sparse_index import SparseIndex
 
-ENTRY_SIZE = 12
 NO_TIMESTAMP = -1
 
-_ENTRY = Struct(">qI")
-_SPILL_ENTRIES = 512
 
-
-class TimeIndex:
+class TimeIndex(SparseIndex):
     """One segment's time index."""
 
-    __slots__ = ("_files", "_saved", "base_offset", "offsets", "path", "timestamps")
+    __slots__ = ("timestamps",)
+
+    ENTRY = Struct(">qI")
 
     def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        self._files = files
-        self.path = path
-        self.base_offset = base_offset
+        super().__init__(files, path, base_offset)
         self.timestamps = array("q")
-        self.offsets = array("I")
-        self._saved = 0
 
     @classmethod
     def load(cls, files: Files, path: str, base_offset: int) -> TimeIndex:
-        """Read the file up to the zeros that Kafka preallocates."""
+        """Read the file."""
         index = cls(files, path, base_offset)
-        try:
-            data = files.read_file(path)
-        except FileNotFoundError:
+        data = index._read_entries()
+        if data is None:
             return index
-        index.timestamps, index.offsets = _columns(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE])
-        if 0 in index.timestamps[1:]:  # the zeros that Kafka preallocates
+        index.timestamps, index.offsets = _split(data)
+        if 0 in index.timestamps[1:]:  # preallocated by Kafka
             end = index.timestamps.index(0, 1)
             end = 0 if end == 1 and not index.timestamps[0] else end
             del index.timestamps[end:], index.offsets[end:]
         index._saved = len(index.offsets)
         return index
 
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    @property
-    def unsaved(self) -> int:
-        """The number of entries that the file lacks."""
-        return len(self.offsets) - self._saved
+    def _columns(self) -> tuple[array[int], array[int]]:
+        return self.timestamps, self.offsets
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry when the timestamp is greater than all before; `offset` is absolute."""
+        """Add an entry if the timestamp is greater than all before; `offset` is absolute."""
         if timestamp > self.last_timestamp:
             self.timestamps.append(timestamp)
             self.offsets.append(offset - self.base_offset)
-            if len(self.offsets) - self._saved >= _SPILL_ENTRIES:
-                self.save()
+            self._save_when_many()
 
     @property
     def last_timestamp(self) -> int:
-        """The greatest timestamp indexed, -1 when empty."""
+        """The greatest timestamp in the index, -1 when empty."""
         return self.timestamps[-1] if self.timestamps else NO_TIMESTAMP
 
     @property
@@ -82,38 +70,9 @@ class TimeIndex:
         at = bisect_right(self.timestamps, timestamp)
         return self.base_offset + (self.offsets[at - 1] if at else 0)
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries at or past an absolute offset, in memory and in the file."""
-        at = bisect_right(self.offsets, offset - self.base_offset - 1) if offset > self.base_offset else 0
-        del self.offsets[at:], self.timestamps[at:]
-        if self._saved > at:
-            self._saved = at
-            self._files.truncate(self._files.open(self.path), at * ENTRY_SIZE)
 
-    def reset(self) -> None:
-        """Drop all entries, in memory and in the file."""
-        self.timestamps = array("q")
-        self.offsets = array("I")
-        self._saved = 0
-        self._files.truncate(self._files.open(self.path), 0)
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether the file has entries."""
-        return self._saved > 0
-
-    def save(self) -> None:
-        """Write the entries that the file lacks."""
-        start = self._saved
-        file = self._files.open(self.path)
-        tail = b"".join(map(_ENTRY.pack, self.timestamps[start:], self.offsets[start:]))
-        self._files.write_at(file, tail, start * ENTRY_SIZE)
-        self._files.truncate(file, start * ENTRY_SIZE + len(tail))
-        self._saved = len(self.offsets)
-
-
-def _columns(data: bytes) -> tuple[array[int], array[int]]:
-    """The timestamps and the relative offsets of packed entries, without a loop: an index may have 100,000 of them."""
+def _split(data: bytes) -> tuple[array[int], array[int]]:
+    """The timestamps and relative offsets of packed entries, without a loop: an index may have 100,000 of them."""
     words = array("I", data)
     low_first = sys.byteorder == "little"
     if low_first:

@@ -1,50 +1,48 @@
-"""Finding offsets by timestamp: the time index, then the offset index, then the batches, then the records in one batch.
+"""Finds offsets by timestamp: time index, then offset index, then batch headers, then the records of one batch.
 
-Source: Kafka's `UnifiedLog.fetchOffsetByTimestamp` and `LogSegment.findOffsetByTimestamp`. Not a hot path: the one
-batch that holds the answer is read and, if need be, decompressed.
+The batch that holds the answer is read and, if compressed, decompressed.
+Source: Kafka's `UnifiedLog.fetchOffsetByTimestamp` and `LogSegment.findOffsetByTimestamp`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
 from barnabas.wire.records import iter_batches, iter_records
-
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
-    from barnabas.storage.segment import Segment
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """A record's offset, its timestamp in ms (-1: not asked for), and its batch's leader epoch (-1: unknown)."""
+    """A record's offset, its timestamp in ms (-1: not requested), and its batch's leader epoch (-1: unknown)."""
 
     offset: int
     timestamp: int
     leader_epoch: int
 
 
-def offset_for_timestamp(log: Log, timestamp: int) -> OffsetAndTimestamp | None:
-    """The first record at or past `timestamp` that is not below the log's start; None when there is none."""
-    for segment in log.segments.from_offset(log.log_start_offset):
-        log.segments.warm(segment)
+def offset_for_timestamp(segments: Segments, log_start_offset: int, timestamp: int) -> OffsetAndTimestamp | None:
+    """The first record at or above the log start whose timestamp in ms is at least `timestamp`; None without one."""
+    for segment in segments.from_offset(log_start_offset):
+        segments.warm(segment)
         if segment.size and segment.max_timestamp >= timestamp:
-            found = _in_segment(segment, timestamp, log.log_start_offset)
+            found = _in_segment(segment, timestamp, log_start_offset)
             if found is not None:
                 return found
     return None
 
 
-def max_timestamp_offset(log: Log) -> OffsetAndTimestamp | None:
+def max_timestamp_offset(segments: Segments, log_start_offset: int) -> OffsetAndTimestamp | None:
     """The first record with the greatest timestamp of the log; None when no record has a timestamp."""
     best: Segment | None = None
-    for segment in log.segments.from_offset(log.log_start_offset):
-        log.segments.warm(segment)
+    for segment in segments.from_offset(log_start_offset):
+        segments.warm(segment)
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
     if best is None or best.max_timestamp < 0:
         return None
-    return _in_segment(best, best.max_timestamp, log.log_start_offset)
+    return _in_segment(best, best.max_timestamp, log_start_offset)
 
 
 def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> OffsetAndTimestamp | None:

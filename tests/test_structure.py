@@ -51,17 +51,6 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "a part of the coordinator of share groups takes the coordinator",
         ("coord.groups.share.positions", "coord.groups.share.tasks"),
     ),
-    "storage.loader": ("recovery builds the log's parts as the loader does", ("storage.recovery",)),
-    "storage.log": (
-        "a part of Log that has a file of its own takes the Log",
-        (
-            "storage.loader",
-            "storage.log_reader",
-            "storage.producer_replay",
-            "storage.recovery",
-            "storage.timestamps",
-        ),
-    ),
 }
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
     from barnabas.coord.cluster.partition_image import TopicImage
     from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.recovery import TornTail
+    from barnabas.storage.log_state import TornTail
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

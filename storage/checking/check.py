@@ -128,7 +128,7 @@ class _LogCheck:
         self._names = names
         self._segments = segments
         self._promises = promises
-        self._state = ProducerState(files)
+        self._state = ProducerState()
         self._end = segments[0].base_offset if segments else 0
         self._is_dense = True  # no hole so far, so that the next one must be a loss
 

@@ -20,7 +20,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dir import TopicPartition
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
-from barnabas.storage.salvage import BadBytes, offset_limit, set_aside_name, walk
+from barnabas.storage.salvage import BadBytes, free_damaged_path, offset_limit, walk
 from barnabas.storage.segment import Segment
 from barnabas.wire.crc import crc32c
 from barnabas.wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
@@ -163,7 +163,7 @@ class Repair:
         try:
             LeaderEpochCache.load(self._files, path)
         except CorruptCheckpoint:
-            self._files.rename(path, set_aside_name(self._files, path))
+            self._files.rename(path, free_damaged_path(self._files, path))
 
     def _forget_derived(self) -> None:
         """Remove what is made anew from the batches, but for the snapshot that tells of the deleted ones before."""
@@ -180,7 +180,7 @@ class Repair:
         segment, files = repair.segment, self._files
         path = segment.path(layout.LOG_SUFFIX)
         if repair.bad:
-            self._copy(segment, repair.bad, set_aside_name(files, path))
+            self._copy(segment, repair.bad, free_damaged_path(files, path))
         self._copy(segment, repair.pieces, path + layout.TEMPORARY_SUFFIX)
         files.sync_dir(self._directory)
         files.rename(path + layout.TEMPORARY_SUFFIX, path)
@@ -223,7 +223,7 @@ def _read_in_chunks(segment: Segment, position: int, size: int) -> Iterator[byte
 
 def put_checkpoint_aside(files: Files, path: str) -> str:
     """Rename a checkpoint file of a log directory that cannot be read; its new name. Without it logs are read whole."""
-    renamed = set_aside_name(files, path)
+    renamed = free_damaged_path(files, path)
     files.rename(path, renamed)
     files.sync_dir(path.rpartition("/")[0])
     return renamed

@@ -79,7 +79,7 @@ def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
 
 def _first_uncleanable(log: Log, closed: list[Segment], dirty_from: int, now_ms: int) -> int:
     """The base offset of the first segment that may not be cleaned."""
-    stable = log.stable_on_disk
+    stable = log.durable_stable_offset
     lag_ms = log.config.min_compaction_lag_ms
     for at in range(dirty_from, len(closed)):
         segment = closed[at]

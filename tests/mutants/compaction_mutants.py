@@ -123,7 +123,7 @@ COMPACTION = (
     Mutant(
         "indexes-rebuilt-in-place-below-the-recovery-point",
         "storage/recovery.py",
-        "        segment.reset_indexes(aside=True)\n",
+        "        segment.reset_indexes(temporary=True)\n",
         "        segment.reset_indexes()\n",
         _D + "test_index_made_anew_below_the_recovery_point_is_there_whole_or_not_at_all",
     ),

@@ -15,7 +15,7 @@ DURABILITY = (
     ),
     Mutant(
         "parent-directory-not-synced",
-        "storage/log.py",
+        "storage/local_log.py",
         'directories = [self.directory, self.directory.rpartition("/")[0]]',
         "directories = [self.directory]",
         _D + "test_flush_brings_every_file_of_the_log_to_the_disk",
@@ -34,13 +34,13 @@ DURABILITY = (
     ),
     crashes(
         "recovery-point-ahead-of-the-sync",
-        "storage/log.py",
+        "storage/local_log.py",
         "        point = job.offset\n",
         "        point = self.log_end_offset\n",
     ),
     Mutant(
         "recovery-point-at-the-end-of-an-open-segment",
-        "storage/log.py",
+        "storage/local_log.py",
         "            return self.recovery_point - 1\n        return self.recovery_point\n",
         "            return self.recovery_point\n        return self.recovery_point\n",
         _D + "test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete",
@@ -86,14 +86,14 @@ DURABILITY = (
     crashes(
         "hole-between-segments-accepted",
         "storage/recovery.py",
-        "        if segment.base_offset > max(end, plan.recovery_point, plan.log_start_offset) and not",
+        "        if segment.base_offset > max(end, recovery_point, checkpointed.log_start_offset) and not",
         "        if False and not",
     ),
     crashes(
         "segments-behind-the-cut-kept",
         "storage/recovery.py",
-        "            _cut(log, [segment, *behind], position, end)\n",
-        "            _cut(log, [segment], position, end)\n",
+        "            _cut(state, [segment, *following], position, end)\n",
+        "            _cut(state, [segment], position, end)\n",
     ),
     Mutant(
         "metadata-log-longer-than-one-read-not-expected",
@@ -153,7 +153,7 @@ DURABILITY = (
     ),
     Mutant(
         "data-alone-counts-as-synced-with-its-indexes",
-        "storage/log.py",
+        "storage/local_log.py",
         "        if job.data_only:",
         "        if False:",
         _D + "test_flush_of_data_alone_brings_all_records_to_the_disk",
@@ -161,15 +161,15 @@ DURABILITY = (
     crashes(
         "snapshot-from-before-the-first-segment-used",
         "storage/producer_replay.py",
-        "[offset for offset in snapshots if first <= offset <= end_offset]",
-        "[offset for offset in snapshots if offset <= end_offset]",
+        "[offset for offset in offsets if first <= offset <= end_offset]",
+        "[offset for offset in offsets if offset <= end_offset]",
         states=60_000,
     ),
     Mutant(
         "snapshot-of-a-clean-stop-not-synced",
-        "storage/log.py",
-        "            targets.extend(self.files.open(path) for path in snapshots if self.files.exists(path))\n",
-        "",
+        "storage/local_log.py",
+        "self._snapshots.open_unsynced()",
+        "[]",
         _D + "test_clean_stop_leaves_nothing_that_a_crash_could_change",
     ),
     Mutant(
@@ -181,14 +181,14 @@ DURABILITY = (
     ),
     Mutant(
         "names-of-index-files-not-synced",
-        "storage/log.py",
+        "storage/local_log.py",
         "                    self._dir_version += 1\n",
         "                    pass\n",
         _D + "test_flush_brings_the_names_of_index_files_to_the_disk",
     ),
     Mutant(
         "indexes-let-go-of-not-synced",
-        "storage/segment.py",
+        "storage/segment_files.py",
         "        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):\n",
         "        if self._offset_index is not None and self._offset_index.is_on_disk:\n",
         _D + "test_flush_brings_every_file_of_the_log_to_the_disk",

@@ -12,6 +12,7 @@ from barnabas.storage.append import AppendInfo
 from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.log_state import LogState
 from barnabas.wire.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
 
 TOPIC_ID = bytes(range(16))
@@ -158,7 +159,7 @@ def copy_log(log: Log, to: Path | str) -> Log:
     target = f"{to}/t-0"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(log.directory, target)
-    copy = Log(log.files, target, log.topic, log.partition, log.config, log.topic_id)
-    copy.recovery_point = log.recovery_point
-    copy.log_start_offset = log.log_start_offset
-    return copy
+    state = LogState(log.files, target, log.config, log.topic_id)
+    state.recovery_point = log.recovery_point
+    state.log_start_offset = log.log_start_offset
+    return Log(log.topic, log.partition, state)

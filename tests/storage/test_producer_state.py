@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from barnabas.storage.producer_state import ProducerState
@@ -63,7 +62,7 @@ def essence(state: ProducerState) -> dict[int, tuple[int, ...]]:
 
 def full_replay(log: Log) -> dict[int, tuple[int, ...]]:
     """The state that reading the whole log gives."""
-    state = ProducerState(UnsyncedFiles())
+    state = ProducerState()
     for segment in log.segments:
         for header, batch in segment.batches():
             state.replay(header, batch)
@@ -314,7 +313,7 @@ def test_snapshot_is_kafkas_message_with_its_crc(tmp_path: Path) -> None:
 @PROPERTY
 @given(st.data())
 def test_damaged_snapshot_is_corrupt_and_nothing_else(data: st.DataObject) -> None:
-    state = ProducerState(UnsyncedFiles())
+    state = ProducerState()
     raw = bytearray(encode_snapshot(state.producers.values()) + data.draw(st.binary(max_size=80)))
     if data.draw(st.booleans()):
         raw = raw[: data.draw(st.integers(0, len(raw)))]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
+from barnabas.storage.rolling import should_roll
 from barnabas.storage.segment import Segment
 from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 
@@ -41,8 +42,8 @@ def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
     append(log, batch_of([b"v"], timestamps=[1_000]))
     for again in (restart, kill):
         log = again(log)
-        assert log.segments.active.should_roll(log.config, 10, 1, 1_001 + HOUR, 0.0)
-        assert not log.segments.active.should_roll(log.config, 10, 1, 1_000 + HOUR, 0.0)
+        assert should_roll(log.segments.active, log.config, 10, 1, 1_001 + HOUR, 0.0)
+        assert not should_roll(log.segments.active, log.config, 10, 1, 1_000 + HOUR, 0.0)
 
 
 def test_without_timestamps_age_is_time_since_the_segment_was_made(tmp_path: Path) -> None:
@@ -76,8 +77,8 @@ def test_offset_too_far_from_the_base_rolls_the_segment(tmp_path: Path) -> None:
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
     segment = log.segments.active
     append(log, batch_of([b"v"]))
-    assert not segment.should_roll(log.config, SIZE, 2**31 - 1, 0, 0.0)
-    assert segment.should_roll(log.config, SIZE, 2**31, 0, 0.0)
+    assert not should_roll(segment, log.config, SIZE, 2**31 - 1, 0, 0.0)
+    assert should_roll(segment, log.config, SIZE, 2**31, 0, 0.0)
 
 
 def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""What the loader is given and what it returns: a log's checkpointed offsets, and the log's state in memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.storage import layout
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_config import LogConfig
+from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot_files import SnapshotFiles
+
+
+class Checkpointed(NamedTuple):
+    """What the checkpoint files and the clean shutdown marker of a log directory say about one log."""
+
+    clean_shutdown: bool = True
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+    def must_exist(self, offset: int) -> bool:
+        """Whether records at or above `offset` were synced and are not deleted (rule L2)."""
+        return offset < self.recovery_point and self.log_start_offset < self.recovery_point
+
+
+class TornTail(NamedTuple):
+    """What recovery has cut off: from which offset on, how many bytes, and the files that keep a copy, if any."""
+
+    offset: int
+    size: int
+    kept_in: list[str]
+
+
+class LogState:
+    """The state of one log in memory; the loader fills it and a `Log` is made from it."""
+
+    __slots__ = (
+        "config",
+        "directory",
+        "files",
+        "is_changed",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "may_have_holes",
+        "producers",
+        "recovery_point",
+        "segments",
+        "snapshots",
+        "topic_id",
+        "torn",
+    )
+
+    def __init__(
+        self, files: Files, directory: str, config: LogConfig, topic_id: bytes, *, may_have_holes: bool = False
+    ) -> None:
+        """`may_have_holes`: offsets may be missing anywhere, also above the recovery point (in a log under repair)."""
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.topic_id = topic_id
+        self.may_have_holes = may_have_holes
+        self.segments = Segments()
+        self.leader_epochs = LeaderEpochCache(files, f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
+        self.producers = ProducerState()
+        self.snapshots = SnapshotFiles(files, directory)
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = 0
+        self.torn: TornTail | None = None
+        """What recovery has cut off."""
+        self.is_changed = False
+        """Whether loading has changed files, so that the next clean stop has to sync the log."""

@@ -1,0 +1,69 @@
+"""The producer snapshot files of one log, `<offset>.snapshot` in its directory (rule I5).
+
+Snapshots are not synced when they are written: the CRC in the file shows whether it is whole, and an older snapshot
+can be used instead. Source: Kafka's `ProducerStateManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.files import File, Files
+from barnabas.storage.producer_snapshot import encode_snapshot
+from barnabas.storage.producer_state import ProducerState
+
+
+class SnapshotFiles:
+    """The snapshot files of one log."""
+
+    __slots__ = ("_directory", "_files", "unsynced")
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self.unsynced: list[int] = []
+        """Offsets of the snapshots that may not be durable; the next flush that includes the indexes syncs them."""
+
+    def path(self, offset: int) -> str:
+        """The path of the snapshot at an offset."""
+        return f"{self._directory}/{layout.snapshot_name(offset)}"
+
+    def offsets(self) -> list[int]:
+        """The offsets of the snapshots in the directory, ascending."""
+        return offsets_of(dict(self._files.list_files(self._directory)))
+
+    def read(self, offset: int) -> bytes:
+        """The content of a snapshot; FileNotFoundError when it is missing."""
+        return self._files.read_file(self.path(offset))
+
+    def write(self, producers: ProducerState) -> None:
+        """Write a snapshot of the state at its `end_offset`, unless there is one already. It is not synced."""
+        if producers.end_offset > producers.snapshot_offset:
+            content = encode_snapshot(producers.producers.values())
+            replace_file(self._files, self.path(producers.end_offset), content, sync=False)
+            producers.snapshot_offset = producers.end_offset
+            self.unsynced.append(producers.end_offset)
+
+    def open_unsynced(self) -> list[File]:
+        """The unsynced snapshots that still exist, opened for syncing; they count as synced from here on."""
+        paths = [self.path(offset) for offset in self.unsynced]
+        self.unsynced = []
+        return [self._files.open(path) for path in paths if self._files.exists(path)]
+
+    def remove(self, offset: int) -> None:
+        """Remove the snapshot at an offset."""
+        self._files.unlink(self.path(offset))
+
+    def remove_from(self, start_offset: int) -> None:
+        """Remove the snapshots at or above an offset."""
+        for offset in self.offsets():
+            if offset >= start_offset:
+                self.remove(offset)
+
+
+def offsets_of(names: Iterable[str]) -> list[int]:
+    """The offsets of the producer snapshots among a directory's file names, ascending."""
+    offsets = (layout.offset_of(name) for name in names if name.endswith(layout.SNAPSHOT_SUFFIX))
+    return sorted(offset for offset in offsets if offset is not None)
