@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 
 from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
-    CRC_START,
     CREATE_TIME,
     DELETE_HORIZON_BIT,
-    HEADER,
+    HEADER_BEFORE_CRC_START,
+    HEADER_FROM_CRC_START,
     HEADER_SIZE,
     MAGIC,
     MIN_BATCH_LENGTH,
@@ -26,28 +25,12 @@ from barnabas.wire.batch_format import (
 )
 from barnabas.wire.compression import Codec, compress
 from barnabas.wire.crc import crc32c
+from barnabas.wire.varint import encode_varint
 
-_UINT32 = Struct(">I")
-
-
-def _encode_unsigned(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _varint(value: int) -> bytes:
-    """Zig-zag varint of a signed number of at most 64 bits."""
-    return _encode_unsigned(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-_VARINTS = [_varint(number) for number in range(1024)]
+_VARINTS = [encode_varint(number) for number in range(1024)]
 _KNOWN = len(_VARINTS)
-_NULL = _varint(-1)
-_NO_HEADERS = _varint(0)
+_NULL = encode_varint(-1)
+_NO_HEADERS = encode_varint(0)
 
 
 class BatchBuilder:
@@ -146,16 +129,20 @@ class BatchBuilder:
         fields = b"".join(
             (
                 b"\x00",
-                _VARINTS[delta] if 0 <= delta < _KNOWN else _varint(delta),
-                _VARINTS[offset] if offset < _KNOWN else _varint(offset),
-                _NULL if key is None else _VARINTS[len(key)] + key if len(key) < _KNOWN else _varint(len(key)) + key,
-                _NULL if value is None else _VARINTS[len(value)] if len(value) < _KNOWN else _varint(len(value)),
+                _VARINTS[delta] if 0 <= delta < _KNOWN else encode_varint(delta),
+                _VARINTS[offset] if offset < _KNOWN else encode_varint(offset),
+                _NULL
+                if key is None
+                else _VARINTS[len(key)] + key
+                if len(key) < _KNOWN
+                else encode_varint(len(key)) + key,
+                _NULL if value is None else _VARINTS[len(value)] if len(value) < _KNOWN else encode_varint(len(value)),
                 value or b"",
                 _build_headers(headers) if headers else _NO_HEADERS,
             )
         )
         size = len(fields)
-        length = _VARINTS[size] if size < _KNOWN else _varint(size)
+        length = _VARINTS[size] if size < _KNOWN else encode_varint(size)
         self._parts += (length, fields)
         self._size += size + len(length)
         self.count += 1
@@ -169,35 +156,59 @@ class BatchBuilder:
         max_timestamp = self._max_timestamp
         if self.attributes & TIMESTAMP_TYPE_BIT and self._log_append_time_ms is not None:
             max_timestamp = self._log_append_time_ms
-        header = bytearray(HEADER_SIZE)
-        HEADER.pack_into(
-            header,
-            0,
-            self.base_offset,
-            MIN_BATCH_LENGTH + len(records),
-            self.partition_leader_epoch,
-            MAGIC,
-            0,
+        return encode_batch(
+            records,
+            self.count,
             self.attributes,
-            (self._next_offset - 1 if last_offset is None else last_offset) - self.base_offset,
+            self.base_offset,
+            self._next_offset - 1 if last_offset is None else last_offset,
+            self.partition_leader_epoch,
             NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
             max_timestamp,
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
-            self.count,
         )
-        _UINT32.pack_into(header, 17, crc32c(records, crc32c(memoryview(header)[CRC_START:])))
-        return b"".join((header, records))
+
+
+def encode_batch(
+    records: bytes,
+    count: int,
+    attributes: int,
+    base_offset: int,
+    last_offset: int,
+    partition_leader_epoch: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytes:
+    """A batch of `count` encoded records, compressed already if `attributes` name a codec: header, CRC, records."""
+    checked = HEADER_FROM_CRC_START.pack(
+        attributes,
+        last_offset - base_offset,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    crc = crc32c(records, crc32c(checked))
+    length = MIN_BATCH_LENGTH + len(records)
+    return b"".join(
+        (HEADER_BEFORE_CRC_START.pack(base_offset, length, partition_leader_epoch, MAGIC, crc), checked, records)
+    )
 
 
 def _build_headers(headers: Iterable[Header]) -> bytes:
     pairs = list(headers)
-    out = [_varint(len(pairs))]
+    out = [encode_varint(len(pairs))]
     for key, value in pairs:
         encoded = key.encode()
-        out += (_varint(len(encoded)), encoded)
-        out += (_NULL,) if value is None else (_varint(len(value)), value)
+        out += (encode_varint(len(encoded)), encoded)
+        out += (_NULL,) if value is None else (encode_varint(len(value)), value)
     return b"".join(out)
 
 

@@ -20,9 +20,16 @@ from enum import IntEnum
 from struct import Struct
 
 HEADER = Struct(">qiibIhiqqqhii")
+HEADER_BEFORE_CRC_START = Struct(">qiibI")
+HEADER_FROM_CRC_START = Struct(">hiqqqhii")
 HEADER_SIZE = 61
+LENGTH_OFFSET = 8
 LOG_OVERHEAD = 12
 """Base offset and batch length: the bytes before the part that batch_length counts."""
+PARTITION_LEADER_EPOCH_OFFSET = 12
+MAGIC_OFFSET = 16
+CRC_OFFSET = 17
+MAX_TIMESTAMP_OFFSET = 35
 CRC_START = 21
 """Where the attributes begin: the CRC covers from here to the end of the batch."""
 MAGIC = 2

@@ -8,12 +8,15 @@ from struct import Struct
 from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
+    CRC_OFFSET,
     CRC_START,
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_SIZE,
+    LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC,
+    MAX_TIMESTAMP_OFFSET,
     MIN_BATCH_LENGTH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -21,8 +24,9 @@ from barnabas.wire.batch_format import (
     TRANSACTIONAL_BIT,
     increment_sequence,
 )
-from barnabas.wire.compression import Buffer, CorruptRecord
+from barnabas.wire.compression import Buffer
 from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import CorruptRecord
 
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
@@ -186,21 +190,15 @@ def iter_batches(buffer: Buffer, *, partial_ok: bool = False) -> Iterator[BatchV
 
 def _is_cut_off(buffer: Buffer, pos: int) -> bool:
     left = len(buffer) - pos
-    return left < LOG_OVERHEAD or left < LOG_OVERHEAD + _INT32.unpack_from(buffer, pos + 8)[0]
-
-
-def set_base_offset_and_epoch(batch: memoryview | bytearray, base_offset: int, leader_epoch: int) -> None:
-    """Write the offset and the leader epoch that an append gives to a batch: both are outside the CRC."""
-    _INT64.pack_into(batch, 0, base_offset)
-    _INT32.pack_into(batch, 12, leader_epoch)
+    return left < LOG_OVERHEAD or left < LOG_OVERHEAD + _INT32.unpack_from(buffer, pos + LENGTH_OFFSET)[0]
 
 
 def set_log_append_time(batch: memoryview | bytearray, now_ms: int) -> None:
     """Give every record of a batch the broker's time (message.timestamp.type=LogAppendTime), and a new CRC."""
     view = memoryview(batch)
-    size = LOG_OVERHEAD + _INT32.unpack_from(view, 8)[0]
+    size = LOG_OVERHEAD + _INT32.unpack_from(view, LENGTH_OFFSET)[0]
     if not HEADER_SIZE <= size <= len(view):
         raise CorruptRecord(f"A record batch of {size} bytes where {len(view)} are left")
     _INT16.pack_into(view, CRC_START, _INT16.unpack_from(view, CRC_START)[0] | TIMESTAMP_TYPE_BIT)
-    _INT64.pack_into(view, 35, now_ms)
-    _UINT32.pack_into(view, 17, crc32c(view[CRC_START:size]))
+    _INT64.pack_into(view, MAX_TIMESTAMP_OFFSET, now_ms)
+    _UINT32.pack_into(view, CRC_OFFSET, crc32c(view[CRC_START:size]))

@@ -15,7 +15,8 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.varint import record_varint
 
 Buffer = bytes | bytearray | memoryview
 
@@ -30,13 +31,6 @@ _LZ4_INDEPENDENT_BLOCKS = 0x20
 _ZSTD_RLE_BLOCK = 1
 _STEP = 1 << 20
 _INT32 = struct.Struct(">i")
-
-
-class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
-    """CORRUPT_MESSAGE: bytes that are no record batch, or whose compressed records are broken or too large."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 class Codec(IntEnum):
@@ -164,13 +158,10 @@ def _unsnappy_block(data: memoryview, left: int, max_size: int) -> bytes:
 
 def _snappy_size(data: memoryview) -> int:
     """The uncompressed size that a raw snappy block announces: a little-endian varint of 32 bits."""
-    size = 0
-    for index in range(min(5, len(data))):
-        byte = data[index]
-        size |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return size
-    raise CorruptRecord("A snappy block without its size")
+    try:
+        return record_varint(data, 0)[0]
+    except IndexError:
+        raise CorruptRecord("The snappy block ends inside its size") from None
 
 
 def _lz4(data: Buffer, level: int | None) -> bytes:

@@ -12,7 +12,7 @@ from barnabas.wire.batch_format import (
     ControlRecordType,
     Record,
 )
-from barnabas.wire.compression import CorruptRecord
+from barnabas.wire.errors import CorruptRecord
 
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")

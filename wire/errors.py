@@ -200,5 +200,12 @@ class KafkaError(Exception):
         self.message = message
 
 
+class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
+    """CORRUPT_MESSAGE: an invalid record batch, or compressed records that are invalid or too large."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
+
+
 class ProtocolError(Exception):
     """The peer sent bytes that are not the Kafka protocol: log it and close the connection."""

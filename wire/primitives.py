@@ -13,8 +13,10 @@ from construct import Bytes, Construct, FormatField, IntegerError, StreamError, 
 from construct.core import stream_read, stream_write
 
 from barnabas.wire.emit import BuildGen, ParseGen
-from barnabas.wire.runtime import MAX_STRING, MAX_UNSIGNED_VARINT, encode_unsigned_varint
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.runtime import MAX_STRING
 from barnabas.wire.types import chunk_bytes
+from barnabas.wire.varint import MAX_UNSIGNED_VARINT, encode_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:  # construct is generic for the type checker only
     AnyConstruct = Construct[Any, Any]
@@ -100,18 +102,13 @@ class UnsignedVarint(AnyConstruct):
     min_size = 1
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:  # noqa: ARG002
-        value = shift = 0
-        while True:
-            byte = stream_read(stream, 1, path)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 28:
-                raise IntegerError("an unsigned varint of more than five bytes", path=path)
-        if value > MAX_UNSIGNED_VARINT:
-            raise IntegerError("an unsigned varint of more than 32 bits", path=path)
-        return value
+        data = b"\x80"
+        while data[-1] >= 0x80 and len(data) <= 5:
+            data += stream_read(stream, 1, path)
+        try:
+            return unsigned_varint(data, 1)[0]
+        except ProtocolError as error:
+            raise IntegerError(str(error), path=path) from None
 
     def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:  # noqa: ARG002
         if not 0 <= obj <= MAX_UNSIGNED_VARINT:

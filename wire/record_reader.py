@@ -14,7 +14,9 @@ from barnabas.wire.batch_format import (
     Record,
 )
 from barnabas.wire.batch_view import BatchView
-from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE, CorruptRecord, decompress
+from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE, decompress
+from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.varint import record_varint, record_varlong
 
 
 def _batch_records(batch: BatchView, max_size: int) -> bytes:
@@ -47,7 +49,7 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
             length = data[pos]
             pos += 1
             if length > 0x7F:
-                length, pos = _unsigned(data, pos - 1)
+                length, pos = record_varint(data, pos - 1)
             end = pos + (length >> 1)
             if length & 1 or end > total:
                 raise CorruptRecord(f"A record of {_signed(length)} bytes where {total - pos} are left")
@@ -55,17 +57,17 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
             delta = data[pos]
             pos += 1
             if delta > 0x7F:
-                delta, pos = _unsigned_long(data, pos - 1)
+                delta, pos = record_varlong(data, pos - 1)
             timestamp = base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
             delta = data[pos]
             pos += 1
             if delta > 0x7F:
-                delta, pos = _unsigned(data, pos - 1)
+                delta, pos = record_varint(data, pos - 1)
             delta = delta >> 1 ^ -(delta & 1)
             length = data[pos]
             pos += 1
             if length > 0x7F:
-                length, pos = _unsigned(data, pos - 1)
+                length, pos = record_varint(data, pos - 1)
             key = None
             if not length & 1:
                 start, pos = pos, pos + (length >> 1)
@@ -73,7 +75,7 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
             length = data[pos]
             pos += 1
             if length > 0x7F:
-                length, pos = _unsigned(data, pos - 1)
+                length, pos = record_varint(data, pos - 1)
             value = None
             if not length & 1:
                 start, pos = pos, pos + (length >> 1)
@@ -94,18 +96,18 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
 
 
 def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
-    count, pos = _unsigned(data, pos)
+    count, pos = record_varint(data, pos)
     count = _signed(count)
     if not 0 <= count <= end - pos:
         raise CorruptRecord(f"A record that counts {count} headers in {end - pos} bytes")
     headers: list[Header] = []
     for _ in range(count):
-        length, pos = _unsigned(data, pos)
+        length, pos = record_varint(data, pos)
         if length & 1 or pos + (length >> 1) > end:
             raise CorruptRecord(f"A header key of {_signed(length)} bytes where {end - pos} are left")
         start, pos = pos, pos + (length >> 1)
         key = data[start:pos].decode("utf-8", "replace")  # as Java's String does
-        length, pos = _unsigned(data, pos)
+        length, pos = record_varint(data, pos)
         if length & 1:
             headers.append((key, None))
             continue
@@ -118,32 +120,3 @@ def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
 
 def _signed(unsigned: int) -> int:
     return unsigned >> 1 ^ -(unsigned & 1)
-
-
-def _unsigned(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and the position after it."""
-    byte = data[pos]
-    if byte < 0x80:
-        return byte, pos + 1
-    second = data[pos + 1]
-    if second < 0x80:
-        return byte & 0x7F | second << 7, pos + 2
-    value, pos = _long_varint(data, pos, 5)
-    return value & 0xFFFFFFFF, pos
-
-
-def _unsigned_long(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most 64 bits, and the position after it."""
-    value, pos = _long_varint(data, pos, 10)
-    return value & 0xFFFFFFFFFFFFFFFF, pos
-
-
-def _long_varint(data: bytes, pos: int, max_bytes: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 7 * max_bytes, 7):
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, pos
-    raise CorruptRecord(f"A varint of more than {max_bytes} bytes")

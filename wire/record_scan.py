@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.wire.compression import CorruptRecord
+from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.varint import encode_varint, record_varlong
 
 _NULL = 1  # the zig-zag varint of -1
-_MAX_INT64_BYTES = 10
 
 
 class ScannedKeys(NamedTuple):
@@ -35,7 +35,7 @@ def scan_keys(data: bytes, pos: int, end: int, count: int) -> ScannedKeys:  # no
             if length > 0x7F:
                 byte = data[pos + 1]
                 if byte > 0x7F:
-                    length, pos = _varint(data, pos)
+                    length, pos = record_varlong(data, pos)
                     pos -= 1
                 else:
                     length = length & 0x7F | byte << 7
@@ -50,7 +50,7 @@ def scan_keys(data: bytes, pos: int, end: int, count: int) -> ScannedKeys:  # no
             pos += 1
             length = data[pos]
             if length > 0x7F:
-                length, pos = _varint(data, pos)
+                length, pos = record_varlong(data, pos)
             else:
                 pos += 1
             if length & 1:
@@ -82,7 +82,7 @@ def record_starts(data: bytes, pos: int, end: int, count: int) -> list[int]:
             if length > 0x7F:
                 byte = data[pos + 1]
                 if byte > 0x7F:
-                    length, pos = _varint(data, pos)
+                    length, pos = record_varlong(data, pos)
                     pos += length >> 1
                     continue
                 length = length & 0x7F | byte << 7
@@ -103,7 +103,7 @@ def timestamp_deltas(data: bytes, starts: Iterable[int]) -> list[int]:
         for pos in starts:
             while data[pos] > 0x7F:
                 pos += 1
-            delta, _ = _varint(data, pos + 2)
+            delta, _ = record_varlong(data, pos + 2)
             deltas.append(delta >> 1 ^ -(delta & 1))
     except IndexError:
         raise CorruptRecord("The records end early") from None
@@ -115,33 +115,12 @@ def rebase_timestamps(data: bytes, ranges: Iterable[tuple[int, int]], shift: int
     out: list[bytes] = []
     try:
         for start, end in ranges:
-            _, pos = _varint(data, start)
+            _, pos = record_varlong(data, start)
             attributes = data[pos : pos + 1]
-            delta, pos = _varint(data, pos + 1)
+            delta, pos = record_varlong(data, pos + 1)
             delta = (delta >> 1 ^ -(delta & 1)) + shift
-            body = b"".join((attributes, _encode(delta << 1 if delta >= 0 else (-delta << 1) - 1), data[pos:end]))
-            out += (_encode(len(body) << 1), body)
+            body = b"".join((attributes, encode_varint(delta), data[pos:end]))
+            out += (encode_varint(len(body)), body)
     except IndexError:
         raise CorruptRecord("The records end early") from None
     return b"".join(out)
-
-
-def _varint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most 64 bits, and the position after it."""
-    value = 0
-    for shift in range(0, 7 * _MAX_INT64_BYTES, 7):
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, pos
-    raise CorruptRecord(f"A varint of more than {_MAX_INT64_BYTES} bytes")
-
-
-def _encode(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -7,7 +7,7 @@ inside, `batch_builder` and `control_records` the way back. Bytes that are no ba
 
 from __future__ import annotations
 
-from barnabas.wire.batch_builder import BatchBuilder, build_batch
+from barnabas.wire.batch_builder import BatchBuilder, build_batch, encode_batch
 from barnabas.wire.batch_format import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -16,9 +16,11 @@ from barnabas.wire.batch_format import (
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_SIZE,
+    LENGTH_OFFSET,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_OFFSET,
     MAX_INT32,
     MIN_BATCH_LENGTH,
     NO_PARTITION_LEADER_EPOCH,
@@ -26,6 +28,7 @@ from barnabas.wire.batch_format import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    PARTITION_LEADER_EPOCH_OFFSET,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     ControlRecordType,
@@ -33,8 +36,8 @@ from barnabas.wire.batch_format import (
     Record,
     increment_sequence,
 )
-from barnabas.wire.batch_view import BatchView, iter_batches, set_base_offset_and_epoch, set_log_append_time
-from barnabas.wire.compression import Codec, CorruptRecord
+from barnabas.wire.batch_view import BatchView, iter_batches, set_log_append_time
+from barnabas.wire.compression import Codec
 from barnabas.wire.control_records import (
     control_batch,
     control_key,
@@ -42,6 +45,7 @@ from barnabas.wire.control_records import (
     end_txn_coordinator_epoch,
     end_txn_marker,
 )
+from barnabas.wire.errors import CorruptRecord
 from barnabas.wire.record_reader import iter_records
 
 __all__ = [
@@ -52,9 +56,11 @@ __all__ = [
     "DELETE_HORIZON_BIT",
     "HEADER",
     "HEADER_SIZE",
+    "LENGTH_OFFSET",
     "LOG_APPEND_TIME",
     "LOG_OVERHEAD",
     "MAGIC",
+    "MAGIC_OFFSET",
     "MAX_INT32",
     "MIN_BATCH_LENGTH",
     "NO_PARTITION_LEADER_EPOCH",
@@ -62,6 +68,7 @@ __all__ = [
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
+    "PARTITION_LEADER_EPOCH_OFFSET",
     "TIMESTAMP_TYPE_BIT",
     "TRANSACTIONAL_BIT",
     "BatchBuilder",
@@ -75,11 +82,11 @@ __all__ = [
     "control_batch",
     "control_key",
     "control_record_type",
+    "encode_batch",
     "end_txn_coordinator_epoch",
     "end_txn_marker",
     "increment_sequence",
     "iter_batches",
     "iter_records",
-    "set_base_offset_and_epoch",
     "set_log_append_time",
 ]

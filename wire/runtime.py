@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,44 +19,11 @@ if TYPE_CHECKING:
 
     Buffer = bytes | memoryview
 
-MAX_UNSIGNED_VARINT = 2**32 - 1
 MAX_STRING = 2**15 - 1
 """Kafka's limit for a string in bytes, in the compact form too."""
 
 SMALL = 17
 """Arrays of fewer elements than this have a ready struct.Struct."""
-
-
-_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
-
-
-def encode_unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, lowest first, the high bit on all bytes but the last."""
-    if 0 <= value <= 0x7F:
-        return _ONE_BYTE[value]
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def unsigned_varint(buf: Buffer, pos: int) -> tuple[int, int]:
-    """At most five bytes, at most 32 bits."""
-    value = shift = 0
-    while True:
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 28:
-            raise ProtocolError("an unsigned varint of more than five bytes")
-    if value > MAX_UNSIGNED_VARINT:
-        raise ProtocolError("an unsigned varint of more than 32 bits")
-    return value, pos
 
 
 def string_length(buf: Buffer, pos: int) -> tuple[int, int]:

@@ -108,7 +108,7 @@ def _open(text: object, declared: type[Message]) -> object:
 def cluster_metadata_decoder() -> Decoder:
     """`__cluster_metadata`: KRaft records, each framed by version, type and version of the type."""
     from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
-    from barnabas.wire.runtime import unsigned_varint
+    from barnabas.wire.varint import unsigned_varint
 
     def decode(record: Record) -> Decoded:
         value = record.value or b""

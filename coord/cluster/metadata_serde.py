@@ -34,8 +34,8 @@ from barnabas.wire.records import (
     iter_batches,
     iter_records,
 )
-from barnabas.wire.runtime import encode_unsigned_varint, unsigned_varint
 from barnabas.wire.schema import Message
+from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:
     from barnabas.wire.compression import Buffer

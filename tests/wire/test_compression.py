@@ -13,8 +13,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.compression import Codec, CorruptRecord, compress, decompress
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.compression import Codec, compress, decompress
+from barnabas.wire.errors import CorruptRecord, ErrorCode
 
 TEXT = b"Barnabas sold a field and laid the money at their feet. " * 4000
 NOISE = random.Random(5).randbytes(200_000)

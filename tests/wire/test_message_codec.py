@@ -23,9 +23,9 @@ from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.metadata_records import BrokerRegistrationChangeRecord, TopicRecord
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.runtime import encode_unsigned_varint, unsigned_varint
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
+from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 from tests.wire.recorded import Vector, vectors
 
 

@@ -20,9 +20,9 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.metadata_records import RegisterBrokerRecord
 from barnabas.wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
 from barnabas.wire.registry import all_messages
-from barnabas.wire.runtime import encode_unsigned_varint
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
+from barnabas.wire.varint import encode_unsigned_varint
 from tests.wire.conftest import EXAMPLES
 from tests.wire.recorded import Vector, exchanges, vectors
 

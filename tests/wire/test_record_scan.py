@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.batch_format import HEADER_SIZE
-from barnabas.wire.compression import CorruptRecord
+from barnabas.wire.errors import CorruptRecord
 from barnabas.wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
 from barnabas.wire.records import BatchBuilder, BatchView, iter_records
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_records import EndTxnMarker
 from barnabas.wire.records import (
+    PARTITION_LEADER_EPOCH_OFFSET,
     BatchBuilder,
     BatchView,
     Codec,
@@ -26,7 +28,6 @@ from barnabas.wire.records import (
     increment_sequence,
     iter_batches,
     iter_records,
-    set_base_offset_and_epoch,
     set_log_append_time,
 )
 
@@ -217,7 +218,8 @@ def test_log_append_time_replaces_every_timestamp(records: list[Any], codec: Cod
 def test_offset_and_epoch_are_outside_the_crc(offset: int, epoch: int) -> None:
     """R1: every batch carries the leader's epoch at append."""
     raw = bytearray(build_batch([(NOW_MS, b"k", b"v")]))
-    set_base_offset_and_epoch(memoryview(raw), offset, epoch)
+    struct.pack_into(">q", raw, 0, offset)
+    struct.pack_into(">i", raw, PARTITION_LEADER_EPOCH_OFFSET, epoch)
     batch = only(raw)
     assert batch.crc_is_valid()
     assert (batch.base_offset, batch.partition_leader_epoch) == (offset, epoch)
