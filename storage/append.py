@@ -10,11 +10,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
-from barnabas.wire.records import NO_TIMESTAMP, set_log_append_time
+from barnabas.wire.records import NO_TIMESTAMP, PARTITION_LEADER_EPOCH_OFFSET, set_log_append_time
 
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
-_LEADER_EPOCH_AT = 12
 
 
 class AppendInfo(NamedTuple):
@@ -38,7 +37,7 @@ def assign_offsets(
         at = header.position
         last_offset = offset + header.last_offset - header.base_offset
         _BASE_OFFSET.pack_into(records, at, offset)
-        _LEADER_EPOCH.pack_into(records, at + _LEADER_EPOCH_AT, leader_epoch)
+        _LEADER_EPOCH.pack_into(records, at + PARTITION_LEADER_EPOCH_OFFSET, leader_epoch)
         header.base_offset = offset
         header.last_offset = last_offset
         header.leader_epoch = leader_epoch

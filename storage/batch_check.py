@@ -20,6 +20,7 @@ from barnabas.wire.records import (
     CRC_START,
     HEADER_SIZE,
     MAGIC,
+    MAGIC_OFFSET,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     Codec,
@@ -33,7 +34,6 @@ Origin = Literal["client", "coordinator", "replication"]
 
 _LAST_CODEC = int(max(Codec))  # an iteration over an enum costs as much as the rest of the checks
 _UNLIMITED_MS = 2**63 - 1
-_MAGIC_AT = 16
 
 
 _MAX_RECORD_ERRORS = 1000
@@ -85,7 +85,7 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
 
 def _refuse_short(records: memoryview, position: int) -> None:
     left = len(records) - position
-    if left > _MAGIC_AT and records[position + _MAGIC_AT] < MAGIC:
+    if left > MAGIC_OFFSET and records[position + MAGIC_OFFSET] < MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
     raise KafkaError(
         ErrorCode.CORRUPT_MESSAGE,

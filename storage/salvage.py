@@ -15,10 +15,9 @@ from barnabas.storage.files import Files
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
 from barnabas.storage.segment import Segment
 from barnabas.wire.crc import crc32c
-from barnabas.wire.records import CRC_START, HEADER_SIZE, MAGIC
+from barnabas.wire.records import CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET
 
 _CHUNK = 4 << 20
-_MAGIC_AT = 16
 
 
 class BadBytes(NamedTuple):
@@ -134,10 +133,10 @@ def _candidates(segment: Segment, position: int) -> Iterator[BatchHeader]:
     while position + HEADER_SIZE <= segment.size:
         piece = segment.read_bytes(position, min(_CHUNK, segment.size - position))
         last = len(piece) - HEADER_SIZE
-        at = piece.find(MAGIC, _MAGIC_AT) - _MAGIC_AT
+        at = piece.find(MAGIC, MAGIC_OFFSET) - MAGIC_OFFSET
         while 0 <= at <= last:
             header = BatchHeader(piece, at, position + at)
             if HEADER_SIZE <= header.size <= segment.size - header.position:
                 yield header
-            at = piece.find(MAGIC, at + _MAGIC_AT + 1) - _MAGIC_AT
+            at = piece.find(MAGIC, at + MAGIC_OFFSET + 1) - MAGIC_OFFSET
         position += last + 1

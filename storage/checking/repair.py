@@ -22,8 +22,7 @@ from barnabas.storage.log_dir import TopicPartition
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
 from barnabas.storage.salvage import BadBytes, free_damaged_path, offset_limit, walk
 from barnabas.storage.segment import Segment
-from barnabas.wire.crc import crc32c
-from barnabas.wire.records import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.wire.records import NO_TIMESTAMP, encode_batch
 
 _CHUNK = 4 << 20
 _ZERO_UUID = bytes(16)
@@ -87,10 +86,7 @@ class _SegmentRepair:
 
 def _empty_batch(first: int, last: int, leader_epoch: int) -> bytes:
     """A batch without records that stands for offsets."""
-    content = (0, last - first, -1, -1, -1, -1, -1, 0)
-    length = HEADER_SIZE - LOG_OVERHEAD
-    unchecked = HEADER.pack(first, length, leader_epoch, MAGIC, 0, *content)
-    return HEADER.pack(first, length, leader_epoch, MAGIC, crc32c(unchecked[CRC_START:]), *content)
+    return encode_batch(b"", 0, 0, first, last, leader_epoch, NO_TIMESTAMP, NO_TIMESTAMP)
 
 
 class Repair:

@@ -9,7 +9,6 @@ Source: Kafka's `MemoryRecords.filterTo`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 
 from barnabas.storage.cleaning.key_map import DEAD
 from barnabas.storage.files import Files
@@ -31,10 +30,8 @@ from barnabas.wire.records import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     CorruptRecord,
+    encode_batch,
 )
-
-_UINT32 = Struct(">I")
-_CRC_AT = 17
 
 
 class Batch:
@@ -180,23 +177,16 @@ def emptied(batch: Batch) -> bytes:
 
 
 def _build(batch: Batch, attributes: int, base_timestamp: int, max_timestamp: int, count: int, records: bytes) -> bytes:
-    header = bytearray(HEADER_SIZE)
-    HEADER.pack_into(
-        header,
-        0,
-        batch.base_offset,
-        MIN_BATCH_LENGTH + len(records),
-        batch.leader_epoch,
-        MAGIC,
-        0,
+    return encode_batch(
+        records,
+        count,
         attributes,
-        batch.last_offset - batch.base_offset,
+        batch.base_offset,
+        batch.last_offset,
+        batch.leader_epoch,
         base_timestamp,
         max_timestamp,
         batch.producer_id,
         batch.producer_epoch,
         batch.base_sequence,
-        count,
     )
-    _UINT32.pack_into(header, _CRC_AT, crc32c(records, crc32c(memoryview(header)[CRC_START:])))
-    return b"".join((header, records))
