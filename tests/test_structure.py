@@ -47,10 +47,6 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "members of the classic protocol are served inside a consumer group",
         ("coord.groups.consumer.classic_members",),
     ),
-    "coord.groups.share.share_groups": (
-        "a part of the coordinator of share groups takes the coordinator",
-        ("coord.groups.share.positions", "coord.groups.share.tasks"),
-    ),
 }
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 

@@ -198,7 +198,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffse
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     delayed = DelayedResponse(send_before_close=True)
     ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.alter_offsets(request, delayed.resolve)
+        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.resolve, at)
     )
     return delayed
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator import GroupCoordinator
-    from barnabas.coord.groups.share.tasks import ShareGroupResult
+    from barnabas.coord.groups.share.result import ShareGroupResult
     from barnabas.coord.machine import Result
     from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
     from barnabas.wire.types import Uuid
@@ -52,7 +52,7 @@ class ShareGroupStates:
         self._handle(request.group_id, lambda groups, at: groups.share_groups.heartbeat(request, answer, client, at))
 
     def _resume(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
-        from barnabas.coord.groups.share.share_groups import heartbeat_error
+        from barnabas.coord.groups.share.tasks import heartbeat_error
 
         try:
             self.heartbeat(request, client, answer)
@@ -63,9 +63,9 @@ class ShareGroupStates:
         """The records of a group's event are committed: start its task, if it has one."""
         if getattr(result, "task", None) is not None:
             self._start(result)  # type: ignore[arg-type]  # no other result has tasks
-        resumed: Any = getattr(result, "resumed", None)
-        if resumed is not None:
-            self._resume(resumed.request, resumed.context, resumed.ticket)
+        resumed: Any = getattr(result, "resumed", ())
+        for heartbeat in resumed:
+            self._resume(heartbeat.request, heartbeat.context, heartbeat.ticket)
 
     def _start(self, result: ShareGroupResult) -> None:
         """Send a request for each partition to the share coordinators; the last answer ends the task."""
@@ -114,11 +114,9 @@ class ShareGroupStates:
 
     def _end(self, result: ShareGroupResult, group_id: str, failures: Failures) -> None:
         """Give the outcome to the group's coordinator, then run the operations that have waited."""
-        then = result.then
-        assert then is not None
         waiting = self._waiting.pop(group_id)
         try:
-            self._handle(group_id, lambda groups, at: then(groups.share_groups, failures, at))
+            self._handle(group_id, lambda groups, at: groups.share_groups.task_ended(result, failures, at))
         except KafkaError as error:
             release_replies(result.failed_replies(error.code))
         while waiting:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import Group, GroupType
     from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.share.share_groups import ShareGroups
+    from barnabas.coord.groups.share.groups import ShareGroups
     from barnabas.coord.groups.streams.groups import StreamsGroups
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
@@ -241,7 +241,7 @@ class GroupCoordinator:
 
             return StreamsGroups(self.groups, self._timers, self._topics, self._config, self._group_configs)
         if name == SHARE:
-            from barnabas.coord.groups.share.share_groups import ShareGroups
+            from barnabas.coord.groups.share.groups import ShareGroups
 
             return ShareGroups(
                 self.groups, self._timers, self._topics, self._group_configs, self._config.share_max_size

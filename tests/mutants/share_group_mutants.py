@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _COORDINATOR = "coord/share_state/coordinator.py"
-_GROUPS = "coord/groups/share/share_groups.py"
+_GROUPS = "coord/groups/share/groups.py"
 _STATE = "tests/coord/share_state/test_share_coordinator.py"
 _GROUP = "tests/coord/groups/share/test_share_groups.py"
 
@@ -55,8 +55,8 @@ SHARE_GROUPS = (
     Mutant(
         "assigned-before-state-is-kept",
         _GROUPS,
-        "        if missing:\n            self._initialize",
-        "        if missing and group.members:\n            self._initialize",
+        "        missing = group.missing(heartbeat.subscribed_names(), self._topics)\n",
+        "        missing = group.members and group.missing(heartbeat.subscribed_names(), self._topics)\n",
         f"{_GROUP}::test_a_first_member_gets_everything",
     ),
     Mutant(
@@ -68,10 +68,17 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "initialized-though-it-failed",
-        _GROUPS,
-        "        done = {topic_id: indexes - failed[topic_id] for topic_id, indexes in asked.items()}\n",
-        "        done = dict(asked)\n",
+        "coord/groups/share/registry.py",
+        "        done = without(minus(asked, failed), gone)\n",
+        "        done = without(asked, gone)\n",
         f"{_GROUP}::test_state_that_cannot_be_initialized_fails_the_heartbeat",
+    ),
+    Mutant(
+        "state-initialized-by-every-heartbeat",
+        _GROUPS,
+        "        left = self._registry.without_task(group.group_id, missing, at)\n",
+        "        left = missing\n",
+        f"{_GROUP}::test_state_is_initialized_once_however_many_heartbeats_wait_for_it",
     ),
     Mutant(
         "members-fenced-together-share-an-epoch",
@@ -89,16 +96,16 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "share-group-deleted-with-members",
-        "coord/groups/share/positions.py",
-        "        group.validate_delete()  # somebody may have joined in between\n",
+        "coord/groups/share/administration.py",
+        "        group.validate_delete()  # a member may have joined in between\n",
         "",
         f"{_GROUP}::test_who_joins_while_the_group_is_deleted_keeps_it",
     ),
     Mutant(
         "topic-id-of-a-deleted-topic-kept",
         _GROUPS,
-        "            if gone:\n                left",
-        "            if False:\n                left",
+        "            if gone:\n",
+        "            if False:\n",
         f"{_GROUP}::test_topics_that_come_and_go",
     ),
     Mutant(

@@ -41,7 +41,7 @@ class StatePartitions(NamedTuple):
         left = minus(minus(self.initializing, done), failed)
         return StatePartitions(left, plus(self.initialized, done), self.deleting)
 
-    def doomed(self, topic_ids: Collection[Uuid]) -> StatePartitions:
+    def deletion_begun(self, topic_ids: Collection[Uuid]) -> StatePartitions:
         """The state of these topics is about to be deleted."""
         return StatePartitions(
             without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting | set(topic_ids)

@@ -1,33 +1,33 @@
-"""What share groups want of the share coordinator: asked for in a result, and reported back as an event (KIP-932).
+"""Requests of share groups to the share coordinator (KIP-932).
 
-The records of a result are written first, so that whatever was begun is known after a crash.
+A task is part of the result of an event and begins when the records of the result are committed, so a crash does not
+forget it. Its outcome is reported as another event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.coord.machine import Result
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.share_groups import ShareGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.modern.partitions import Partitions
-    from barnabas.coord.groups.share.share_groups import ShareGroups
-    from barnabas.coord.machine import Moment, Reply, Ticket
-    from barnabas.wire.errors import ErrorCode
+    from barnabas.coord.machine import Ticket
     from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest
     from barnabas.wire.types import Uuid
 
 StartOffsets = Mapping["Uuid", Mapping[int, int]]
-"""By topic and partition the offset to begin at; -1: where the group's `share.auto.offset.reset` says."""
+"""Start offset by topic and partition; -1: chosen by the group's `share.auto.offset.reset`."""
 
 Failures = Mapping["Uuid", Mapping[int, "ErrorCode"]]
-"""The partitions for which it has not worked, and why."""
+"""The error of each partition for which a task failed."""
 
 
 class ParkedHeartbeat(NamedTuple):
-    """A heartbeat that is to be handled again."""
+    """A heartbeat that is handled again when a task has ended."""
 
     request: ShareGroupHeartbeatRequest
     ticket: Ticket
@@ -35,7 +35,7 @@ class ParkedHeartbeat(NamedTuple):
 
 
 class InitializeStates(NamedTuple):
-    """Begin to keep the state of partitions."""
+    """Initialize the state of partitions."""
 
     group_id: str
     state_epoch: int
@@ -49,28 +49,19 @@ class DeleteStates(NamedTuple):
     partitions: Partitions
 
 
-Then = Callable[["ShareGroups", Failures, "Moment"], "ShareGroupResult"]
-"""The event that the outcome of a task is, handled by whoever coordinates the group then."""
+class Initialization:
+    """An `InitializeStates` that has been started and has not ended, and the heartbeats that wait for it."""
+
+    __slots__ = ("group_id", "partitions", "since", "waiting")
+
+    def __init__(self, group_id: str, partitions: Partitions, since: float) -> None:
+        self.group_id = group_id
+        self.partitions = partitions
+        self.since = since
+        """When it was started, monotonic seconds."""
+        self.waiting: list[ParkedHeartbeat] = []
 
 
-class ShareGroupResult(Result):
-    """A result that may have a task for the share coordinator, which begins when the records are committed."""
-
-    __slots__ = ("awaiting", "resumed", "task", "then")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.task: InitializeStates | DeleteStates | None = None
-        self.then: Then | None = None
-        self.awaiting: Reply | None = None
-        """What those who wait for the task are told if it does not come to be."""
-        self.resumed: ParkedHeartbeat | None = None
-        """To be handled again once the records are committed."""
-
-    def failed_replies(self, error: ErrorCode) -> Result:
-        """Also who waits for what follows gets an answer."""
-        instead = super().failed_replies(error)
-        if self.awaiting is not None:
-            ticket, message, on_error = self.awaiting
-            instead.reply(ticket, message if on_error is None else on_error(error))
-        return instead
+def heartbeat_error(error: ErrorCode, message: str | None = None) -> ShareGroupHeartbeatResponse:
+    """The response to a heartbeat that failed."""
+    return ShareGroupHeartbeatResponse(error_code=int(error), error_message=message)

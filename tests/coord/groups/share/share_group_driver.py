@@ -38,9 +38,8 @@ class ShareDriver(Driver):
             self.tasks.append(result)
             if not self.is_holding:
                 self.run_task()
-        resumed = None if failed else getattr(result, "resumed", None)
-        if resumed is not None:
-            self.handle(self.coordinator.share_groups.heartbeat(*resumed, self.at))
+        for parked in () if failed else getattr(result, "resumed", ()):
+            self.handle(self.coordinator.share_groups.heartbeat(*parked, self.at))
 
     def run_task(self):
         """Do the oldest task that waits, as the share coordinator would, and report back."""
@@ -56,7 +55,7 @@ class ShareDriver(Driver):
                     self.states[about] = (task.state_epoch, partitions[partition])
                 else:
                     self.states.pop(about, None)
-        self.handle(result.then(self.coordinator.share_groups, failures, self.at))
+        self.handle(self.coordinator.share_groups.task_ended(result, failures, self.at))
 
     def changed(self, *names):
         """These topics have come, gone or changed."""
@@ -89,7 +88,7 @@ class ShareDriver(Driver):
         asked = s.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
         request = s.AlterShareGroupOffsetsRequest(group_id=group_id, topics=[asked])
         ticket = f"alter{next(self.tickets)}"
-        self.handle(self.coordinator.share_groups.alter_offsets(request, ticket))
+        self.handle(self.coordinator.share_groups.alter_offsets(request, ticket, self.at))
         return self.answers.get(ticket)
 
     def delete_offsets(self, *topics, group_id="g"):

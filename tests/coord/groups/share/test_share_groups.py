@@ -56,6 +56,66 @@ def test_what_waits_for_state_is_answered_once_it_is_there(driver):
     assert driver.group().state_partitions == StatePartitions(initialized={topic_id("t"): frozenset(range(4))})
 
 
+def test_state_is_initialized_once_however_many_heartbeats_wait_for_it(driver):
+    driver.is_holding = True
+    tickets = [driver.send(f"m{n}", 0, ["t"]) for n in (1, 2, 3, 4, 1)]
+    assert len(driver.tasks) == 1
+    assert not driver.answers
+    driver.run_task()
+    assert not driver.tasks
+    held = [given(driver, driver.answers[ticket]) for ticket in tickets]
+    assert [len(partitions) for partitions in held] == [1] * 5
+    assert set().union(*held) == ALL
+
+
+def test_only_partitions_without_a_task_are_initialized():
+    driver = ShareDriver(Cluster(t=1, u=1))
+    driver.is_holding = True
+    first, second = driver.send("m1", 0, ["t"]), driver.send("m2", 0, ["t", "u"])
+    assert [set(result.task.partitions) for result in driver.tasks] == [{topic_id("t")}, {topic_id("u")}]
+    driver.run_task()
+    assert first not in driver.answers, "its group reads u now"
+    driver.run_task()
+    assert given(driver, driver.answers[first]) | given(driver, driver.answers[second]) == {("t", 0), ("u", 0)}
+
+
+def test_state_is_initialized_again_after_a_failure_or_the_retry_time(driver):
+    driver.is_holding = True
+    driver.task_error = E.COORDINATOR_NOT_AVAILABLE
+    tickets = [driver.send("m1", 0, ["t"]), driver.send("m2", 0, ["t"])]
+    driver.run_task()
+    assert [driver.answers[ticket].error_code for ticket in tickets] == [E.COORDINATOR_NOT_AVAILABLE] * 2
+    driver.task_error = None
+    driver.send("m1", 0, ["t"])
+    driver.advance(29)
+    driver.send("m1", 0, ["t"])
+    assert len(driver.tasks) == 1
+    driver.advance(1)
+    driver.send("m1", 0, ["t"])
+    assert len(driver.tasks) == 2
+
+
+def test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer(driver):
+    driver.is_holding = True
+    first = driver.send("m1", 0, ["t"])
+    driver.append_error = E.NOT_ENOUGH_REPLICAS
+    assert driver.join("m2").error_code == E.COORDINATOR_NOT_AVAILABLE
+    driver.append_error = None
+    driver.run_task()
+    assert given(driver, driver.answers[first]) == ALL
+    assert set(driver.group().members) == {"m1"}
+
+
+def test_who_joins_while_start_offsets_are_set_waits_and_does_not_reset_them(driver):
+    driver.is_holding = True
+    driver.alter(dict.fromkeys(range(4), 7))
+    ticket = driver.send("m1", 0, ["t"])
+    assert len(driver.tasks) == 1
+    driver.run_task()
+    assert given(driver, driver.answers[ticket]) == ALL
+    assert {start for _, start in driver.states.values()} == {7}
+
+
 def test_what_was_begun_is_begun_again_after_a_restart(driver):
     driver.is_holding = True
     driver.send("m1", 0, ["t"])

@@ -1,8 +1,8 @@
-"""Where share groups stand, as administrators see and change it: only for groups without members (KIP-932).
+"""AlterShareGroupOffsets, DeleteShareGroupOffsets and DeleteGroups of share groups without members (KIP-932).
 
-A position is the start offset in the state of a share partition; its own coordinator keeps it. So each request is two
-steps: what is about to happen is written to the group's record, then the share coordinator is asked; what it says is
-the answer. Source: Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`, `sharePartitionsEligibleForOffsetDeletion`,
+The start offset of a share partition is part of its state, which the share coordinator keeps. Each request has two
+steps: what is about to be done is recorded, then the share coordinator is asked; its answer decides the response.
+Source: Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`, `sharePartitionsEligibleForOffsetDeletion`,
 `shareGroupBuildPartitionDeleteRequest`.
 """
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.share import records
+from barnabas.coord.groups.share.result import ShareGroupResult
 from barnabas.coord.groups.share.state_partitions import StatePartitions, plus
-from barnabas.coord.groups.share.tasks import DeleteStates, InitializeStates, ShareGroupResult
+from barnabas.coord.groups.share.tasks import DeleteStates, InitializeStates
 from barnabas.coord.machine import Reply
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import DeletableGroupResult
@@ -26,12 +26,10 @@ from barnabas.wire.messages.share_groups import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.share.group import ShareGroup
-    from barnabas.coord.groups.share.share_groups import ShareGroups
-    from barnabas.coord.groups.share.tasks import Failures
+    from barnabas.coord.groups.share.registry import ShareGroupRegistry
+    from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topic
     from barnabas.coord.machine import Moment, Ticket
     from barnabas.wire.messages.share_groups import (
@@ -50,15 +48,17 @@ NO_SUCH_PARTITION = "This server does not host this topic-partition."
 
 
 def alter_error(error: ErrorCode, message: str | None = None) -> AlterShareGroupOffsetsResponse:
-    """An AlterShareGroupOffsets that altered nothing."""
+    """The response to an AlterShareGroupOffsets that failed as a whole."""
     return AlterShareGroupOffsetsResponse(error_code=int(error), error_message=message)
 
 
-def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
-    """Let an empty group, which need not exist, begin anew at the given offsets."""
+def alter(
+    registry: ShareGroupRegistry, request: AlterShareGroupOffsetsRequest, ticket: Ticket, at: Moment
+) -> ShareGroupResult:
+    """Set the start offsets of an empty group; a group that does not exist is created."""
     result = ShareGroupResult()
     try:
-        group = groups.group_or_new(request.group_id)
+        group = registry.group_or_new(request.group_id)
         group.validate_delete()
     except KafkaError as refused:
         result.reply(ticket, alter_error(refused.code, refused.message))
@@ -66,7 +66,7 @@ def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest, ticket: T
     answer = AlterShareGroupOffsetsResponse()
     start_offsets: dict[Uuid, dict[int, int]] = {}
     for asked in request.topics:
-        topic = groups.topics.by_name(asked.topic_name)
+        topic = registry.topics.by_name(asked.topic_name)
         answer.responses.append(_altered(asked, topic))
         if topic is not None:
             offsets = {each.partition_index: each.start_offset for each in asked.partitions}
@@ -77,9 +77,10 @@ def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest, ticket: T
         result.reply(ticket, answer)
         return result
     partitions: Partitions = {topic_id: frozenset(offsets) for topic_id, offsets in start_offsets.items()}
-    _write(groups, group, group.state_partitions.begun(partitions), result)
+    initialization = registry.begin(group, partitions, at, result)
     result.task = InitializeStates(group.group_id, group.epoch, start_offsets)
-    result.then = partial(_altering_ended, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
+    result.then = partial(_altered_states, initialization=initialization, answer=answer, ticket=ticket)
+    result.parked = initialization.waiting
     result.awaiting = Reply(ticket, answer, alter_error)
     return result
 
@@ -97,18 +98,17 @@ def _altered(asked: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> 
     return answer
 
 
-def _altering_ended(
-    groups: ShareGroups,
+def _altered_states(
+    registry: ShareGroupRegistry,
     failures: Failures,
     _at: Moment,
     *,
-    group_id: str,
-    partitions: Partitions,
+    initialization: Initialization,
     answer: AlterShareGroupOffsetsResponse,
     ticket: Ticket,
 ) -> ShareGroupResult:
     result = ShareGroupResult()
-    groups.states_ended(group_id, partitions, failures, result)
+    registry.end(initialization, failures, result)
     for topic in answer.responses:
         failed = failures.get(topic.topic_id, {})
         for one in topic.partitions:
@@ -116,6 +116,7 @@ def _altering_ended(
             if error is not None and not one.error_code:
                 one.error_code, one.error_message = int(error), f"The state cannot be initialized: {error.name}"
     result.reply(ticket, answer, alter_error)
+    result.resumed = initialization.waiting
     return result
 
 
@@ -123,15 +124,15 @@ def _altering_ended(
 
 
 def delete_error(error: ErrorCode, message: str | None = None) -> DeleteShareGroupOffsetsResponse:
-    """A DeleteShareGroupOffsets that deleted nothing."""
+    """The response to a DeleteShareGroupOffsets that failed as a whole."""
     return DeleteShareGroupOffsetsResponse(error_code=int(error), error_message=message)
 
 
-def delete(groups: ShareGroups, request: DeleteShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
-    """Let an empty group forget topics."""
+def delete(registry: ShareGroupRegistry, request: DeleteShareGroupOffsetsRequest, ticket: Ticket) -> ShareGroupResult:
+    """Delete the offsets of topics of an empty group."""
     result = ShareGroupResult()
     try:
-        group = groups.group(request.group_id)
+        group = registry.group(request.group_id)
         group.validate_delete()
     except KafkaError as refused:
         result.reply(ticket, delete_error(refused.code, refused.message))
@@ -140,7 +141,7 @@ def delete(groups: ShareGroups, request: DeleteShareGroupOffsetsRequest, ticket:
     partitions: Partitions = {}
     state = group.state_partitions
     for asked in request.topics:
-        topic = groups.topics.by_name(asked.topic_name)
+        topic = registry.topics.by_name(asked.topic_name)
         one = DeleteShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
         answer.responses.append(one)
         if topic is None:
@@ -149,22 +150,22 @@ def delete(groups: ShareGroups, request: DeleteShareGroupOffsetsRequest, ticket:
         one.topic_id = topic.topic_id
         if topic.topic_id in state.initialized:
             partitions[topic.topic_id] = state.initialized[topic.topic_id]
-        elif topic.topic_id in state.deleting:  # begun before, and not come to its end
+        elif topic.topic_id in state.deleting:  # an earlier deletion was begun and has not ended
             partitions[topic.topic_id] = frozenset(range(topic.partitions))
         else:
             one.error_code, one.error_message = int(UNKNOWN), NOTHING_TO_DELETE
     if not partitions:
         result.reply(ticket, answer)
         return result
-    _write(groups, group, state.doomed(partitions), result)
+    registry.write_states(group, state.deletion_begun(partitions), result)
     result.task = DeleteStates(group.group_id, partitions)
-    result.then = partial(_deletion_ended, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
+    result.then = partial(_deleted_states, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
     result.awaiting = Reply(ticket, answer, delete_error)
     return result
 
 
-def _deletion_ended(
-    groups: ShareGroups,
+def _deleted_states(
+    registry: ShareGroupRegistry,
     failures: Failures,
     _at: Moment,
     *,
@@ -174,7 +175,10 @@ def _deletion_ended(
     ticket: Ticket,
 ) -> ShareGroupResult:
     result = ShareGroupResult()
-    _forget_deleted(groups, group_id, set(partitions) - {topic for topic, failed in failures.items() if failed}, result)
+    group = registry.find(group_id)
+    deleted = set(partitions) - {topic_id for topic_id, failed in failures.items() if failed}
+    if deleted and group is not None:
+        registry.write_states(group, group.state_partitions.forgotten(deleted), result)
     for topic in answer.responses:
         error = next(iter(failures.get(topic.topic_id, {}).values()), None)
         if error is not None and not topic.error_code:
@@ -183,19 +187,11 @@ def _deletion_ended(
     return result
 
 
-def _forget_deleted(groups: ShareGroups, group_id: str, deleted: Collection[Uuid], result: ShareGroupResult) -> None:
-    from barnabas.coord.groups.share.group import ShareGroup
-
-    group = groups.groups.get(group_id)
-    if deleted and isinstance(group, ShareGroup):
-        _write(groups, group, group.state_partitions.forgotten(deleted), result)
-
-
 # ---- DeleteGroups
 
 
-def delete_group(groups: ShareGroups, group: ShareGroup, ticket: Ticket) -> ShareGroupResult:
-    """DeleteGroups of a share group: first its positions go, then the group; the reply is a `DeletableGroupResult`."""
+def delete_group(registry: ShareGroupRegistry, group: ShareGroup, ticket: Ticket) -> ShareGroupResult:
+    """DeleteGroups of a share group: deletes its states, then the group; the reply is a `DeletableGroupResult`."""
     result = ShareGroupResult()
     group_id = group.group_id
     try:
@@ -206,29 +202,29 @@ def delete_group(groups: ShareGroups, group: ShareGroup, ticket: Ticket) -> Shar
     state = group.state_partitions
     partitions = plus(state.initialized, state.initializing)
     for topic_id in state.deleting:
-        topic = groups.topics.by_id(topic_id)
+        topic = registry.topics.by_id(topic_id)
         if topic is not None:
             partitions[topic_id] = frozenset(range(topic.partitions))
     if not partitions:
         _remove_group(group, ticket, result)
         return result
-    _write(groups, group, StatePartitions(deleting=frozenset(partitions)), result)
+    registry.write_states(group, StatePartitions(deleting=frozenset(partitions)), result)
     result.task = DeleteStates(group_id, partitions)
-    result.then = partial(_states_deleted, group_id=group_id, ticket=ticket)
+    result.then = partial(_deleted_group_states, group_id=group_id, ticket=ticket)
     result.awaiting = Reply(ticket, DeletableGroupResult(group_id=group_id), partial(_not_deleted, group_id=group_id))
     return result
 
 
-def _states_deleted(
-    groups: ShareGroups, failures: Failures, _at: Moment, *, group_id: str, ticket: Ticket
+def _deleted_group_states(
+    registry: ShareGroupRegistry, failures: Failures, _at: Moment, *, group_id: str, ticket: Ticket
 ) -> ShareGroupResult:
     result = ShareGroupResult()
     error = next((code for by_partition in failures.values() for code in by_partition.values()), None)
     try:
         if error is not None:
             raise KafkaError(error)
-        group = groups.group(group_id)
-        group.validate_delete()  # somebody may have joined in between
+        group = registry.group(group_id)
+        group.validate_delete()  # a member may have joined in between
     except KafkaError as refused:
         result.reply(ticket, _not_deleted(refused.code, group_id=group_id))
     else:
@@ -244,7 +240,3 @@ def _remove_group(group: ShareGroup, ticket: Ticket, result: ShareGroupResult) -
 
 def _not_deleted(error: ErrorCode, *, group_id: str) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=int(error))
-
-
-def _write(groups: ShareGroups, group: ShareGroup, state: StatePartitions, result: ShareGroupResult) -> None:
-    result.records.append(records.state_partitions_record(group.group_id, state.as_value(groups.topics)))
