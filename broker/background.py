@@ -62,14 +62,15 @@ async def run(broker: Broker, reactor: Reactor) -> None:
 
     async def offsets() -> None:
         broker.coordinators.expire_offsets()
-        broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
+        broker.loop.after_turn()  # outside of the reactor's turns
 
     async def deletions() -> None:
         await _remove_deleted(broker)
 
     async def disks() -> None:
         broker.log_dir_failures.check()
-        broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
+        broker.partitions.reopen(broker.image)
+        broker.loop.after_turn()  # outside of the reactor's turns
 
     async def idle_connections() -> None:
         reactor.close_idle(broker.now())
@@ -79,7 +80,12 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         nursery.start_soon(_repeat, config[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000, log_starts)
         nursery.start_soon(_repeat, config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000, high_watermarks)
         check_interval_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
-        nursery.start_soon(_repeat, check_interval_s, Retention(broker).check, min(check_interval_s, INITIAL_DELAY_S))
+        nursery.start_soon(
+            _repeat,
+            check_interval_s,
+            Retention(broker.loop, broker.partitions).check,
+            min(check_interval_s, INITIAL_DELAY_S),
+        )
         nursery.start_soon(_clean, broker)
         nursery.start_soon(_repeat, PRODUCER_CHECK_S, producers)
         nursery.start_soon(_repeat, config[OFFSETS_RETENTION_CHECK_INTERVAL_MS] / 1000, offsets)
@@ -99,8 +105,8 @@ async def _checkpoint(broker: Broker, name: str) -> None:
         try:
             await trio.to_thread.run_sync(write)
         except OSError as error:
-            broker.log_dir_failures.note(log_dir, f"checkpoint {name}", error)
-            broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
+            broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+            broker.loop.after_turn()  # outside of the reactor's turns
 
 
 async def _remove_deleted(broker: Broker) -> None:
@@ -119,7 +125,7 @@ async def _flush_rolled(broker: Broker, log: Log) -> None:
         job = log.start_flush(log.segments.active.base_offset)
     except OSError as error:  # nothing is synced yet, so that it may be tried again
         if log_dir is not None:
-            broker.log_dir_failures.note(log_dir, "sync of closed segments", error)
+            broker.log_dir_failures.report(log_dir, "sync of closed segments", error)
         return
     if job is None:
         return
@@ -127,8 +133,8 @@ async def _flush_rolled(broker: Broker, log: Log) -> None:
         await trio.to_thread.run_sync(job.run)
     except OSError as error:
         if log_dir is not None and broker.log_dirs.logs.get((log.topic, log.partition)) is log:  # not deleted since
-            broker.log_dir_failed(log_dir, "sync of closed segments", error)
-            broker.after_turn()
+            broker.log_dir_failures.take_offline(log_dir, "sync of closed segments", error)
+            broker.loop.after_turn()
         return
     log.finish_flush(job)
 
@@ -138,7 +144,7 @@ async def _clean(broker: Broker) -> None:
     await trio.sleep(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
     from barnabas.broker.replicas.cleaner import LogCleaner
 
-    await LogCleaner(broker).run()
+    await LogCleaner(broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions).run()
 
 
 async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None) -> None:

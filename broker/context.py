@@ -17,7 +17,6 @@ import trio
 
 from barnabas.broker.config.keys.general import BROKER_RACK
 from barnabas.broker.loop import Loop
-from barnabas.broker.replicas.log_dir_failure import LogDirFailures
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.groups import GroupCoordinators
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
+    from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.replicas.committer import Committer
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
 
@@ -48,9 +46,9 @@ def wall_clock_ms() -> int:
 class Broker:
     """The parts of one broker process. `broker.server` puts them in, in the order in which they start."""
 
-    committers: dict[LogDir, Committer]
     controller: Controller
     coordinators: GroupCoordinators
+    log_dir_failures: LogDirFailures
     log_dirs: LogDirs
     partitions: Partitions
     producer_ids: ProducerIds
@@ -78,7 +76,6 @@ class Broker:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
-        self.log_dir_failures = LogDirFailures(self)
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot go on; `halt_reason` says why."""
@@ -95,7 +92,9 @@ class Broker:
         """The settings of groups; made when a coordinator first asks, since a start needs none."""
         from barnabas.broker.config.group_configs import GroupConfigs
 
-        return GroupConfigs(self.config, lambda: self.image)
+        group_configs = GroupConfigs(self.config, lambda: self.image)
+        self.controller.on_group_config_change.append(group_configs.apply)
+        return group_configs
 
     @cached_property
     def share_partitions(self) -> SharePartitions:
@@ -113,12 +112,8 @@ class Broker:
         host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
         return [(self.node_id, host, port, self.config[BROKER_RACK])]
 
-    def log_dir_failed(self, log_dir: LogDir, deed: str, error: Exception) -> None:
-        """A `deed` (sync, compaction ...) has failed under `log_dir`: stop serving what is in it, for good."""
-        self.log_dir_failures.take_offline(log_dir, deed, error)
-
     def halt(self, reason: str) -> None:
-        """Stop: what is left to do has no place to be written to."""
+        """Stop the broker: `reason` says why it cannot continue."""
         if self.halt_reason is None:
             self.halt_reason = reason
             logger.critical("[KafkaServer id=%d] stopping, since %s", self.node_id, reason)

@@ -39,16 +39,19 @@ from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
+from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
-from barnabas.broker.replicas.committer import Committer, SyncThreads, SyncWorker
+from barnabas.broker.replicas.flush_threads import FlushExecutor, FlushThreads
+from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
+from barnabas.storage.log_config import SYNONYMS
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch, LogDirs
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
@@ -64,6 +67,8 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 DRAIN_S = 5.0
+TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
+"""The broker configs that are defaults of topic configs."""
 
 
 class StartError(Exception):
@@ -125,7 +130,7 @@ class Server:
         """The listeners as bound, with the ports that were free."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
-        self._syncs = SyncThreads()
+        self._flushes = FlushThreads()
         self._is_closed = False
         self.is_clean = True
         """Whether the stop has left all logs as a start may trust them."""
@@ -142,7 +147,7 @@ class Server:
         broker = self.broker
         self.reactor = Reactor(broker, _limits(self.config))
         broker.controller.on_config_change.append(lambda _changed: self._follow_limits())
-        self.reactor.watch(self._syncs.fileno(), self._syncs.collect)
+        self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:
             self.reactor.listen(listener)
         broker.controller.register_broker(self.addresses)
@@ -175,7 +180,7 @@ class Server:
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.settle(LOG_DIRS, ",".join(paths))
         try:
-            self.broker = open_broker(config, paths, syncs=self._syncs)
+            self.broker = open_broker(config, paths, flushes=self._flushes)
         except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
         except (OSError, KafkaError) as error:
@@ -233,14 +238,14 @@ class Server:
 
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
-        self._syncs.close()
+        self._flushes.close()
 
 
 def open_broker(
     config: ServerConfig,
     paths: Sequence[str],
     *,
-    syncs: SyncWorker,
+    flushes: FlushExecutor,
     files: Files | None = None,
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
@@ -248,30 +253,31 @@ def open_broker(
 ) -> Broker:
     """A broker with its data open and its metadata replayed, and nothing that listens.
 
-    Clocks, files, randomness and who runs the syncs are seams for tests. Raises what opening the data directories and
-    reading the metadata raise.
+    Clocks, files, randomness and what runs the flushes can be replaced by tests. Raises what opening the data
+    directories and reading the metadata raise.
     """
     absolute = [str(Path(path).absolute()) for path in paths]
     log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
     try:
         broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+        loop = broker.loop
         broker.log_dirs = log_dirs
-        log_dirs.on_error = broker.log_dir_failures.note
-        broker.committers = {log_dir: Committer(broker, log_dir, syncs) for log_dir in log_dirs.dirs}
+        failures = broker.log_dir_failures = LogDirFailures(loop, log_dirs, broker.halt)
+        log_dirs.on_error = failures.report
+        flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
         slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
         broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
-        broker.controller = Controller(broker)
-        broker.partitions = Partitions(broker)
+        broker.controller = Controller(loop, config, log_dirs, failures)
+        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
-        services = BrokerServices(
-            broker.loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
-        )
+        services = BrokerServices(loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create)
         broker.shares = ShareCoordinators(services)
         broker.coordinators = GroupCoordinators(services, broker.shares, lambda: broker.group_configs, random_bytes)
         broker.transactions = TransactionCoordinators(
             services, broker.producer_ids.next, broker.coordinators.transaction_ended
         )
+        _subscribe(broker)
         broker.controller.open()
         broker.partitions.load(broker.image)
         broker.coordinators.load()
@@ -281,6 +287,22 @@ def open_broker(
         log_dirs.release()
         raise
     return broker
+
+
+def _subscribe(broker: Broker) -> None:
+    """Connect the parts that must hear of changed metadata and of failed log directories."""
+    controller, partitions = broker.controller, broker.partitions
+    coordinators = (broker.coordinators, broker.transactions, broker.shares)
+
+    def apply_topic_defaults(changed: set[str]) -> None:
+        if changed & TOPIC_DEFAULT_KEYS:
+            partitions.update_configs(broker.image)
+
+    controller.on_change.append(lambda delta: partitions.apply(broker.image, delta))
+    controller.on_change.extend(runtime.apply for runtime in coordinators)
+    controller.on_config_change.append(apply_topic_defaults)
+    partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
+    broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
 
 
 def _limits(config: ServerConfig) -> Limits:

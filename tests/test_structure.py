@@ -27,22 +27,12 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "the context holds this part of the broker, and the part takes the context",
         (
             "broker.apis.registry",
-            "broker.metadata.controller",
-            "broker.metadata.metadata_log",
             "broker.net.connection",
-            "broker.replicas.committer",
-            "broker.replicas.log_dir_failure",
-            "broker.replicas.partition",
-            "broker.replicas.partitions",
             "broker.sharing.dead_letters",
             "broker.sharing.share_partitions",
         ),
     ),
     "broker.net.connection": ("a part of the connection takes the connection", ("broker.net.frame_buffers",)),
-    "broker.replicas.committer": (
-        "a partition asks its directory's committer for a sync",
-        ("broker.replicas.partition",),
-    ),
     "coord.groups.consumer.groups": (
         "members of the classic protocol are served inside a consumer group",
         ("coord.groups.consumer.classic_members",),

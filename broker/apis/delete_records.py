@@ -57,7 +57,7 @@ def _delete(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> D
     except KafkaError as error:
         answer.error_code = int(error.code)
     except OSError as error:
-        partition.note_failure("new log start", error)
+        partition.report_failure("new log start", error)
         answer.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
     return answer
 

@@ -156,7 +156,7 @@ class FetchPlan:
             except KafkaError as error:
                 answer = _failed(wanted.index, error.code)
                 if error.__cause__ is not None:
-                    self.find(wanted).note_unreadable(error.__cause__)
+                    self.find(wanted).report_unreadable(error.__cause__)
             size = len(answer.records)  # type: ignore[arg-type]
             attempt.size += size
             left -= size

@@ -80,7 +80,7 @@ def _look_up(
     except KafkaError as error:
         return _failed(asked.partition_index, error.code)
     except OSError as error:
-        partition.note_unreadable(error)
+        partition.report_unreadable(error)
         return _failed(asked.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,

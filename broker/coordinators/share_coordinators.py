@@ -188,4 +188,4 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         except KafkaError as error:
             logger.warning("Cannot delete superseded records of %r before offset %d: %s", partition, offset, error)
         except OSError as error:
-            partition.note_failure("new log start", error)
+            partition.report_failure("new log start", error)

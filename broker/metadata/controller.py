@@ -1,8 +1,8 @@
-"""The controller inside a single node: requests become records of the metadata log, and their effects follow at once.
+"""The controller of a single-node cluster: requests become records of the metadata log, which the broker then follows.
 
-Every change goes one way: judged by `LocalController`, written and synced by `MetadataLog`, replayed into the
-image, followed by partitions and configuration, answered. So whoever was answered finds what was asked for, and a
-restart finds it again.
+Every change takes the same steps: `LocalController` validates the request, `MetadataLog` writes, syncs and replays the
+records, the subscribers (partitions, coordinators, configuration) apply the change, and the request is answered. So a
+client that has its answer finds the change in effect, also after a restart.
 """
 
 from __future__ import annotations
@@ -43,15 +43,18 @@ from barnabas.coord.cluster.node_records import (
     registration_records,
 )
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
-from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS
+from barnabas.storage.log_config import TOPIC_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
 from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
     from barnabas.coord.cluster.topic_changes import TopicDefaults
+    from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.messages.topics import CreatableTopic
     from barnabas.wire.schema import Message
 
@@ -59,22 +62,26 @@ R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
 
-_TOPIC_SYNONYMS: Final = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
 class Controller:
-    """Changes the cluster's metadata and makes the broker follow."""
+    """Changes the cluster's metadata and has the broker apply the changes."""
 
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
     """Feature levels this broker can work with, lowest and highest."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._log = MetadataLog(broker)
+    def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
+        self._config = config
+        self._log_dirs = log_dirs
+        self._log = MetadataLog(loop, config, log_dirs, failures)
         self._warned: set[tuple[int, str]] = set()
+        self.on_change: list[Callable[[ClusterDelta], None]] = []
+        """Called in order with every change of the image, before the request that caused it is answered."""
         self.on_config_change: list[Callable[[set[str]], None]] = []
-        """Called with the names of broker configs that a request has changed, after they are in force."""
+        """Called with the names of broker configs that a request has changed, after they are effective."""
+        self.on_group_config_change: list[Callable[[ClusterDelta], None]] = []
+        """Called when configs of groups or of the broker have changed, after they are effective."""
 
     @property
     def image(self) -> ClusterImage:
@@ -83,12 +90,12 @@ class Controller:
 
     @cached_property
     def local(self) -> LocalController:
-        """The judge of requests; made for the first one, since a start needs none of it."""
+        """Validates requests against the image; imported for the first one, since a start does not need it."""
         from barnabas.broker.config.config_schema import CONFIG_SCHEMA
         from barnabas.coord.cluster.local_controller import LocalController
 
-        broker = self._broker
-        return LocalController(self.image, CONFIG_SCHEMA, broker.config, broker.node_id, broker.log_dirs.new_id)
+        config = self._config
+        return LocalController(self.image, CONFIG_SCHEMA, config, config.node_id, self._log_dirs.new_id)
 
     def open(self) -> None:
         """Read the metadata; a new log gets its first records, partitions without a leader get this node.
@@ -96,22 +103,20 @@ class Controller:
         After a crash every partition gets a new leader epoch.
         """
         self._log.open()
-        broker = self._broker
         if self._log.is_new:
             self._log.write(self._log.bootstrap_records(), sync=False)
         else:
-            crashed = not all(log_dir.had_clean_shutdown for log_dir in broker.log_dirs.dirs)
-            self._log.write(leader_records(self.image, broker.node_id, after_crash=crashed), sync=False)
-        self._take_over_configs()
+            crashed = not all(log_dir.had_clean_shutdown for log_dir in self._log_dirs.dirs)
+            self._log.write(leader_records(self.image, self._config.node_id, after_crash=crashed), sync=False)
+        self._apply_dynamic_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
-        """Make this node known, with its bound addresses and its log directories. Syncs what `open` has written."""
-        broker = self._broker
-        advertised = broker.config.advertised_listeners
+        """Register this node with its bound addresses and its log directories. Syncs what `open` has written."""
+        advertised = self._config.advertised_listeners
         endpoints = [advertised.get(listener.name, listener) for listener in listeners]
         records = registration_records(
-            broker.node_id,
-            incarnation_id=broker.log_dirs.new_id(),
+            self._config.node_id,
+            incarnation_id=self._log_dirs.new_id(),
             endpoints=[
                 BrokerEndpoint(
                     name=endpoint.name,
@@ -120,55 +125,52 @@ class Controller:
                 )
                 for endpoint in endpoints
             ],
-            directories=[uuid_from_text(log_dir.directory_id) for log_dir in broker.log_dirs.dirs],
-            rack=broker.config[BROKER_RACK],
+            directories=[uuid_from_text(log_dir.directory_id) for log_dir in self._log_dirs.dirs],
+            rack=self._config[BROKER_RACK],
             epoch=self._log.end_offset,
         )
         self._log.write(records)
 
     def close(self) -> int:
-        """Fence this node, which stops serving; gives the epoch under which it was registered, -1 if it was not."""
-        registered = self.image.brokers.get(self._broker.node_id)
+        """Fence this node, which stops serving; returns the broker epoch of its registration, -1 if there is none."""
+        registered = self.image.brokers.get(self._config.node_id)
         if registered is None:
             return -1
         try:
             self._log.write(farewell_records(self.image, registered))
         except (KafkaError, OSError) as error:
-            logger.error("Cannot write to the metadata log that this broker stops: %s", error)
+            logger.error("Cannot write the shutdown of this broker to the metadata log: %s", error)
         return registered.epoch
 
     def commit(self, outcome: Outcome[R]) -> R:
-        """Put an outcome in force and give its response; KafkaError when the metadata log cannot be written."""
+        """Write and apply an outcome's records; returns its response. KafkaError when the log cannot be written."""
         self._write(outcome.records)
         return outcome.response
 
     def _write(self, records: Sequence[Message]) -> None:
         if records:
-            self._follow(self._log.write(records))
+            self._apply(self._log.write(records))
 
-    def _follow(self, delta: ClusterDelta) -> None:
-        self._broker.partitions.apply(self.image, delta)
-        self._broker.coordinators.apply(delta)
-        self._broker.transactions.apply(delta)
-        self._broker.shares.apply(delta)
+    def _apply(self, delta: ClusterDelta) -> None:
+        for subscriber in self.on_change:
+            subscriber(delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
-            changed = self._take_over_configs()
-            if changed & _TOPIC_SYNONYMS:
-                self._broker.partitions.update_configs(self.image)
+            changed = self._apply_dynamic_configs()
             for listener in self.on_config_change:
                 listener(changed)
         if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
-            self._broker.group_configs.apply(delta)
+            for follower in self.on_group_config_change:
+                follower(delta)
 
-    def _take_over_configs(self) -> set[str]:
-        """Put the dynamic configs of the image in force."""
-        own = self.image.config(BROKER, str(self._broker.node_id))
-        return self._broker.config.set_dynamic(own, self.image.config(BROKER, ""))
+    def _apply_dynamic_configs(self) -> set[str]:
+        """Make the dynamic configs of the image effective; the names of those whose value has changed."""
+        own = self.image.config(BROKER, str(self._config.node_id))
+        return self._config.set_dynamic(own, self.image.config(BROKER, ""))
 
     def _warn_unused(self, kind: int, name: str) -> None:
-        """Say once of every config that was set and does nothing here."""
+        """Warn once about every config that was set and is not acted on."""
         keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
         for config, value in self.image.config(kind, name).items():
             key = keys.get(config)
@@ -178,25 +180,25 @@ class Controller:
                 self._warned.add((kind, config))
                 logger.warning("Config %s (set on %r) is %s", config, name, UNUSED)
 
-    # What the broker itself asks for
+    # What the broker itself requests
 
     def topic_defaults(self) -> TopicDefaults:
-        """What a topic gets that asks for nothing in particular."""
+        """The defaults for topics whose creation leaves partitions or replicas to the broker."""
         from barnabas.coord.cluster.topic_changes import TopicDefaults
 
-        config = self._broker.config
+        config = self._config
         return TopicDefaults(
             config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR], clamps_replicas=config.profile == "dev"
         )
 
     def auto_create_topic(self, name: str) -> None:
-        """Create a topic because someone asked for it; one that is there already is fine. KafkaError says why not."""
+        """Create a topic that a client requested, unless it exists. KafkaError when it cannot be created."""
         self.auto_create([name])
         if name not in self.image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def auto_create_dead_letter_queue(self, name: str) -> None:
-        """Create the topic for what a share group could not process (KIP-1191). KafkaError says why not."""
+        """Create a share group's dead-letter queue (KIP-1191). KafkaError when it cannot be created."""
         from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
         configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
@@ -212,7 +214,7 @@ class Controller:
                 raise KafkaError(ErrorCode(result.error_code), result.error_message)
 
     def auto_create(self, names: Iterable[str]) -> None:
-        """Create the topics that are missing, together. KafkaError of the first that cannot be; the others are made."""
+        """Create the topics that are missing. KafkaError of the first that cannot be created; the others are."""
         from barnabas.wire.messages.topics import CreateTopicsRequest
 
         missing = [self._automatic_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
@@ -225,10 +227,10 @@ class Controller:
                 raise KafkaError(ErrorCode(result.error_code), result.error_message)
 
     def _automatic_topic(self, name: str) -> CreatableTopic:
-        """What a topic looks like that is created without anyone saying how."""
+        """The creation request of a topic that is created automatically: internal topics have settings of their own."""
         from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig
 
-        config = self._broker.config
+        config = self._config
         if name == GROUP_METADATA_TOPIC:
             configs = {
                 "cleanup.policy": "compact",
@@ -271,7 +273,7 @@ class Controller:
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
     def allocate_producer_ids(self) -> tuple[int, int]:
-        """A block of producer ids that nobody ever had: the first, and how many."""
-        records, block = allocate_producer_ids(self.image, self._broker.node_id)
+        """Allocate a block of producer ids that were never used: (first id, number of ids)."""
+        records, block = allocate_producer_ids(self.image, self._config.node_id)
         self._write(records)
         return block.start, len(block)

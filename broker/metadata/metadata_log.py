@@ -42,8 +42,11 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID, uuid_from_text
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
     from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 
@@ -53,10 +56,13 @@ QUORUM_STATE: Final = "quorum-state"
 
 
 class MetadataLog:
-    """The log and the image that its records make."""
+    """The metadata log, and the image that replaying its records gives."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
+        self._loop = loop
+        self._config = config
+        self._log_dirs = log_dirs
+        self._failures = failures
         self.image = ClusterImage()
         self._bootstrap: ClusterImage | None = None
         self._is_dead = False
@@ -66,18 +72,17 @@ class MetadataLog:
 
         UnknownMetadataError when there is something that this broker cannot serve.
         """
-        broker = self._broker
-        found = set(broker.log_dirs.found())
+        found = set(self._log_dirs.found())
         has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
         if found and not has_metadata:
             raise self._nobody_knows_the_partitions()
-        self._log = broker.log_dirs.open_log(
+        self._log = self._log_dirs.open_log(
             CLUSTER_METADATA_TOPIC,
             0,
-            self._config(),
+            self._log_config(),
             topic_id=ONE_UUID,
-            now_ms=broker.now_ms(),
-            now=broker.now(),
+            now_ms=self._loop.now_ms(),
+            now=self._loop.now(),
             home=self._home(),
         )
         self._load_snapshot()
@@ -92,7 +97,7 @@ class MetadataLog:
 
     def _nobody_knows_the_partitions(self) -> UnknownMetadataError:
         """Instead of a start that would set every partition aside as a stray."""
-        where = ",".join(log_dir.path for log_dir in self._broker.log_dirs.dirs)
+        where = ",".join(log_dir.path for log_dir in self._log_dirs.dirs)
         return UnknownMetadataError(
             f"There are partitions in {where}, but no metadata that knows them ({CLUSTER_METADATA_TOPIC}-0): "
             "is it in a metadata.log.dir elsewhere?"
@@ -100,7 +105,7 @@ class MetadataLog:
 
     def _home(self) -> LogDir:
         """The log directory in which a new metadata log belongs: metadata.log.dir, else the first."""
-        dirs, path = self._broker.log_dirs.dirs, self._broker.config[METADATA_LOG_DIR]
+        dirs, path = self._log_dirs.dirs, self._config[METADATA_LOG_DIR]
         if path is None:
             return dirs[0]
         for log_dir in dirs:
@@ -110,13 +115,13 @@ class MetadataLog:
 
     def _new_quorum(self) -> Quorum:
         """The quorum that Kafka would find with the same configuration: configured voters, else this node's record."""
-        broker = self._broker
-        endpoint = broker.config.controller_listener
-        if endpoint is None or broker.config[CONTROLLER_QUORUM_VOTERS]:
+        config = self._config
+        endpoint = config.controller_listener
+        if endpoint is None or config[CONTROLLER_QUORUM_VOTERS]:
             return Quorum()
         address = VotersRecordEndpoint(name=endpoint.name, host=endpoint.host or "localhost", port=endpoint.port)
-        log_dir = broker.log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) or self._home()
-        return standalone(broker.node_id, uuid_from_text(log_dir.directory_id), address)
+        log_dir = self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) or self._home()
+        return standalone(config.node_id, uuid_from_text(log_dir.directory_id), address)
 
     def _replay_log(self) -> None:
         offset = self.image.offset + 1
@@ -135,7 +140,7 @@ class MetadataLog:
 
     def _check_alone(self, configured_voters: frozenset[int]) -> None:
         """Refuse the metadata of a cluster of several nodes, and metadata newer than what is known here."""
-        node_id, image = self._broker.node_id, self.image
+        node_id, image = self._config.node_id, self.image
         others = (configured_voters | image.quorum.voter_ids | image.brokers.keys()) - {node_id}
         if others:
             nodes = ",".join(map(str, sorted(others)))
@@ -150,10 +155,10 @@ class MetadataLog:
                 f"The metadata has {METADATA_VERSION_FEATURE} {level}, but this broker knows {lowest} to {highest}"
             )
 
-    def _config(self) -> LogConfig:
+    def _log_config(self) -> LogConfig:
         config = LogConfig()
-        config.segment_bytes = self._broker.config[METADATA_LOG_SEGMENT_BYTES]
-        config.segment_ms = self._broker.config[METADATA_LOG_SEGMENT_MS]
+        config.segment_bytes = self._config[METADATA_LOG_SEGMENT_BYTES]
+        config.segment_ms = self._config[METADATA_LOG_SEGMENT_MS]
         config.max_message_bytes = INT_MAX
         return config
 
@@ -181,7 +186,7 @@ class MetadataLog:
     def _begin_epoch(self, voted_epoch: int) -> None:
         image = self.image
         image.epoch = max(image.epoch, voted_epoch) + 1
-        node_id, now_ms = self._broker.node_id, self._broker.now_ms()
+        node_id, now_ms = self._config.node_id, self._loop.now_ms()
         replace_file(self._log.files, self._state_path, image.quorum.state_file(node_id, image.epoch))
         written = image.quorum if self.is_new else None
         self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms, quorum=written))
@@ -216,7 +221,7 @@ class MetadataLog:
             build_metadata_batch(
                 records,
                 epoch=self.image.epoch,
-                now_ms=self._broker.now_ms(),
+                now_ms=self._loop.now_ms(),
                 metadata_version=self.image.metadata_version,
             )
         )
@@ -233,18 +238,17 @@ class MetadataLog:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log could not be synced and is closed.")
         if self._dir().failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log is in a log directory that has failed.")
-        broker = self._broker
         try:
             self._log.append_as_leader(
                 memoryview(bytearray(batch)),
                 leader_epoch=self.image.epoch,
-                now_ms=broker.now_ms(),
-                now=broker.now(),
+                now_ms=self._loop.now_ms(),
+                now=self._loop.now(),
                 origin="coordinator",
             )
         except KafkaError as error:
             if isinstance(error.__cause__, OSError):
-                broker.log_dir_failures.note(self._dir(), "write to the metadata log", error.__cause__)
+                self._failures.report(self._dir(), "write to the metadata log", error.__cause__)
             raise
         self._log.high_watermark = self._log.log_end_offset
 
@@ -256,11 +260,11 @@ class MetadataLog:
             self._is_dead = True
             cause = error.__cause__
             failure = cause if isinstance(cause, OSError) else error
-            self._broker.log_dir_failed(self._dir(), "sync of the metadata log", failure)
+            self._failures.take_offline(self._dir(), "sync of the metadata log", failure)
             raise
 
     def _dir(self) -> LogDir:
-        log_dir = self._broker.log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0)
+        log_dir = self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0)
         assert log_dir is not None
         return log_dir
 
@@ -278,7 +282,7 @@ class MetadataLog:
                 self._bootstrap = loaded
 
     def _snapshot_if_due(self) -> None:
-        if self._log.size_bytes > self._broker.config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:
+        if self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:
             try:
                 self._snapshot()
             except (OSError, KafkaError):
@@ -292,8 +296,8 @@ class MetadataLog:
         if self.image.is_in_transaction:
             return
         self.sync()  # a snapshot must not know of records that the log can still lose
-        log, image, broker = self._log, self.image, self._broker
-        now_ms = broker.now_ms()
+        log, image, loop = self._log, self.image, self._loop
+        now_ms = loop.now_ms()
         content = b"".join(
             build_checkpoint(
                 image_records(image),
@@ -309,9 +313,9 @@ class MetadataLog:
         for other, _ in log.files.list_files(log.directory):
             if parse_checkpoint_name(other) is not None and other != name:
                 log.files.unlink(f"{log.directory}/{other}")
-        log.roll(broker.now())
+        log.roll(loop.now())
         log.advance_log_start_offset(image.offset + 1)
-        broker.log_dirs.write_log_starts()
-        doomed = log.delete_segments_below(image.offset + 1)
-        broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
+        self._log_dirs.write_log_starts()
+        deleted = log.delete_segments_below(image.offset + 1)
+        self._log_dirs.delete_later(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
         logger.info("Wrote snapshot %s of the metadata", name)

@@ -1,11 +1,11 @@
-"""Compaction in the background: picks the filthiest log, has a cleaner process clean it, puts the result in place.
+"""Compaction in the background: picks the dirtiest log, has a cleaner process clean it, and swaps in the result.
 
-Up to `log.cleaner.threads` cleaners work at a time, each a process (`broker.replicas.cleaner_worker`) that lives
-while there is something to clean. Every `log.cleaner.backoff.ms`, and whenever a log is done, all compacted
-partitions are looked at. What was cleaned up to where is kept in `cleaner-offset-checkpoint` of each log directory.
+Up to `log.cleaner.threads` cleaners run at a time, each a process (`broker.replicas.cleaner_worker`) that lives while
+there is something to clean. All compacted partitions are checked every `log.cleaner.backoff.ms` and whenever a cleaner
+has finished.
 
-A log that cannot be cleaned because it is damaged is uncleanable until the next start: that is said once, the others
-go on. When something has only run out (room, files) or the process was lost, its turn comes again after the backoff.
+A damaged log is marked as uncleanable until the next start, which is logged once; the others are cleaned. After a
+transient error (no space, no descriptors, process killed) the log is tried again after the backoff.
 Source: Kafka's `LogCleaner` and `LogCleanerManager`.
 """
 
@@ -26,65 +26,73 @@ from barnabas.broker.config.keys.log import (
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
     LOG_CLEANER_THREADS,
 )
-from barnabas.broker.replicas.log_dir_failure import PASSING
-from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from barnabas.broker.log_dir_failures import TRANSIENT
+from barnabas.broker.replicas.cleaned_offsets import CleanedOffsets
 from barnabas.storage.cleaning.selection import Cleanable, CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.cleaning.task import CleaningDone
 from barnabas.storage.damage import DamagedLog
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.cleaner_process import CleanerProcess
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.replicas.partitions import Partitions
     from barnabas.storage.cleaning.replacement import Replacement
     from barnabas.storage.cleaning.task import CleanedGroup
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
 RETRY_S = 1.0
-"""Time until a step is tried again that failed because something has run out."""
+"""Delay before a step is retried that failed with a transient error, seconds."""
 _MIN_BACKOFF_S = 0.01
 _UNTHROTTLED = sys.float_info.max
 
 
 class LogCleaner:
-    """The compaction of all partitions of a broker."""
+    """Compacts the logs of a broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._clean_to: dict[tuple[str, int], tuple[bytes, int]] = {}  # topic id and offset: names are used again
+    def __init__(
+        self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures, partitions: Partitions
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._log_dirs = log_dirs
+        self._failures = failures
+        self._partitions = partitions
+        self._cleaned_offsets = CleanedOffsets(log_dirs)
         self._busy: set[Partition] = set()
         self._uncleanable: set[Partition] = set()
         self._not_before: dict[Partition, float] = {}
         self._cleaners = 0
-        self._news = trio.Event()
+        self._cleaner_ended = trio.Event()
 
     async def run(self) -> None:
-        """Until cancelled; nothing with `log.cleaner.enable=false`."""
-        if not self._broker.config[LOG_CLEANER_ENABLE]:
+        """Clean logs until cancelled; return immediately with `log.cleaner.enable=false`."""
+        if not self._config[LOG_CLEANER_ENABLE]:
             return
-        self._read_checkpoints()
+        self._cleaned_offsets.load(self._partitions)
         async with trio.open_nursery() as nursery:
             while True:
                 with trio.move_on_after(self._backoff_s()):
-                    await self._news.wait()
-                self._news = trio.Event()
+                    await self._cleaner_ended.wait()
+                self._cleaner_ended = trio.Event()
                 self._forget_gone()
-                await self._sync_closed()
-                while self._cleaners < self._broker.config[LOG_CLEANER_THREADS] and (chosen := self._choose()):
+                await self._flush_closed_segments()
+                while self._cleaners < self._config[LOG_CLEANER_THREADS] and (chosen := self._choose()):
                     self._cleaners += 1
                     nursery.start_soon(self._work, *chosen)
 
     def _backoff_s(self) -> float:
-        return max(self._broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, _MIN_BACKOFF_S)
+        return max(self._config[LOG_CLEANER_BACKOFF_MS] / 1000, _MIN_BACKOFF_S)
 
-    # --- what to clean
+    # --- choosing
 
-    async def _sync_closed(self) -> None:
-        """Only what is synced can be cleaned: sync the closed segments of compacted logs."""
-        for partition in list(self._broker.partitions):
+    async def _flush_closed_segments(self) -> None:
+        """Flush the closed segments of compacted logs, since only flushed segments can be cleaned."""
+        for partition in list(self._partitions):
             log = partition.log
             if "compact" not in log.config.cleanup_policy or log.synced_offset >= log.segments.active.base_offset:
                 continue
@@ -97,27 +105,26 @@ class LogCleaner:
                 self._disk_failed(partition, error)
 
     def _choose(self) -> tuple[Partition, Cleanable] | None:
-        """The log with the greatest part of dirty bytes among those that are due; from now on it is being cleaned."""
-        broker = self._broker
-        now, now_ms = broker.now(), broker.now_ms()
+        """The log with the highest dirty ratio among those that are due, marked as being cleaned; None if none is."""
+        now, now_ms = self._loop.now(), self._loop.now_ms()
         best: tuple[Partition, Cleanable] | None = None
-        for partition in list(broker.partitions):
+        for partition in list(self._partitions):
             log = partition.log
             if "compact" not in log.config.cleanup_policy or partition in self._busy or partition in self._uncleanable:
                 continue
             if self._not_before.get(partition, now) > now:
                 continue
             try:
-                part = cleanable(log, self._clean_offset(partition), now_ms)
+                part = cleanable(log, self._cleaned_offsets.get(partition), now_ms)
             except OSError as error:
-                self._put_off(partition, str(error))
+                self._clean_later(partition, str(error))
                 continue
             except DamagedLog as error:
                 partition.fail(str(error))
                 continue
             except Exception as error:  # a bug; the others go on
-                logger.exception("Looking at %r failed", partition)
-                self._failed(partition, None, f"looking at it has failed: {error!r}")
+                logger.exception("Checking %r for compaction failed", partition)
+                self._failed(partition, None, f"checking it has failed: {error!r}")
                 continue
             if part.is_due and (best is None or part.dirty_ratio > best[1].dirty_ratio):
                 best = (partition, part)
@@ -126,12 +133,8 @@ class LogCleaner:
             best[0].log.is_cleaning = True
         return best
 
-    def _clean_offset(self, partition: Partition) -> int | None:
-        topic_id, offset = self._clean_to.get((partition.topic, partition.index), (partition.topic_id, None))
-        return offset if topic_id == partition.topic_id else None
-
     def _limits(self) -> CleanerLimits:
-        config = self._broker.config
+        config = self._config
         cleaners = max(1, config[LOG_CLEANER_THREADS])
         per_second = config[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND]
         return CleanerLimits(
@@ -143,7 +146,7 @@ class LogCleaner:
     # --- cleaning
 
     async def _work(self, partition: Partition, part: Cleanable) -> None:
-        """One cleaner: clean this log, then others while there are any that are due."""
+        """Run one cleaner: clean this log, then others while any is due."""
         chosen: tuple[Partition, Cleanable] | None = (partition, part)
         process: CleanerProcess | None = None
         try:
@@ -154,65 +157,64 @@ class LogCleaner:
             if process is not None:
                 await process.close()
             self._cleaners -= 1
-            self._news.set()
+            self._cleaner_ended.set()
 
     async def _clean_with(
         self, process: CleanerProcess | None, partition: Partition, part: Cleanable
     ) -> CleanerProcess | None:
-        """Clean one log, in the process of the one before or a new one; the process for the next."""
-        from barnabas.broker.replicas.cleaner_process import (
-            CleanerProcess,  # only who has something to clean pays for it
-        )
+        """Clean one log in `process` or a new one; return the process for the next log, None if it is of no use."""
+        from barnabas.broker.replicas.cleaner_process import CleanerProcess  # imported only when there is work
 
         try:
             process = process or CleanerProcess()
             if await self._clean(process, partition, part):
                 return process
         except OSError as error:
-            self._put_off(partition, f"no cleaner can be started: {error}")
+            self._clean_later(partition, f"no cleaner can be started: {error}")
         except Exception as error:
             logger.exception("Cleaning %r failed", partition)
             self._failed(partition, None, f"the cleaning has failed: {error!r}")
         finally:
-            self._let_go(partition)
+            self._unmark(partition)
         if process is not None:
             await process.close()
         return None
 
-    def _let_go(self, partition: Partition) -> None:
-        """The partition is no longer being cleaned; what had to wait for that is done."""
+    def _unmark(self, partition: Partition) -> None:
+        """Unmark the partition as being cleaned, and delete the segments whose deletion had to wait for that."""
         self._busy.discard(partition)
         partition.log.is_cleaning = False
         if not partition.is_gone:
-            self._broker.partitions.persist_log_starts()
+            self._partitions.persist_log_starts()
 
     async def _clean(self, process: CleanerProcess, partition: Partition, part: Cleanable) -> bool:
-        """Clean one log. False when the process is of no more use."""
+        """Clean one log. False when the process cannot be used again."""
         from barnabas.broker.replicas.cleaner_process import CleanerLost, CleaningFailed
 
         if part.reset_from is not None:
             logger.warning(
-                "Resetting the first dirty offset of %r to its log start %d: the checkpoint says %d",
+                "Resetting the first dirty offset of %r to log start offset %d, since the checkpointed offset %d is "
+                "invalid",
                 *(partition, part.first_dirty_offset, part.reset_from),
             )
-        began = self._broker.now()
+        began = self._loop.now()
         try:
-            await process.start(cleaning_task(partition.log, part, self._limits(), self._broker.now_ms()))
+            await process.start(cleaning_task(partition.log, part, self._limits(), self._loop.now_ms()))
             while not isinstance(answer := await process.answer(), CleaningDone):
                 if partition.is_gone or not await self._replace(partition, answer):
                     return False
         except CleanerLost:
-            self._put_off(partition, "its cleaner process has ended")
+            self._clean_later(partition, "its cleaner process has ended")
             return False
         except CleaningFailed as failed:
             self._failed(partition, failed.errno, failed.reason)
             return True
-        await self._note_clean(partition, part, answer, self._broker.now() - began)
+        await self._note_clean(partition, part, answer, self._loop.now() - began)
         return True
 
     def _failed(self, partition: Partition, errno: int | None, reason: str) -> None:
-        if errno in PASSING:
-            self._put_off(partition, reason)
+        if errno in TRANSIENT:
+            self._clean_later(partition, reason)
         elif not partition.is_gone:
             self._uncleanable.add(partition)
             logger.error(
@@ -220,17 +222,17 @@ class LogCleaner:
                 *(partition, reason),
             )
 
-    def _put_off(self, partition: Partition, why: str) -> None:
+    def _clean_later(self, partition: Partition, reason: str) -> None:
         if not partition.is_gone:
-            self._not_before[partition] = self._broker.now() + self._backoff_s()
-            logger.warning("Cannot clean %r now: %s", partition, why)
+            self._not_before[partition] = self._loop.now() + self._backoff_s()
+            logger.warning("Cannot clean %r now: %s", partition, reason)
 
     async def _replace(self, partition: Partition, group: CleanedGroup) -> bool:
-        """Put a cleaned segment in place. False when that did not work."""
+        """Swap in a cleaned segment. False when that failed."""
         from barnabas.storage.cleaning.replacement import Replacement
 
         replacement = Replacement(partition.log, group)
-        with trio.CancelScope(shield=True):  # a stop halfway would leave work to the next start
+        with trio.CancelScope(shield=True):  # interrupted halfway it would be finished by the next start
             try:
                 await trio.to_thread.run_sync(replacement.publish)
             except OSError as error:
@@ -240,17 +242,17 @@ class LogCleaner:
                 return False
             replacement.take_over()
             renamed = await self._retire(partition, replacement)
-        while renamed is None:  # the log reads from the new segment already: there is no way back
+        while renamed is None:  # the log already reads from the new segment: retry until it works
             if _is_gone(partition):
                 return False
             await trio.sleep(RETRY_S)
             renamed = await self._retire(partition, replacement)
         delay_s = partition.log.config.file_delete_delay_ms / 1000
-        self._broker.log_dirs.delete_later(renamed, self._broker.now() + delay_s)
+        self._log_dirs.delete_later(renamed, self._loop.now() + delay_s)
         return True
 
     async def _retire(self, partition: Partition, replacement: Replacement) -> list[str] | None:
-        """The last two steps; None when the disk did not let us."""
+        """Rename the replaced segments and finish; the renamed files to delete, None when the disk failed."""
         try:
             renamed = await trio.to_thread.run_sync(replacement.retire)
             if not partition.is_gone:
@@ -261,62 +263,27 @@ class LogCleaner:
         return renamed
 
     def _disk_failed(self, partition: Partition, error: OSError) -> None:
-        log_dir = self._broker.log_dirs.dir_of(partition.topic, partition.index)
-        if error.errno in PASSING:
-            self._put_off(partition, str(error))
+        log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
+        if error.errno in TRANSIENT:
+            self._clean_later(partition, str(error))
         elif not partition.is_gone and log_dir is not None:
-            self._broker.log_dir_failed(log_dir, "compaction", error)
-            self._broker.after_turn()  # this is no turn of the reactor, and somebody may have been told
+            self._failures.take_offline(log_dir, "compaction", error)
+            self._loop.after_turn()  # outside of the reactor's turns
 
-    # --- what is clean
+    # --- results
 
     async def _note_clean(self, partition: Partition, part: Cleanable, done: CleaningDone, seconds: float) -> None:
-        self._clean_to[partition.topic, partition.index] = (partition.topic_id, done.end_offset)
         self._not_before.pop(partition, None)
         logger.info(
             "Cleaned %r from dirty offset %d up to %d in %.1f s: %.1f MB in, %.1f MB out, %d of %d records kept",
             *(partition, part.first_dirty_offset, done.end_offset, seconds),
             *(done.bytes_read / 1e6, done.bytes_written / 1e6, done.records_kept, done.records_read),
         )
-        await self._write_checkpoint(partition)
-
-    def _read_checkpoints(self) -> None:
-        read: dict[LogDir, dict[tuple[str, int], int]] = {}
-        for partition in self._broker.partitions:
-            key = (partition.topic, partition.index)
-            log_dir = self._broker.log_dirs.dir_of(*key)
-            if log_dir is None or "compact" not in partition.log.config.cleanup_policy:
-                continue
-            if log_dir not in read:
-                read[log_dir] = self._read_checkpoint(partition, log_dir)
-            if key in read[log_dir]:
-                self._clean_to[key] = (partition.topic_id, read[log_dir][key])
-
-    @staticmethod
-    def _read_checkpoint(partition: Partition, log_dir: LogDir) -> dict[tuple[str, int], int]:
-        try:
-            return OffsetCheckpoint(partition.log.files, f"{log_dir.path}/{layout.CLEANER_CHECKPOINT}").read()
-        except (CorruptCheckpoint, OSError) as error:
-            logger.warning("Every compacted log in %s is taken for dirty: %s", log_dir.path, error)
-            return {}
-
-    async def _write_checkpoint(self, partition: Partition) -> None:
-        """Write how far the logs of this partition's directory are clean; failing costs no more than a cleaning."""
-        dir_of = self._broker.log_dirs.dir_of
-        log_dir = dir_of(partition.topic, partition.index)
-        if log_dir is None:
-            return
-        offsets = {key: offset for key, (_, offset) in self._clean_to.items() if dir_of(*key) is log_dir}
-        checkpoint = OffsetCheckpoint(partition.log.files, f"{log_dir.path}/{layout.CLEANER_CHECKPOINT}")
-        try:
-            await trio.to_thread.run_sync(checkpoint.write, offsets)
-        except OSError as error:
-            logger.warning("Cannot write how far the logs in %s are clean: %s", log_dir.path, error)
+        await self._cleaned_offsets.set(partition, done.end_offset)
 
     def _forget_gone(self) -> None:
-        """Topics have been deleted, and others made under their names."""
-        present = {(partition.topic, partition.index): partition.topic_id for partition in self._broker.partitions}
-        self._clean_to = {key: entry for key, entry in self._clean_to.items() if present.get(key) == entry[0]}
+        """Forget the partitions that are deleted or offline."""
+        self._cleaned_offsets.keep_only(self._partitions)
         self._uncleanable = {partition for partition in self._uncleanable if not partition.is_gone}
         self._not_before = {one: at for one, at in self._not_before.items() if not one.is_gone}
 

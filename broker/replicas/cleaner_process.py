@@ -1,4 +1,4 @@
-"""The broker's end of a cleaner: a child process, a pipe each way, a JSON line each message."""
+"""The broker's side of a cleaner process: one pipe in each direction, one line of JSON for each message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READ_SIZE = 65536
 
 
 class CleaningFailed(Exception):  # noqa: N818 - named for what happened
-    """A pass did not come to its end. `errno` is the system's, None when the log itself is damaged."""
+    """A log could not be cleaned. `errno` is the system's error number, None when the log is damaged."""
 
     def __init__(self, errno: int | None, reason: str) -> None:
         super().__init__(reason)
@@ -25,15 +25,15 @@ class CleaningFailed(Exception):  # noqa: N818 - named for what happened
 
 
 class CleanerLost(Exception):  # noqa: N818 - named for what happened
-    """The process has ended without an answer: it was killed, or it has crashed and told so on stderr."""
+    """The process has ended without an answer: it was killed, or crashed with a traceback on stderr."""
 
 
 class CleanerProcess:
     """A cleaner that runs until `close`. It takes one task at a time."""
 
     def __init__(self) -> None:
-        """Start the process; quick, since nothing of this one is copied. OSError when the system has no room for it."""
-        # In this thread and no other: the system ends a child with the thread that has started it.
+        """Start the process; fast, since it is not a fork of this one. OSError when the system cannot start it."""
+        # Not from a worker thread: PR_SET_PDEATHSIG kills a child when the thread that started it ends.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _PROGRAM.format(path=sys.path), str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -54,14 +54,14 @@ class CleanerProcess:
         return self._process.pid
 
     async def start(self, task: CleaningTask) -> None:
-        """Hand over a task; the one before must have come to its end. CleanerLost."""
+        """Send a task; the previous one must have ended. Raises CleanerLost."""
         try:
             await self._input.send_all(task.to_json().encode() + b"\n")
         except trio.BrokenResourceError:
             raise CleanerLost from None
 
     async def answer(self) -> CleanedGroup | CleaningDone:
-        """The next segment that is cleaned, or at last what it all came to. CleaningFailed, CleanerLost."""
+        """The next cleaned segment, or the totals once the log is done. Raises CleaningFailed, CleanerLost."""
         ((kind, value),) = json.loads(await self._line()).items()
         if kind == "failed":
             raise CleaningFailed(value["errno"], value["reason"])
@@ -77,7 +77,7 @@ class CleanerProcess:
         return line
 
     async def close(self) -> None:
-        """End the process, at work or not; what it leaves unfinished is cleared away by the next. Never cancelled."""
+        """Kill the process, also while it works; the next one removes its unfinished files. Never cancelled."""
         self._process.kill()
         with trio.CancelScope(shield=True):
             await self._input.aclose()

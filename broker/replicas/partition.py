@@ -1,23 +1,28 @@
-"""One partition led by this broker: its log, its leader epoch, and those who wait for it.
+"""One partition led by this broker: its log, its leader epoch, its high watermark and the waits for it.
 
-On one node this broker leads everything and the ISR is itself, so the high watermark is the log's end, or less while
-the sync policy asks for the disk first (`broker.replicas.committer`). Its advance wakes the waiting
-readers once, at the end of the loop's turn, so that a burst of produce requests costs a reader one answer; who waits
-for an offset to be committed is told at once (R12, R13, G2).
+On a single node this broker leads everything and the ISR is itself, so the high watermark is the log end offset, or
+less while a flush policy asks for a flush first (`broker.replicas.flush_policy`). When it advances, waiting readers are
+woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
+`when_committed` are called immediately (R12, R13, G2).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config.keys.own import ALWAYS
+from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
-    from barnabas.broker.replicas.committer import SyncLimit
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.replicas.flusher import Flusher
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
     from barnabas.storage.log import Log
@@ -30,9 +35,12 @@ class Partition:
 
     __slots__ = (
         "_awaiting",
+        "_failures",
         "_is_waking",
-        "broker",
+        "_loop",
+        "_on_failure",
         "bytes_appended",
+        "flush_policy",
         "index",
         "is_gone",
         "is_internal",
@@ -40,14 +48,26 @@ class Partition:
         "leader_epoch",
         "log",
         "replicas",
-        "sync_limit",
         "topic",
         "topic_id",
         "waiters",
     )
 
-    def __init__(self, broker: Broker, topic: str, index: int, topic_id: bytes, log: Log) -> None:
-        self.broker = broker
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        log: Log,
+        *,
+        loop: Loop,
+        failures: LogDirFailures,
+        on_failure: Callable[[Partition, str], None],
+    ) -> None:
+        """`on_failure` takes the partition offline; its second argument is the reason."""
+        self._loop = loop
+        self._failures = failures
+        self._on_failure = on_failure
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
@@ -56,9 +76,9 @@ class Partition:
         self.leader_epoch = 0
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
-        self.bytes_appended = 0  # up to the high watermark, since this process began: how much came for a reader
+        self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
-        self.sync_limit: SyncLimit | None = None  # None: the page cache is enough
+        self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
         self.is_gone = False  # deleted or offline
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._is_waking = False
@@ -66,50 +86,47 @@ class Partition:
         log.on_damage = self.fail
 
     def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
-        """Append a client's or a coordinator's batches; KafkaError says what is wrong with them.
+        """Append a client's or a coordinator's batches. KafkaError when they are invalid or cannot be written.
 
-        `records` is patched in place (base offset, leader epoch); it is not kept. The batches are committed at once,
-        or later if a sync is due first: `when_committed` tells.
+        `records` is patched in place (base offset, leader epoch) and not kept. The batches are committed when this
+        returns, unless the flush policy asks for a flush first: see `when_committed`.
         """
         log = self.log
         try:
             info = log.append_as_leader(
-                records, leader_epoch=self.leader_epoch, now_ms=self.broker.now_ms(), now=now, origin=origin
+                records, leader_epoch=self.leader_epoch, now_ms=self._loop.now_ms(), now=now, origin=origin
             )
         except KafkaError as error:
-            self.note_failure("write", error.__cause__)
+            self.report_failure("write", error.__cause__)
             raise
         except OSError as error:
-            self.note_failure("write", error)
+            self.report_failure("write", error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        if self.sync_limit is not None:
+        if self.flush_policy is not None:
             if not info.duplicate:
-                self.sync_limit.appended(len(records))
+                self.flush_policy.appended(len(records))
             return info
         log.high_watermark = log.log_end_offset
         self.bytes_appended += len(records)
         if self.waiters and not self._is_waking:
             self._is_waking = True
-            self.broker.call_after_turn(self.wake)
+            self._loop.call_after_turn(self.wake)
         return info
 
-    def note_failure(self, deed: str, error: BaseException | None) -> None:
-        """A disk that refuses is reported; one that has failed is given up."""
+    def report_failure(self, operation: str, error: BaseException | None) -> None:
+        """Report a failed `operation` on the log if `error` comes from the disk; it may fail the log directory."""
         if isinstance(error, OSError):
-            broker = self.broker
-            log_dir = broker.log_dirs.dir_of(self.topic, self.index)
-            if log_dir is not None:
-                broker.log_dir_failures.note(log_dir, f"{deed} of {self.topic}-{self.index}", error)
+            self._failures.report_log(self.topic, self.index, operation, error)
 
-    def note_unreadable(self, error: BaseException | None) -> None:
-        """Something could not be read; the operator is told, as who has asked is."""
+    def report_unreadable(self, error: BaseException | None) -> None:
+        """Report a failed read of the log if `error` comes from the disk."""
         if isinstance(error, OSError):
-            self.broker.log_dir_failures.note_unreadable(self, error)
+            self._failures.report_unreadable(self.topic, self.index, self.log.directory, error)
 
     # -- commitment
 
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
-        """All below `offset` is committed, which is `bytes_appended` since this process began."""
+        """Commit everything below `offset`, which is `bytes_appended` bytes since the broker started."""
         log = self.log
         if offset <= log.high_watermark:
             return
@@ -117,14 +134,14 @@ class Partition:
         self.bytes_appended = bytes_appended
         if self.waiters and not self._is_waking:
             self._is_waking = True
-            self.broker.call_after_turn(self.wake)
+            self._loop.call_after_turn(self.wake)
         if self._awaiting:
             self._release(offset)
 
     def when_committed(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
-        """Call `then` once the record at `offset` is committed: with NONE, or with what has come between.
+        """Call `then` with NONE once the record at `offset` is committed, or with an error if it never will be.
 
-        It may be called at once.
+        If the record is committed already, `then` is called before this returns.
         """
         if offset < self.log.high_watermark:
             then(ErrorCode.NONE)
@@ -132,44 +149,57 @@ class Partition:
             self._awaiting.append((offset, then))
 
     def _release(self, high_watermark: int) -> None:
-        """Tell those who wait for what is committed now."""
+        """Call the callbacks of offsets below the new high watermark."""
         awaiting, self._awaiting = self._awaiting, []
         for waiter in awaiting:
             if waiter[0] < high_watermark:
-                _tell(waiter[1], ErrorCode.NONE)
+                _call(waiter[1], ErrorCode.NONE)
             else:
                 self._awaiting.append(waiter)
 
-    def end_sync_limit(self) -> None:
-        """Acknowledge without regard to the disk from now on."""
-        limit, self.sync_limit = self.sync_limit, None
-        if limit is not None:
-            limit.drop()
-            self.advance_high_watermark(self.log.log_end_offset, limit.bytes_written)
+    def apply_flush_policy(self, sync_mode: str | None, flusher: Flusher) -> None:
+        """Apply the flush limits of the topic's config and of `barnabas.log.sync`, from the next append on."""
+        config = self.log.config
+        messages = 1 if sync_mode == ALWAYS else config.flush_messages
+        if messages == LONG_MAX and config.flush_ms == LONG_MAX:
+            self._remove_flush_policy()
+            return
+        policy = self.flush_policy
+        if policy is None:
+            policy = self.flush_policy = FlushPolicy(self, self._loop, flusher.request)
+        policy.messages = messages
+        policy.seconds = inf if config.flush_ms == LONG_MAX else config.flush_ms / 1000
+
+    def _remove_flush_policy(self) -> None:
+        """Acknowledge records without a flush from now on."""
+        policy, self.flush_policy = self.flush_policy, None
+        if policy is not None:
+            policy.cancel()
+            self.advance_high_watermark(self.log.log_end_offset, policy.bytes_written)
 
     def fail(self, reason: str) -> None:
-        """Take the partition offline; `reason` says in a sentence what happened to its log."""
+        """Take the partition offline; `reason` is a sentence about what happened to its log."""
         if not self.is_gone:
-            self.broker.partitions.take_offline(self, reason)
+            self._on_failure(self, reason)
 
-    def leave(self, error: ErrorCode) -> None:
-        """The partition is not served any more: everybody who waits is told."""
+    def close(self, error: ErrorCode) -> None:
+        """Stop serving the partition: fail all waits for commits with `error`, wake all readers."""
         self.is_gone = True
-        if self.sync_limit is not None:
-            self.sync_limit.drop()
+        if self.flush_policy is not None:
+            self.flush_policy.cancel()
         awaiting, self._awaiting = self._awaiting, []
         for _, then in awaiting:
-            _tell(then, error)
-        self.broker.call_after_turn(self.wake)
+            _call(then, error)
+        self._loop.call_after_turn(self.wake)
 
     def wake(self) -> None:
-        """Tell everyone who waits for this partition that it has changed."""
+        """Call everything in `waiters`: the partition has changed."""
         self._is_waking = False
         for woken in list(self.waiters.values()):
             woken(self)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Refuse a client whose idea of the leader is older or newer than ours (R3); -1 asks for no check."""
+        """Raise KafkaError unless a client's leader epoch is the current one (R3); -1 asks for no check."""
         if current_leader_epoch in (-1, self.leader_epoch):
             return
         if current_leader_epoch < self.leader_epoch:
@@ -177,25 +207,25 @@ class Partition:
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_in_sync_replicas(self) -> None:
-        """Refuse acks=all while too few replicas are in sync (R12).
+        """Raise KafkaError for acks=all while fewer than min.insync.replicas replicas are in sync (R12).
 
-        min.insync.replicas never asks for more replicas than the partition has (Kafka's `effectiveMinIsr`).
+        min.insync.replicas is capped at the number of replicas (Kafka's `effectiveMinIsr`).
         """
-        wanted = min(self.log.config.min_insync_replicas, len(self.replicas))
-        if len(self.isr) < wanted:
+        required = min(self.log.config.min_insync_replicas, len(self.replicas))
+        if len(self.isr) < required:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR {list(self.isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {wanted} for partition {self.topic}-{self.index}",
+                f"of {required} for partition {self.topic}-{self.index}",
             )
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
 
 
-def _tell(then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
-    """One who fails at being told must not keep it from the others."""
+def _call(then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
+    """Call a callback of `when_committed`; its failure must not keep the others from being called."""
     try:
         then(error)
     except Exception:
-        logger.exception("An answer about committed records failed")
+        logger.exception("A callback for committed records failed")

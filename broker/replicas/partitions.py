@@ -1,40 +1,40 @@
-"""The partitions this broker holds, which follow the metadata.
-
-`Partitions.apply` follows the image: it makes logs for the partitions that are new, and takes away those of deleted
-topics.
+"""The partitions this broker holds: opened, configured and removed as the metadata image says.
 
 A partition whose log is damaged, or whose disk has failed, goes offline: its requests are answered with
-KAFKA_STORAGE_ERROR, metadata shows it without a leader, its files are left as they are, and the others serve on (L2).
+KAFKA_STORAGE_ERROR, metadata shows it without a leader, its files stay unchanged, and the other partitions are served
+(L2).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_SYNC
-from barnabas.broker.replicas.committer import MANY_FILES, set_limit
-from barnabas.broker.replicas.log_dir_failure import NO_DESCRIPTORS, is_passing
+from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.partition import Partition
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.broker.replicas.syncfs_choice import MANY_FILES
+from barnabas.coord.cluster.image import TOPIC
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.replicas.flusher import Flusher
     from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
     from barnabas.coord.cluster.partition_image import TopicImage
     from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
-
-TOPIC = 2
-"""Kafka's resource type of topics."""
 
 
 class _Topic:
@@ -51,14 +51,27 @@ class _Topic:
 class Partitions:
     """Every partition of this broker, by topic name and by topic id."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        loop: Loop,
+        config: ServerConfig,
+        log_dirs: LogDirs,
+        failures: LogDirFailures,
+        flushers: Mapping[LogDir, Flusher],
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._log_dirs = log_dirs
+        self._failures = failures
+        self._flushers = flushers
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
-        self._waiting: dict[tuple[bytes, int], None] = {}  # partitions to be opened when there is room
+        self._to_reopen: dict[tuple[bytes, int], None] = {}  # partitions to open again later
         self._is_loading = True
         self.offline: dict[tuple[str, int], str] = {}
-        """Topic and index of the partitions that cannot be served, and why; they are in no list of partitions."""
+        """Topic and index of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
+        self.on_failure: dict[str, Callable[[int], None]] = {}
+        """By topic: called at the end of the turn with the index of a partition that is not served any more."""
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self._by_name.values():
@@ -95,38 +108,33 @@ class Partitions:
     # -- following the image
 
     def load(self, image: ClusterImage) -> None:
-        """Open the logs of the partitions that `image` gives this broker; set aside all other directories (R22)."""
+        """Open the logs of the partitions that `image` assigns to this broker; set aside other directories (R22)."""
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
-        self._sync_loaded()
+        self._flush_loaded()
         self._is_loading = False
-        broker = self._broker
-        for name, index in broker.log_dirs.found():
-            broker.log_dirs.set_aside(name, index)
-        self._tell_of_strays()
-        broker.log_dirs.forget_missing()
+        for name, index in self._log_dirs.found():
+            self._log_dirs.set_aside(name, index)
+        self._warn_of_strays()
+        self._log_dirs.forget_missing()
 
-    def _sync_loaded(self) -> None:
-        """Before anybody reads: put on the disk what a crash has left to the page cache, where the policy asks."""
-        broker = self._broker
-        for log_dir in broker.log_dirs.dirs:
-            logs = [
-                one.log
-                for one in self
-                if one.sync_limit is not None and broker.log_dirs.dir_of(one.topic, one.index) is log_dir
-            ]
+    def _flush_loaded(self) -> None:
+        """Flush what a crash has left in the page cache before it can be read, for partitions with a flush policy."""
+        dir_of = self._log_dirs.dir_of
+        for log_dir in self._log_dirs.dirs:
+            logs = [one.log for one in self if one.flush_policy is not None and dir_of(one.topic, one.index) is log_dir]
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
                 try:
                     log_dir.sync([job for _, job in jobs], is_whole=len(jobs) >= MANY_FILES)
                 except OSError as error:
-                    broker.log_dir_failed(log_dir, "sync", error)
+                    self._failures.take_offline(log_dir, "sync", error)
                     continue
                 for log, job in jobs:
                     log.finish_flush(job)
 
     def apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
-        """Follow a change of the image: called before anyone is answered about it."""
+        """Apply a change of the image; called before the request that caused it is answered."""
         for deleted in delta.deleted_topics.values():
             self._remove(deleted)
         opened: dict[bytes, tuple[TopicImage, list[int]]] = {}
@@ -139,14 +147,14 @@ class Partitions:
                 self.update_configs(image, name)
 
     def _open_topic(self, image: ClusterImage, wanted: TopicImage, indexes: Iterable[int]) -> None:
-        """Hold these partitions as the image states them."""
+        """Open these partitions, or update those that are open, as the image says."""
         topic = self._by_id.get(wanted.topic_id)
         if topic is None:
             topic = self._by_name[wanted.name] = self._by_id[wanted.topic_id] = _Topic(wanted.name, wanted.topic_id)
         config: LogConfig | None = None
         for index in indexes:
             assigned = wanted.partitions[index]
-            if self._broker.node_id not in assigned.replicas:
+            if self._config.node_id not in assigned.replicas:
                 continue
             partition = topic.partitions.get(index)
             if partition is None:
@@ -160,96 +168,101 @@ class Partitions:
             partition.isr = assigned.isr
 
     def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition | None:
-        """A partition with its log; None when it has to stay offline."""
-        broker = self._broker
+        """Open a partition's log; None when the partition is offline."""
         if (topic.name, index) in self.offline:
             return None
         try:
-            log = broker.log_dirs.open_log(
+            log = self._log_dirs.open_log(
                 topic.name,
                 index,
                 config,
                 topic_id=topic.topic_id,
-                now_ms=broker.now_ms(),
-                now=broker.now(),
-                producer_expiration_ms=broker.config[PRODUCER_ID_EXPIRATION_MS],
+                now_ms=self._loop.now_ms(),
+                now=self._loop.now(),
+                producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
             )
         except (DamagedLog, CorruptCheckpoint, OSError) as error:
-            if isinstance(error, OSError) and is_passing(error):
-                self._wait_for_room(topic, index, error)
+            if isinstance(error, OSError) and is_transient(error):
+                self._reopen_later(topic, index, error)
             else:
                 self._note_offline(topic.name, index, str(error))
             return None
         if not self._is_loading:
-            self._tell_of_strays()
+            self._warn_of_strays()
         if log.torn is not None:
-            _tell_of_torn_tail(topic.name, index, log.torn)
-        partition = Partition(broker, topic.name, index, topic.topic_id, log)
-        self._limit(partition)
+            _warn_of_torn_tail(topic.name, index, log.torn)
+        partition = Partition(
+            topic.name,
+            index,
+            topic.topic_id,
+            log,
+            loop=self._loop,
+            failures=self._failures,
+            on_failure=self.take_offline,
+        )
+        self._apply_flush_policy(partition)
         return partition
 
-    def _tell_of_strays(self) -> None:
-        strays = self._broker.log_dirs.strays
+    def _warn_of_strays(self) -> None:
+        strays = self._log_dirs.strays
         while strays:
             logger.warning(
-                "A directory belongs to no partition of the metadata, by its name or by the topic id in it. It was set "
-                "aside as %s; remove it when nobody needs it",
+                "A directory belongs to no partition of the metadata, by its name or by its topic id. It was set "
+                "aside as %s; remove it when it is not needed",
                 strays.pop(),
             )
 
-    def _limit(self, partition: Partition) -> None:
-        """Put in force how far acknowledgements of this partition may run ahead of the disk."""
-        broker = self._broker
-        log_dir = broker.log_dirs.dir_of(partition.topic, partition.index)
+    def _apply_flush_policy(self, partition: Partition) -> None:
+        """Apply the topic's flush policy."""
+        log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
         if log_dir is not None:
-            set_limit(partition, broker.config[LOG_SYNC], broker.committers[log_dir])
+            partition.apply_flush_policy(self._config[LOG_SYNC], self._flushers[log_dir])
 
     def forget_expired_producers(self) -> None:
-        """Forget what is known of idempotent producers that have been silent for `producer.id.expiration.ms` (I6)."""
-        broker = self._broker
-        now_ms, expiration_ms = broker.now_ms(), broker.config[PRODUCER_ID_EXPIRATION_MS]
+        """Drop the state of idempotent producers that wrote nothing for `producer.id.expiration.ms` (I6)."""
+        now_ms, expiration_ms = self._loop.now_ms(), self._config[PRODUCER_ID_EXPIRATION_MS]
         for partition in self:
             partition.log.producers.remove_expired(now_ms, expiration_ms)
 
     # -- offline
 
     def take_offline(self, partition: Partition, reason: str) -> None:
-        """Serve a partition no longer; whoever waits for it is told."""
+        """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
         self._stop_serving(partition)
         self._note_offline(partition.topic, partition.index, reason)
 
-    def _wait_for_room(self, topic: TopicImage, index: int, error: OSError) -> None:
-        """A partition cannot be opened or made since something has run out: it is offline until there is some."""
+    def _reopen_later(self, topic: TopicImage, index: int, error: OSError) -> None:
+        """Take a partition offline that could not be opened because a resource is exhausted; it is tried again."""
         if self._is_loading and error.errno in NO_DESCRIPTORS:
-            raise error  # it will not pass before the start is over
+            raise error  # descriptors are not freed before the start is over
         self.offline[topic.name, index] = str(error)
-        self._broker.log_dirs.take_offline(topic.name, index)
-        if (topic.topic_id, index) not in self._waiting:
+        self._log_dirs.take_offline(topic.name, index)
+        if (topic.topic_id, index) not in self._to_reopen:
             logger.error("Partition %s-%d is offline until it can be opened: %s", topic.name, index, error)
-        self._waiting[topic.topic_id, index] = None
+        self._to_reopen[topic.topic_id, index] = None
 
-    def reopen(self) -> None:
-        """Try the partitions again that wait for room."""
-        for topic_id, index in list(self._waiting):
-            topic = self._broker.image.topics_by_id.get(topic_id)
+    def reopen(self, image: ClusterImage) -> None:
+        """Try again to open the partitions for which a resource was exhausted."""
+        for topic_id, index in list(self._to_reopen):
+            topic = image.topics_by_id.get(topic_id)
             if topic is None:
-                del self._waiting[topic_id, index]
+                del self._to_reopen[topic_id, index]
                 continue
             self.offline.pop((topic.name, index), None)
-            self._broker.log_dirs.bring_back(topic.name, index)
-            self._open_topic(self._broker.image, topic, [index])
+            self._log_dirs.bring_back(topic.name, index)
+            self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
-                del self._waiting[topic_id, index]
-                logger.info("Partition %s-%d is served", topic.name, index)
+                del self._to_reopen[topic_id, index]
+                logger.info("Partition %s-%d is online again", topic.name, index)
 
     def take_dir_offline(self, log_dir: LogDir, reason: str) -> None:
-        """Serve nothing of a log directory any longer."""
-        dir_of = self._broker.log_dirs.dir_of
+        """Stop serving the partitions in a log directory."""
+        dir_of = self._log_dirs.dir_of
         lost = [partition for partition in self if dir_of(partition.topic, partition.index) is log_dir]
         for partition in lost:
             self._stop_serving(partition)
             self.offline[partition.topic, partition.index] = reason
-            self._broker.log_dirs.take_offline(partition.topic, partition.index)
+            self._log_dirs.take_offline(partition.topic, partition.index)
         if lost:
             logger.error(
                 "%d partitions are offline with the log directory %s: %s",
@@ -258,18 +271,14 @@ class Partitions:
 
     def _stop_serving(self, partition: Partition) -> None:
         self._by_id[partition.topic_id].partitions.pop(partition.index, None)
-        broker = self._broker
-        if partition.topic == GROUP_METADATA_TOPIC:
-            broker.call_after_turn(lambda: broker.coordinators.partition_failed(partition.index))
-        elif partition.topic == TRANSACTION_STATE_TOPIC:
-            broker.call_after_turn(lambda: broker.transactions.partition_failed(partition.index))
-        elif partition.topic == SHARE_GROUP_STATE_TOPIC:
-            broker.call_after_turn(lambda: broker.shares.partition_failed(partition.index))
-        partition.leave(ErrorCode.KAFKA_STORAGE_ERROR)
+        callback = self.on_failure.get(partition.topic)
+        if callback is not None:
+            self._loop.call_after_turn(partial(callback, partition.index))
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _note_offline(self, topic: str, index: int, reason: str) -> None:
         self.offline[topic, index] = reason
-        self._broker.log_dirs.take_offline(topic, index)
+        self._log_dirs.take_offline(topic, index)
         logger.error(
             "Partition %s-%d is offline, the others serve on: %s. Stop the broker and look at it with "
             "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired",
@@ -286,55 +295,54 @@ class Partitions:
             if self.offline.pop((topic.name, index), None) is not None:
                 self._remove_offline(topic.name, index)
         for partition in topic.partitions.values():
-            self._broker.log_dirs.delete_log(topic.name, partition.index, now=self._broker.now())
-            partition.leave(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._broker.log_dirs.write_recovery_points()
+            self._log_dirs.delete_log(topic.name, partition.index, now=self._loop.now())
+            partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._log_dirs.write_recovery_points()
 
     def _remove_offline(self, topic: str, index: int) -> None:
-        log_dirs = self._broker.log_dirs
+        log_dirs = self._log_dirs
         log_dir = log_dirs.dir_of(topic, index)
         if log_dir is not None and log_dir.failure is not None:
             return  # the next start sets it aside
         try:
-            log_dirs.delete_offline(topic, index, now=self._broker.now())
+            log_dirs.delete_offline(topic, index, now=self._loop.now())
         except OSError as error:
             logger.error("Cannot remove the files of the offline partition %s-%d: %s", topic, index, error)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
-        """A topic's configuration: its own overrides over this broker's defaults."""
-        return LogConfig.from_map(image.config(TOPIC, topic), self._broker.config.topic_defaults())
+        """A topic's effective configuration: its own overrides over this broker's defaults."""
+        return LogConfig.from_map(image.config(TOPIC, topic), self._config.topic_defaults())
 
     def update_configs(self, image: ClusterImage, topic: str | None = None) -> None:
-        """A topic's configuration has changed, or with None the broker's defaults, which every topic stands on."""
+        """Apply changed configuration to the logs of a topic, or of all topics when the broker's defaults changed."""
         for name in [topic] if topic is not None else list(self._by_name):
             config = self.config_of(image, name)
             for partition in self.of_topic(name):
                 partition.log.update_config(config)
-                self._limit(partition)
+                self._apply_flush_policy(partition)
 
-    # -- what is deleted
+    # -- deletion
 
     def persist_log_starts(self) -> bool:
-        """Log starts have moved: write them down, then let go of the segments below them (L5).
+        """Write the log start checkpoints, then delete the segments below the log starts (L5).
 
-        False when a disk had no room for it. Whole segments go nevertheless, oldest first, since that makes room:
-        were the new start lost, the log would begin with the first segment that is left.
+        False when a disk had no space for a checkpoint. Whole segments are deleted even then, oldest first, since
+        that frees space: if the new log start is lost, the log begins with the first segment that is left.
         """
-        broker = self._broker
-        is_written = broker.log_dirs.write_log_starts()
+        is_written = self._log_dirs.write_log_starts()
         for partition in list(self):
             log = partition.log
             try:
-                doomed = log.delete_segments_below(log.log_start_offset)
+                deleted = log.delete_segments_below(log.log_start_offset)
             except OSError as error:
-                partition.note_failure("deletion of segments", error)
+                partition.report_failure("deletion of segments", error)
                 continue
-            if doomed:
-                broker.log_dirs.delete_later(doomed, broker.now() + log.config.file_delete_delay_ms / 1000)
+            if deleted:
+                self._log_dirs.delete_later(deleted, self._loop.now() + log.config.file_delete_delay_ms / 1000)
         return is_written
 
 
-def _tell_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:
+def _warn_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:
     kept = ""
     if torn.kept_in:
         kept = f"; there were whole record batches among them, so they are kept in {', '.join(torn.kept_in)}"

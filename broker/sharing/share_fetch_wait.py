@@ -129,7 +129,7 @@ class SharePlan:
         try:
             batches = batches_of(found, max(offset, state.end_offset) + max_records)
         except OSError as error:
-            partition.note_unreadable(error)
+            partition.report_unreadable(error)
             return _failed(one, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if not batches:
             return None, 0

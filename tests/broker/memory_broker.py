@@ -79,7 +79,7 @@ class MemoryBroker:
         self.broker: Broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
-            syncs=self.syncs,
+            flushes=self.syncs,
             files=files,
             now=lambda: self.clock.now,
             now_ms=lambda: self.clock.now_ms,

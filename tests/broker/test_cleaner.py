@@ -33,14 +33,19 @@ VALUE = b"v" * 100_000
 pytestmark = pytest.mark.trio
 
 
+def log_cleaner(memory: MemoryBroker) -> LogCleaner:
+    broker = memory.broker
+    return LogCleaner(broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions)
+
+
 @asynccontextmanager
 async def cleaning(directory: Path, **sets: str) -> AsyncIterator[MemoryBroker]:
     """A broker whose cleaner is at work, on the real clock."""
     settings = SETTINGS | {name.replace("_", "."): value for name, value in sets.items()}
     memory = MemoryBroker(directory, settings)
-    memory.broker.now = trio.current_time
+    memory.broker.loop.now = trio.current_time
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(LogCleaner(memory.broker).run)
+        nursery.start_soon(log_cleaner(memory).run)
         yield memory
         nursery.cancel_scope.cancel()
     memory.close()
@@ -225,7 +230,7 @@ async def test_segments_are_not_deleted_while_a_cleaner_reads_them(tmp_path: Pat
 
 async def test_disabled_cleaner_cleans_nothing(tmp_path: Path) -> None:
     memory = MemoryBroker(tmp_path / "data", SETTINGS | {"log.cleaner.enable": "false"})
-    await LogCleaner(memory.broker).run()
+    await log_cleaner(memory).run()
     memory.close()
 
 
@@ -238,10 +243,10 @@ async def test_limits_are_shared_by_the_cleaners_there_are(tmp_path: Path) -> No
         "log.cleaner.io.max.bytes.per.second": "4000000.0",
     }
     memory = MemoryBroker(tmp_path / "data", sets)
-    limits = LogCleaner(memory.broker)._limits()
+    limits = log_cleaner(memory)._limits()
     assert limits == (10_000_000, 100_000, 1_000_000.0)
     memory.broker.config.set_dynamic({}, {"log.cleaner.threads": "1"})
-    assert LogCleaner(memory.broker)._limits() == (40_000_000, 400_000, 4_000_000.0)
+    assert log_cleaner(memory)._limits() == (40_000_000, 400_000, 4_000_000.0)
     memory.close()
 
 

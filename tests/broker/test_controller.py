@@ -12,21 +12,24 @@ import pytest
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
+from barnabas.broker.log_dir_failures import LogDirFailures
+from barnabas.broker.loop import Loop
 from barnabas.broker.metadata import metadata_log
 from barnabas.broker.metadata.controller import Controller
 from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.storage.files import Files
-from barnabas.storage.log_dir import LogDir
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
+from tests.broker.memory_broker import MemoryBroker
 
 ids = count(1)
 
@@ -44,30 +47,19 @@ class SyncFails(Files):
         """Nothing is lost in a test."""
 
 
-class FollowedPartitions:
-    """Takes the place of the broker's partitions and notes what it is told."""
+class Subscriber:
+    """Records the topics that exist by the changes it is called with."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
-        self.updates = 0
 
-    def apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
+    def apply(self, delta: ClusterDelta) -> None:
         self.topics |= {topic.name for topic in delta.created_topics.values()}
         self.topics -= {topic.name for topic in delta.deleted_topics.values()}
 
-    def update_configs(self, image: ClusterImage) -> None:
-        self.updates += 1
-
-
-class FollowingCoordinators:
-    """Takes the place of the coordinators."""
-
-    def apply(self, delta: ClusterDelta) -> None:
-        """Nothing to do: no group and no transaction is here."""
-
 
 class Node:
-    """The parts of a broker that the controller works with."""
+    """The parts of a broker that the controller works with, and a subscriber."""
 
     def __init__(self, path: Path, **sets: str) -> None:
         self.files = SyncFails()
@@ -76,23 +68,14 @@ class Node:
         self.node_id = self.config.node_id
         self.log_dirs = LogDirs(self.files, [str(path)], lambda: next(ids).to_bytes(16, "big"))
         self.log_dirs.open(self.node_id)
-        self.partitions = FollowedPartitions()
-        self.coordinators = FollowingCoordinators()
-        self.transactions = FollowingCoordinators()
-        self.shares = FollowingCoordinators()
-        self.group_configs = FollowingCoordinators()
-        self.controller = Controller(self)  # type: ignore[arg-type]
+        self.subscriber = Subscriber()
+        loop = Loop(lambda: 0.0, lambda: 1_000)
+        failures = LogDirFailures(loop, self.log_dirs, lambda _reason: None)
+        failures.on_failure.append(lambda log_dir, _reason: self.failed_dirs.append(log_dir.path))
+        self.controller = Controller(loop, self.config, self.log_dirs, failures)
+        self.controller.on_change.append(self.subscriber.apply)
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
-
-    def log_dir_failed(self, log_dir: LogDir, _deed: str, _error: Exception) -> None:
-        self.failed_dirs.append(log_dir.path)
-
-    def now(self) -> float:
-        return 0.0
-
-    def now_ms(self) -> int:
-        return 1_000
 
     @property
     def image(self) -> ClusterImage:
@@ -190,15 +173,15 @@ def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -
     assert node.image.features == {name: level for name, (_, level) in SUPPORTED_FEATURES.items()}
 
 
-def test_the_broker_follows_before_anyone_is_answered(tmp_path: Path) -> None:
+def test_subscribers_are_called_before_the_request_is_answered(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.controller.auto_create(["a", "b"])
-    assert node.partitions.topics == {"a", "b"}
+    assert node.subscriber.topics == {"a", "b"}
     node.delete("a")
-    assert node.partitions.topics == {"b"}
+    assert node.subscriber.topics == {"b"}
 
 
-def test_dynamic_configs_are_in_force_at_once_and_reach_topics_and_listeners(tmp_path: Path) -> None:
+def test_dynamic_configs_are_effective_immediately_and_listeners_are_called(tmp_path: Path) -> None:
     node = Node(tmp_path)
     heard: list[set[str]] = []
     node.controller.on_config_change.append(heard.append)
@@ -206,9 +189,26 @@ def test_dynamic_configs_are_in_force_at_once_and_reach_topics_and_listeners(tmp
     assert heard == [{"max.connections", "log.segment.bytes"}]
     assert node.config[MAX_CONNECTIONS] == 9
     assert node.config.topic_defaults() == {"segment.bytes": "2000000"}
-    assert node.partitions.updates == 1
     assert node.configure(4, "", max_connections=None, log_segment_bytes=None) == 0
     assert node.config[MAX_CONNECTIONS] == 2**31 - 1
+
+
+def test_a_changed_default_of_the_broker_reaches_its_topics(tmp_path: Path) -> None:
+    memory = MemoryBroker(tmp_path)
+    memory.create_topic("t")
+    log = memory.broker.partitions.get("t", 0).log
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=4,
+        resource_name="",
+        configs=[
+            IncrementalAlterConfigsRequestAlterableConfig(name="log.segment.bytes", config_operation=0, value="2000000")
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    answer = memory.client().ask(request, 1, IncrementalAlterConfigsResponse)
+    assert answer.responses[0].error_code == 0
+    assert log.config.segment_bytes == 2_000_000
+    memory.close()
 
 
 def test_a_config_that_does_nothing_here_is_named_once_in_the_log(
@@ -270,7 +270,7 @@ def test_after_a_failed_sync_nothing_is_changed_any_more(tmp_path: Path) -> None
     with pytest.raises(KafkaError, match="could not be synced"):
         node.controller.auto_create_topic("orders")
     assert node.image.topics == {}
-    assert node.partitions.topics == set()
+    assert node.subscriber.topics == set()
 
 
 def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:

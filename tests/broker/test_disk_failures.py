@@ -42,6 +42,12 @@ from tests.broker.test_produce import answers, produce, to
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 
 
+def check_disks(memory: MemoryBroker) -> None:
+    """What the broker does every second in the background."""
+    memory.broker.log_dir_failures.check()
+    memory.broker.partitions.reopen(memory.broker.image)
+
+
 class FaultyFiles(Files):
     """A disk on which `errors[operation]` says what is raised for the paths that contain `errors_in`."""
 
@@ -267,10 +273,10 @@ class TestRefusedWrite:
         assert send(memory, "there") == 0
         assert read(memory, "there") == (0, [b"x", b"x"])
         with caplog.at_level(logging.INFO):
-            memory.broker.log_dir_failures.check()
-        assert "There is room again in the log directory" in caplog.text
+            check_disks(memory)
+        assert "There is space again in the log directory" in caplog.text
         caplog.clear()
-        memory.broker.log_dir_failures.check()
+        check_disks(memory)
         assert caplog.text == ""
 
     def test_an_offset_commit_on_a_full_disk_is_refused_and_taken_later(
@@ -341,11 +347,11 @@ class TestRefusedWrite:
         assert create(memory, "new") == 0
         assert send(memory, "new") == E.KAFKA_STORAGE_ERROR
         for _ in range(3):
-            memory.broker.log_dir_failures.check()
+            check_disks(memory)
         assert send(memory, "new") == E.KAFKA_STORAGE_ERROR
         assert len(errors(caplog)) == 1
         files.errors.clear()
-        memory.broker.log_dir_failures.check()
+        check_disks(memory)
         assert send(memory, "new") == 0
         assert memory.broker.partitions.offline == {}
 
@@ -422,10 +428,10 @@ class TestVanishedDirectory:
 
     def test_is_noticed_by_looking(self, memory: MemoryBroker, tmp_path: Path) -> None:
         (tmp_path / "b").rename(tmp_path / "c")
-        memory.broker.log_dir_failures.check()
+        check_disks(memory)
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         (tmp_path / "a").rename(tmp_path / "d")
-        memory.broker.log_dir_failures.check()
+        check_disks(memory)
         assert memory.broker.halt_reason == "no log directory is left"
 
 

@@ -61,7 +61,7 @@ def set_aside(memory: MemoryBroker) -> list[str]:
 
 @pytest.mark.trio
 async def test_old_segments_go_after_a_week_by_default(memory: MemoryBroker, caplog: pytest.LogCaptureFixture) -> None:
-    checks = Retention(memory.broker)
+    checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 2)
     memory.advance(7 * DAY_S)
     produce(memory, 1, timestamp=memory.clock.now_ms)
@@ -79,7 +79,7 @@ async def test_files_are_renamed_first_and_removed_after_the_delay(memory: Memor
     """L5: file.delete.delay.ms is a minute; whoever is reading a file keeps it until he is done."""
     set_topic(memory, "retention.bytes", str(SEGMENT_BYTES))
     produce(memory, 3)
-    await Retention(memory.broker).check()
+    await Retention(memory.broker.loop, memory.broker.partitions).check()
     assert "00000000000000000000.log.deleted" in set_aside(memory)
     assert memory.broker.log_dirs.next_deletion() == memory.clock.now + 60
     assert memory.broker.log_dirs.due_deletions(memory.clock.now + 59.9) == []
@@ -90,7 +90,7 @@ async def test_files_are_renamed_first_and_removed_after_the_delay(memory: Memor
 
 @pytest.mark.trio
 async def test_changed_retention_holds_at_the_next_check(memory: MemoryBroker) -> None:
-    checks = Retention(memory.broker)
+    checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 3)
     memory.advance(10)
     await checks.check()
@@ -105,7 +105,7 @@ async def test_timestamp_in_the_future_is_warned_of_once(
     memory: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """L12: the producer's clock is wrong; the segment stays until that moment has passed."""
-    checks = Retention(memory.broker)
+    checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 1, timestamp=START_MS + 3_000_000)
     await checks.check()
     await checks.check()
@@ -130,7 +130,7 @@ async def test_one_failing_disk_does_not_stop_the_others(
     records = bytearray(batch(b"v", timestamp=1))
     memory.broker.partitions.get("u", 0).append(memoryview(records), 0.0, origin="coordinator")
     monkeypatch.setattr(log, "files", Failing())
-    await Retention(memory.broker).check()
+    await Retention(memory.broker.loop, memory.broker.partitions).check()
     assert "Cannot apply retention to u-0: [Errno 5] Input/output error" in caplog.text
     monkeypatch.undo()
     assert (start(memory), start(memory, "u")) == (1, 0)

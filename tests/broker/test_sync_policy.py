@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.replicas.committer import MANY_FILES, MOST_PATIENCE, SyncBreadth
+from barnabas.broker.replicas.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
 from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
@@ -313,7 +313,7 @@ class TestGroups:
 class TestOtherPolicies:
     def test_with_os_nothing_is_synced_and_everything_is_answered_at_once(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
-        assert memory.broker.partitions.get("t", 0).sync_limit is None
+        assert memory.broker.partitions.get("t", 0).flush_policy is None
         (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
         assert answer.base_offset == 1
         assert seen(memory)[1] == 2
@@ -424,20 +424,20 @@ class TestBreadth:
         memory.close()
 
     def test_the_whole_is_tried_more_rarely_where_it_is_slower(self) -> None:
-        breadth = SyncBreadth()
-        breadth.took(1, 0.001, is_whole=False)
-        assert not breadth.is_whole(MANY_FILES - 1)
-        assert breadth.is_whole(MANY_FILES)
-        breadth.took(20, 0.5, is_whole=True)
-        assert not breadth.is_whole(20)
+        choice = SyncfsChoice()
+        choice.record(1, 0.001, used_syncfs=False)
+        assert not choice.uses_syncfs(MANY_FILES - 1)
+        assert choice.uses_syncfs(MANY_FILES)
+        choice.record(20, 0.5, used_syncfs=True)
+        assert not choice.uses_syncfs(20)
         tries = 0
         for _ in range(1000):
-            is_whole = breadth.is_whole(20)
-            tries += is_whole
-            breadth.took(20, 0.5 if is_whole else 0.02, is_whole=is_whole)
+            uses_syncfs = choice.uses_syncfs(20)
+            tries += uses_syncfs
+            choice.record(20, 0.5 if uses_syncfs else 0.02, used_syncfs=uses_syncfs)
         assert 1 <= tries <= 10
-        for _ in range(MOST_PATIENCE):
-            breadth.took(20, 0.02, is_whole=False)
-        assert breadth.is_whole(20)
-        breadth.took(20, 0.002, is_whole=True)
-        assert breadth.is_whole(MANY_FILES)
+        for _ in range(MAX_BACKOFF):
+            choice.record(20, 0.02, used_syncfs=False)
+        assert choice.uses_syncfs(20)
+        choice.record(20, 0.002, used_syncfs=True)
+        assert choice.uses_syncfs(MANY_FILES)

@@ -19,7 +19,7 @@ from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.net import transport
 from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
-from barnabas.broker.replicas.committer import SyncThreads
+from barnabas.broker.replicas.flush_threads import FlushThreads
 from barnabas.broker.server import open_broker
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -44,11 +44,11 @@ class Loopback:
         limits: Limits | None = None,
         *,
         sets: Mapping[str, str] | None = None,
-        syncs: SyncThreads | None = None,
+        syncs: FlushThreads | None = None,
     ) -> None:
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, "dev")
-        self.syncs = syncs or SyncThreads()
-        self.broker = open_broker(config, [str(data_dir)], syncs=self.syncs)
+        self.syncs = syncs or FlushThreads()
+        self.broker = open_broker(config, [str(data_dir)], flushes=self.syncs)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
         self.reactor = Reactor(self.broker, limits or Limits())
@@ -387,7 +387,7 @@ async def test_stopping_lets_answers_leave_and_closes(tmp_path: Path) -> None:
             await loopback.dial()
 
 
-class SlowSync(SyncThreads):
+class SlowSync(FlushThreads):
     """Lets a thread sync only when a test says so."""
 
     def __init__(self) -> None:

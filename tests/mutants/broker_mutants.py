@@ -25,14 +25,14 @@ BROKER = (
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk",
-        "broker/replicas/committer.py",
+        "broker/replicas/flush_policy.py",
         "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
         _S + "TestAlways::test_what_comes_while_a_sync_runs_goes_into_the_next_together",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
-        "broker/replicas/committer.py",
+        "broker/replicas/flush_policy.py",
         "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
         _B,
@@ -40,11 +40,11 @@ BROKER = (
     ),
     Mutant(
         "one-record-too-many-ahead-of-the-disk",
-        "broker/replicas/committer.py",
+        "broker/replicas/flush_policy.py",
         "        if log.unflushed < self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
-        " self.bytes_written)\n            self._set_timer()\n        else:\n            self._committer",
+        " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         "        if log.unflushed <= self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
-        " self.bytes_written)\n            self._set_timer()\n        else:\n            self._committer",
+        " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         _S + "TestOtherPolicies::test_flush_messages_bounds_what_is_acknowledged_and_not_on_the_disk",
     ),
     Mutant(
@@ -56,9 +56,9 @@ BROKER = (
     ),
     Mutant(
         "failed-sync-tried-again",
-        "broker/replicas/committer.py",
-        '            self._broker.log_dir_failed(self._log_dir, "sync", failure)\n            return\n        for',
-        "            self._requested |= {limit: None for limit, _ in commits}\n        for",
+        "broker/replicas/flusher.py",
+        '            self._failures.take_offline(self._log_dir, "sync", failure)\n            return\n        for',
+        "            self._requested |= {policy: None for policy, _ in flushes}\n        for",
         "tests/broker/test_disk_failures.py::TestFailedSync::test_is_never_tried_again",
     ),
     Mutant(
@@ -72,7 +72,7 @@ BROKER = (
     Mutant(
         "log-start-not-persisted-before-deletion",
         "broker/replicas/partitions.py",
-        "        is_written = broker.log_dirs.write_log_starts()\n",
+        "        is_written = self._log_dirs.write_log_starts()\n",
         "        is_written = True\n",
         _B,
         _ENV,

@@ -71,7 +71,7 @@ class Node:
         self.broker = open_broker(
             load(self._config, {}, None, "dev"),
             PATHS,
-            syncs=self,
+            flushes=self,
             files=self._disk,
             now=lambda: world.clock.now,
             now_ms=lambda: world.clock.now_ms,

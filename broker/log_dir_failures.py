@@ -1,0 +1,134 @@
+"""What happens when the disk refuses or fails an operation: one log line an operator can act on, and its consequences.
+
+A full disk and too many open files are refusals: the request at hand is answered with KAFKA_STORAGE_ERROR, everything
+else goes on, and appends are accepted again once there is space. Any other error fails the log directory for good:
+after a failed sync nobody knows what is on the disk, so its partitions are offline until a new start checks them.
+Without any working directory, or without the metadata, the broker stops. A failed read is answered with
+KAFKA_STORAGE_ERROR and has no further consequence.
+Source: Kafka's `ReplicaManager.handleLogDirFailure` and `LogManager`; Kafka treats a full disk as a failure too.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import LogDirs
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+TRANSIENT = NO_SPACE | NO_DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
+"""Errors of a disk that works: a resource is exhausted and may become available again."""
+REPEAT_S = 30.0
+"""Minimum interval between log lines about the same error of the same directory, seconds."""
+RECOVERED_BYTES = 1 << 20
+"""Free bytes from which on a full directory counts as having space again."""
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether the failed operation may succeed later."""
+    return isinstance(error, OSError) and error.errno in TRANSIENT
+
+
+class LogDirFailures:
+    """Handles the errors of a broker's log directories."""
+
+    def __init__(self, loop: Loop, log_dirs: LogDirs, halt: Callable[[str], None]) -> None:
+        """`halt` stops the broker; its argument is the reason."""
+        self._loop = loop
+        self._log_dirs = log_dirs
+        self._halt = halt
+        self._reported: dict[tuple[str, int | None], float] = {}  # (path, errno) -> when it was logged
+        self._full: dict[LogDir, None] = {}
+        self.on_failure: list[Callable[[LogDir, str], None]] = []
+        """Called with a log directory that has failed and the reason, to stop serving what is in it."""
+
+    def report(self, log_dir: LogDir, operation: str, error: OSError) -> None:
+        """Handle the failure of an `operation` (write, checkpoint ...) that left nothing behind in `log_dir`."""
+        if not is_transient(error):
+            self.take_offline(log_dir, operation, error)
+            return
+        if error.errno in NO_SPACE:
+            self._full[log_dir] = None
+        if self._is_due(log_dir.path, error):
+            logger.error("%s: the %s was refused. %s", _cause(log_dir, error), operation, _advice(error))
+
+    def report_log(self, topic: str, index: int, operation: str, error: OSError) -> None:
+        """Handle the failure of an `operation` on the log of a partition."""
+        log_dir = self._log_dirs.dir_of(topic, index)
+        if log_dir is not None:
+            self.report(log_dir, f"{operation} of {topic}-{index}", error)
+
+    def report_unreadable(self, topic: str, index: int, directory: str, error: OSError) -> None:
+        """Log that a partition's log in `directory` could not be read; the client gets KAFKA_STORAGE_ERROR."""
+        if self._is_due(directory, error):
+            advice = _advice(error) if is_transient(error) else "The disk may be failing: see the system's log"
+            logger.error("Cannot read %s-%d: %s. %s", topic, index, error, advice)
+
+    def take_offline(self, log_dir: LogDir, operation: str, error: Exception) -> None:
+        """Stop serving everything in `log_dir`, for good, because an `operation` failed there."""
+        if log_dir.failure is not None:
+            return
+        log_dir.failure = error
+        logger.error(
+            "A %s has failed in the log directory %s: %s. Nothing in it is served until the disk is repaired and the "
+            "broker started again, which checks it",
+            operation,
+            log_dir.path,
+            error,
+        )
+        for callback in self.on_failure:
+            callback(log_dir, f"a {operation} has failed in {log_dir.path}: {error}")
+        if not self._log_dirs.working:
+            self._halt("no log directory is left")
+        elif self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) is log_dir:
+            self._halt(f"the cluster's metadata is in the failed log directory {log_dir.path}")
+
+    def check(self) -> None:
+        """Find directories that have disappeared, and full ones that have space again. To be called every second."""
+        for log_dir in self._log_dirs.working:
+            try:
+                log_dir.check_there()
+                if log_dir in self._full and log_dir.volume()[1] >= RECOVERED_BYTES:
+                    del self._full[log_dir]
+                    self._reported = {key: at for key, at in self._reported.items() if key[0] != log_dir.path}
+                    logger.info("There is space again in the log directory %s: appends are accepted", log_dir.path)
+            except OSError as error:
+                self.report(log_dir, "check", error)
+
+    def _is_due(self, path: str, error: OSError) -> bool:
+        """Whether to log this error now; True at most every `REPEAT_S`."""
+        now = self._loop.now()
+        key = (path, error.errno)
+        if now - self._reported.get(key, -REPEAT_S) < REPEAT_S:
+            return False
+        self._reported[key] = now
+        return True
+
+
+def _cause(log_dir: LogDir, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.errno in NO_SPACE:
+        return f"{reason} in the log directory {log_dir.path}"
+    return f"{reason}, needed in the log directory {log_dir.path}"
+
+
+def _advice(error: OSError) -> str:
+    """What the operator can do about a transient error."""
+    if error.errno in NO_SPACE:
+        return (
+            "Clients that need space get KAFKA_STORAGE_ERROR, reads and retention go on. "
+            "Free space or shorten retention: the broker then continues by itself"
+        )
+    if error.errno in NO_DESCRIPTORS:
+        return "Clients get KAFKA_STORAGE_ERROR meanwhile. Raise the limit of open files (ulimit -n)"
+    return "It is retried"

@@ -1,0 +1,101 @@
+"""A partition's flush policy: how many records may be acknowledged before they are flushed, and for how long.
+
+At most `flush.messages` - 1 records, none of them for longer than `flush.ms`. With `barnabas.log.sync=always` every
+record is flushed before it is acknowledged. A partition without limits has no `FlushPolicy`: its high watermark is its
+log end offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.timers import Timer
+    from barnabas.storage.flush_job import FlushJob
+    from barnabas.storage.log import Log
+
+
+class FlushedPartition(Protocol):
+    """What a flush policy needs of its partition."""
+
+    log: Log
+    is_gone: bool
+    bytes_appended: int
+
+    def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
+        """Commit everything below `offset`."""
+
+
+class FlushPolicy:
+    """The flush limits of one partition, and what it has written and not flushed yet."""
+
+    __slots__ = (
+        "_bytes_in_job",
+        "_loop",
+        "_request_flush",
+        "_timer",
+        "bytes_written",
+        "messages",
+        "partition",
+        "seconds",
+    )
+
+    def __init__(self, partition: FlushedPartition, loop: Loop, request_flush: Callable[[FlushPolicy], None]) -> None:
+        """`request_flush` has the partition's log flushed with the next flush of its log directory."""
+        self.partition = partition
+        self.messages = 1
+        """The number of unflushed records that requests a flush before the last of them is acknowledged."""
+        self.seconds = inf
+        """The longest time that a record waits for its flush to start."""
+        self.bytes_written = self._bytes_in_job = partition.bytes_appended
+        self._loop = loop
+        self._request_flush = request_flush
+        self._timer: Timer | None = None
+
+    def appended(self, size: int) -> None:
+        """`size` bytes have been appended to the log: commit them, or request a flush first."""
+        self.bytes_written += size
+        partition = self.partition
+        log = partition.log
+        if log.unflushed < self.messages:
+            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            self._set_timer()
+        else:
+            self._request_flush(self)
+
+    def begin(self) -> FlushJob | None:
+        """Start a flush of the log; None when there is nothing to flush. OSError when a file cannot be opened."""
+        job = self.partition.log.start_flush(data_only=True)
+        self._bytes_in_job = self.bytes_written
+        return job
+
+    def finish(self, job: FlushJob | None) -> None:
+        """The flush is done: advance the high watermark as far as the policy allows."""
+        partition = self.partition
+        log = partition.log
+        if job is not None:
+            log.finish_flush(job)
+        if job is None or log.unflushed < self.messages:
+            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            self._set_timer()
+        else:
+            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)
+
+    def _set_timer(self) -> None:
+        if self._timer is None and self.seconds < inf and self.partition.log.unflushed:
+            loop = self._loop
+            self._timer = loop.timers.at(loop.now() + self.seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.partition.log.unflushed:
+            self._request_flush(self)
+
+    def cancel(self) -> None:
+        """Stop: the partition has no flush policy any more, or is not served any more."""
+        self.seconds = inf
+        if self._timer is not None:
+            self._timer.cancel()
