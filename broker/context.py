@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.group_configs import GroupConfigs
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.groups import GroupCoordinators
+    from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.log_dir_failures import LogDirFailures
@@ -53,6 +54,7 @@ class Broker:
     partitions: Partitions
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    services: BrokerServices
     shares: ShareCoordinators
     transactions: TransactionCoordinators
 
@@ -101,7 +103,13 @@ class Broker:
         """The partitions that share groups read; made when the first of their members fetches."""
         from barnabas.broker.sharing.share_partitions import SharePartitions
 
-        return SharePartitions(self)
+        return SharePartitions(
+            self.services,
+            self.shares,
+            self.group_configs,
+            self.controller.auto_create_dead_letter_queue,
+            lambda: self.is_stopping,
+        )
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
         """Node id, host, port and rack of the brokers, as a client of this connection should dial them.

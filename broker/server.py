@@ -271,7 +271,9 @@ def open_broker(
         broker.controller = Controller(loop, config, log_dirs, failures)
         broker.partitions = Partitions(loop, config, log_dirs, failures, flushers)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
-        services = BrokerServices(loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create)
+        services = broker.services = BrokerServices(
+            loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
+        )
         broker.shares = ShareCoordinators(services)
         broker.coordinators = GroupCoordinators(services, broker.shares, lambda: broker.group_configs, random_bytes)
         broker.transactions = TransactionCoordinators(

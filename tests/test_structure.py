@@ -28,8 +28,6 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "broker.apis.registry",
             "broker.net.connection",
-            "broker.sharing.dead_letters",
-            "broker.sharing.share_partitions",
         ),
     ),
     "broker.net.connection": ("a part of the connection takes the connection", ("broker.net.frame_buffers",)),

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.broker.sharing.share_fetch_wait import SharePlan, ShareWait
+from barnabas.broker.sharing.delayed_share_fetch import DelayedShareFetch
+from barnabas.broker.sharing.share_fetch_plan import ShareFetchPlan
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -161,7 +163,7 @@ class _ShareAnswer:
         self._given: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]] | None = None
         self._response: ShareFetchResponse | None = None
         self._delayed: DelayedResponse | None = None
-        self._wait: ShareWait | None = None
+        self._wait: DelayedShareFetch | None = None
 
     def acknowledged(self, errors: Errors) -> None:
         """The acknowledgements are committed, or refused."""
@@ -177,12 +179,14 @@ class _ShareAnswer:
     def fetch(self) -> None:
         """Give records, or wait for some."""
         ctx, request = self._ctx, self._request
-        plan = SharePlan(ctx.broker, self._session, request)
-        given = plan.give(is_last=request.max_wait_ms <= 0 or ctx.broker.is_stopping)
+        broker = ctx.broker
+        plan = ShareFetchPlan(broker.share_partitions, self._session, request, broker.config[FETCH_MAX_BYTES])
+        given = plan.acquire(is_last=request.max_wait_ms <= 0 or broker.is_stopping)
         if given is not None:
             self.fetched(given)
         else:
-            self._wait = ShareWait(plan, ctx.now + request.max_wait_ms / 1000, self.fetched)
+            deadline = ctx.now + request.max_wait_ms / 1000
+            self._wait = DelayedShareFetch(plan, broker.loop.timers, deadline, self.fetched)
 
     def fetched(self, given: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]]) -> None:
         """The records are there, or there are none."""
@@ -198,7 +202,7 @@ class _ShareAnswer:
 
     def _cancel(self) -> None:
         if self._wait is not None:
-            self._wait.leave()
+            self._wait.cancel()
 
     def _finish(self) -> None:
         if self._errors is None or self._given is None:

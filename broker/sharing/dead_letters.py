@@ -1,9 +1,9 @@
-"""Dead-letter queues of share groups: records that were rejected, or delivered too often, in a topic (KIP-1191).
+"""Dead-letter queues of share groups: a topic for records that were rejected or delivered too often (KIP-1191).
 
-A record there has headers that say where it was, and key and value where the group asks for them
-(`errors.deadletterqueue.copy.record.enable`). It is in partition n of the queue when it was in n of its topic, as far
-as the queue has so many. What cannot be written after some attempts is given up with a line in the log: a queue
-that is missing must not hold up a group. Source: Kafka 4.4 `ShareGroupDLQStateManager`.
+A record in the queue has headers with its original topic, partition and offset; key and value are copied if the group
+sets `errors.deadletterqueue.copy.record.enable`. Partition n of the source goes to partition n of the queue, modulo its
+number of partitions. After `ATTEMPTS` failed writes the records are dropped with an error in the log, so that a missing
+queue does not block the group. Source: Kafka 4.4 `ShareGroupDLQStateManager`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, iter_records
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.share_partitions.change import DeadLetters
     from barnabas.coord.share_state.key import SharePartitionKey
 
@@ -30,15 +31,26 @@ logger = logging.getLogger("kafka.server.share.dlq.ShareGroupDLQ")
 ATTEMPTS: Final = 5
 BACKOFF_S: Final = 1.0
 MAX_READ_BYTES: Final = 1 << 20
-_PASSING = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS})
+_RETRIABLE = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS})
 _RECORD_OVERHEAD = 64
 
 
 class DeadLetterQueues:
     """Writes records to the dead-letter queues of groups."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        services: BrokerServices,
+        group_configs: GroupConfigs,
+        create_queue: Callable[[str], None],
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        """`create_queue` creates the topic of a queue by its name; KafkaError if that fails."""
+        self._services = services
+        self._loop = services.loop
+        self._group_configs = group_configs
+        self._create_queue = create_queue
+        self._is_stopping = is_stopping
 
     def send(
         self,
@@ -48,17 +60,17 @@ class DeadLetterQueues:
         done: Callable[[], None],
         attempt: int = 1,
     ) -> None:
-        """Write records of a share partition to its group's queue; `done` is called when they are there or given up."""
+        """Copy records to their group's queue; `done` is called when they are committed there, or dropped."""
 
         def failed(error: KafkaError) -> None:
-            if error.code in _PASSING and attempt < ATTEMPTS and not self._broker.is_stopping:
-                self._broker.timers.at(
-                    self._broker.now() + BACKOFF_S * 2 ** (attempt - 1),
+            if error.code in _RETRIABLE and attempt < ATTEMPTS and not self._is_stopping():
+                self._loop.timers.at(
+                    self._loop.now() + BACKOFF_S * 2 ** (attempt - 1),
                     lambda: self.send(key, source, letters, done, attempt + 1),
                 )
                 return
             logger.error(
-                "Records %d to %d of %r are not in the dead-letter queue of group %s: %s",
+                "Cannot write records %d to %d of %r to the dead-letter queue of group %s: %s",
                 *(letters.first_offset, letters.last_offset, source, key.group_id, error),
             )
             done()
@@ -72,28 +84,28 @@ class DeadLetterQueues:
         queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
 
     def _queue(self, group_id: str, index: int) -> Partition:
-        """The queue's partition. KafkaError says what is wrong with the group's or the topic's configuration."""
-        broker = self._broker
-        name = broker.group_configs(group_id).errors_deadletterqueue_topic_name
-        prefix = broker.config[ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX]
+        """The queue's partition for a source partition. KafkaError if group, topic or broker do not allow it."""
+        config, image = self._services.config, self._services.image
+        name = self._group_configs(group_id).errors_deadletterqueue_topic_name
+        prefix = config[ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX]
         if not name.startswith(prefix):
-            raise _refusal(f"the name {name} does not begin with {prefix}, which the broker asks for")
+            raise _misconfigured(f"the name {name} does not start with the required prefix {prefix}")
         if name.startswith("__"):
-            raise _refusal(f"the name {name} begins with __")
-        if name not in broker.image.topics:
-            if not broker.config[ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE]:
-                raise _refusal(f"there is no topic {name}, and the broker does not create it")
-            broker.controller.auto_create_dead_letter_queue(name)
-        partitions = broker.image.topics[name].partitions
-        queue = broker.partitions.get(name, index % len(partitions))
+            raise _misconfigured(f"the name {name} starts with __")
+        if name not in image().topics:
+            if not config[ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE]:
+                raise _misconfigured(f"the topic {name} does not exist, and the broker may not create it")
+            self._create_queue(name)
+        partitions = image().topics[name].partitions
+        queue = self._services.partitions.get(name, index % len(partitions))
         if not queue.log.config.errors_deadletterqueue_group_enable:
-            raise _refusal(f"errors.deadletterqueue.group.enable is not set for the topic {name}")
+            raise _misconfigured(f"errors.deadletterqueue.group.enable is not set for the topic {name}")
         return queue
 
     def _append(self, queue: Partition, key: SharePartitionKey, source: Partition, letters: DeadLetters) -> int:
-        """Append the records to the queue, in as many batches as `max.message.bytes` asks for; the last offset."""
-        broker = self._broker
-        copies = broker.group_configs(key.group_id).errors_deadletterqueue_copy_record_enable
+        """Append the records in batches of at most `max.message.bytes`; returns the last offset."""
+        loop = self._loop
+        copies = self._group_configs(key.group_id).errors_deadletterqueue_copy_record_enable
         originals = _originals(source, letters) if copies else {}
         limit = queue.log.config.max_message_bytes
         last = -1
@@ -105,15 +117,15 @@ class DeadLetterQueues:
             size = _RECORD_OVERHEAD + sum(len(part) for part in content if part is not None)
             size += sum(len(name) + len(text) + 4 for name, text in headers)
             if builder.count and builder.size_estimate + size > limit:
-                last = queue.append(memoryview(bytearray(builder.build())), broker.now()).last_offset
+                last = queue.append(memoryview(bytearray(builder.build())), loop.now()).last_offset
                 builder = BatchBuilder()
-            builder.append(broker.now_ms(), *content, headers)
+            builder.append(loop.now_ms(), *content, headers)
         if builder.count:
-            last = queue.append(memoryview(bytearray(builder.build())), broker.now()).last_offset
+            last = queue.append(memoryview(bytearray(builder.build())), loop.now()).last_offset
         return last
 
 
-def _refusal(reason: str) -> KafkaError:
+def _misconfigured(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
@@ -131,14 +143,14 @@ def _headers(key: SharePartitionKey, source: Partition, letters: DeadLetters, of
 
 
 def _originals(source: Partition, letters: DeadLetters) -> dict[int, Record]:
-    """The records themselves, as far as they can be read: the queue is told of the others without key and value."""
+    """The original records, by offset, as far as they can be read; the others are sent without key and value."""
     found: dict[int, Record] = {}
     try:
         for record in _read(source, letters.first_offset, letters.last_offset):
             if letters.first_offset <= record.offset <= letters.last_offset:
                 found[record.offset] = record
     except (KafkaError, CorruptRecord, OSError) as error:
-        logger.warning("Cannot copy all of %d to %d of %r: %s", *letters[:2], source, error)
+        logger.warning("Cannot copy all records %d to %d of %r: %s", *letters[:2], source, error)
     return found
 
 

@@ -1,24 +1,30 @@
-"""Share sessions (KIP-932): which partitions a member of a share group reads, by the connection it reads them on.
+"""Share sessions (KIP-932): the partitions that a member of a share group reads on a connection.
 
-Epoch 0 opens a session, a request of epoch n goes on with it and makes it n + 1, -1 ends it. A session ends with its
-connection too. Whoever's session has ended gives back all records that it holds. A group that is left without a
-session when a connection closes is empty: Kafka's `ShareSessionCache`.
+A request with epoch 0 opens a session; one with epoch n continues it and increments the epoch; one with -1 closes it. A
+session is also closed with its connection. The records of a closed session are released. A group without a session
+after a connection was closed is empty. Source: Kafka 4.4 `ShareSessionCache`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.connection import Connection
     from barnabas.wire.types import Uuid
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
+
+
+class Connection(Protocol):
+    """The connection of a session."""
+
+    on_close: list[Callable[[], None]]
+    """Called when the connection is closed."""
 
 
 class SharedPartition(NamedTuple):
@@ -29,7 +35,7 @@ class SharedPartition(NamedTuple):
 
 
 class ShareSession:
-    """What one member reads, in the order in which it is served."""
+    """The partitions of one member, in the order in which they were added."""
 
     __slots__ = ("connection", "epoch", "group_id", "member_id", "partitions")
 
@@ -43,7 +49,7 @@ class ShareSession:
         self.epoch = 1
 
     def bump(self) -> None:
-        """A request of this epoch has come."""
+        """Increment the epoch, after a request."""
         self.epoch = self.epoch + 1 if self.epoch < _MAX_EPOCH else 1
 
 
@@ -51,13 +57,14 @@ class ShareSessions:
     """The sessions of all members."""
 
     def __init__(
-        self, most: int, on_end: Callable[[ShareSession], None], on_group_empty: Callable[[str], None]
+        self, limit: int, on_end: Callable[[ShareSession], None], on_group_empty: Callable[[str], None]
     ) -> None:
-        """At most `most` sessions at a time.
+        """At most `limit` sessions at a time.
 
-        `on_end` is told of those that end with their connection, `on_group_empty` of groups without any after it.
+        `on_end` is called for sessions that are closed with their connection, `on_group_empty` for groups that have no
+        session afterwards.
         """
-        self._most = most
+        self._limit = limit
         self._on_end = on_end
         self._on_group_empty = on_group_empty
         self._sessions: dict[tuple[str, str], ShareSession] = {}
@@ -70,11 +77,11 @@ class ShareSessions:
     def open(
         self, group_id: str, member_id: str, partitions: Iterable[SharedPartition], connection: Connection
     ) -> ShareSession:
-        """A new session, in place of any that the member had. KafkaError SHARE_SESSION_LIMIT_REACHED."""
+        """Open a session, and close the one that the member had. KafkaError SHARE_SESSION_LIMIT_REACHED."""
         known = self._sessions.get((group_id, member_id))
         if known is not None:
             self.close(known)
-        if len(self._sessions) >= self._most:
+        if len(self._sessions) >= self._limit:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = ShareSession(group_id, member_id, partitions, connection)
         self._sessions[group_id, member_id] = session
@@ -86,9 +93,9 @@ class ShareSessions:
         return session
 
     def resume(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session of a request with an epoch other than 0, for which it counts.
+        """The session of a request with an epoch other than 0; its epoch is incremented.
 
-        KafkaError SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH: the member then opens a new one.
+        KafkaError SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH: the member then opens a new session.
         """
         session = self._sessions.get((group_id, member_id))
         if session is None:
@@ -100,7 +107,7 @@ class ShareSessions:
         return session
 
     def close(self, session: ShareSession) -> None:
-        """End a session; the caller gives back what its member holds."""
+        """Close a session; the caller releases the member's records."""
         if self._sessions.pop((session.group_id, session.member_id), None) is not None:
             self._counts[session.group_id] -= 1
 

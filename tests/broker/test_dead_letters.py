@@ -103,7 +103,7 @@ def test_a_queue_that_cannot_be_used_does_not_hold_up_the_group(tmp_path, caplog
     assert member.acknowledge((0, 0, [REJECT])) == 0
     assert queue.live().start_offset == 1
     assert letters(queue, name) == []
-    assert "Records 0 to 0 of <Partition q-0> are not in the dead-letter queue of group g" in caplog.text
+    assert "Cannot write records 0 to 0 of <Partition q-0> to the dead-letter queue of group g" in caplog.text
     queue.close()
 
 

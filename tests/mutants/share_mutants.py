@@ -48,14 +48,14 @@ SHARE = (
     ),
     Mutant(
         "acknowledged-before-the-state-is-kept",
-        "broker/sharing/share_partitions.py",
+        "broker/sharing/live_share_partition.py",
         "        self._write(state, change.batches, written)\n",
         "        then(ErrorCode.NONE)\n        then = _ignore\n        self._write(state, change.batches, written)\n",
         "tests/broker/test_share_fetch.py::test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk",
     ),
     Mutant(
         "acknowledged-and-not-written",
-        "broker/sharing/share_partitions.py",
+        "broker/sharing/live_share_partition.py",
         "        self._write(state, change.batches, written)\n",
         "        written(ErrorCode.NONE)\n",
         _RUNS,
@@ -90,14 +90,14 @@ SHARE = (
     ),
     Mutant(
         "aborted-records-passed-over-one-wait-at-a-time",
-        "broker/sharing/share_fetch_wait.py",
+        "broker/sharing/share_fetch_plan.py",
         "                    has_moved = True\n",
         "                    has_moved = False\n",
         "tests/broker/test_share_fetch.py::test_who_was_given_nothing_but_aborted_records_waits_no_longer",
     ),
     Mutant(
         "room-in-a-full-partition-tells-nobody",
-        "broker/sharing/share_partitions.py",
+        "broker/sharing/live_share_partition.py",
         "        self._was_found_full = self._was_found_full or not can\n",
         "        self._was_found_full = False\n",
         "tests/broker/test_share_fetch.py::test_room_in_a_full_partition_wakes_who_waits",

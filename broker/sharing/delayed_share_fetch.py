@@ -1,0 +1,49 @@
+"""A ShareFetch that waits for records (KIP-932; Kafka's `DelayedShareFetch`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.sharing.live_share_partition import LiveSharePartition
+    from barnabas.broker.sharing.share_fetch_plan import Answers, ShareFetchPlan
+    from barnabas.broker.timers import Timers
+
+
+class DelayedShareFetch:
+    """Tries again when a partition may have records, and for the last time at the deadline."""
+
+    __slots__ = ("_done", "_live", "_plan", "_timer")
+
+    def __init__(self, plan: ShareFetchPlan, timers: Timers, deadline: float, done: Callable[[Answers], None]) -> None:
+        """`done` gets the answers, at the `deadline` (monotonic seconds) at the latest."""
+        self._plan = plan
+        self._done = done
+        self._live: set[LiveSharePartition] = set()
+        self._watch()
+        self._timer = timers.at(deadline, lambda: self._try(is_last=True))
+
+    def _watch(self) -> None:
+        """Wait for all partitions of the plan, also for those that were loaded again meanwhile."""
+        for live in self._plan.partitions():
+            if live not in self._live:
+                self._live.add(live)
+                live.waiters[self] = self._wake
+
+    def _wake(self) -> None:
+        self._try(is_last=False)
+
+    def _try(self, *, is_last: bool) -> None:
+        answers = self._plan.acquire(is_last=is_last)
+        if answers is not None:
+            self.cancel()
+            self._done(answers)
+        elif any(live.is_gone for live in self._live):
+            self._watch()
+
+    def cancel(self) -> None:
+        """Stop waiting."""
+        self._timer.cancel()
+        for live in self._live:
+            live.waiters.pop(self, None)
