@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.output import show_rows
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.terminal.tables import show_rows
 
 
 @click.command("api-versions")

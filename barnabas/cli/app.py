@@ -14,7 +14,7 @@ from importlib import import_module
 import click
 
 from barnabas import __version__
-from barnabas.cli.light import suggestion
+from barnabas.terminal.suggestion import suggestion
 
 # command -> (module:attribute, one line for the help page)
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from barnabas.cli.output import show_rows
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.terminal.tables import show_rows
 
 
 def resource_arguments(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.output import show_json, show_rows
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.parameters import bootstrap_option, connect, delete_each, output_option, timeout_option
+from barnabas.terminal.tables import show_json, show_rows
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -277,10 +277,7 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete groups that have no members, with their offsets."""
     from barnabas.client.groups import delete_group
 
-    with connect(bootstrap, timeout_s) as cluster:
-        for name in names:
-            delete_group(cluster, name)
-            click.echo(f"deleted group {name}")
+    delete_each(bootstrap, timeout_s, "group", names, delete_group)
 
 
 @group.command()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from barnabas.cli.output import show_rows
 from barnabas.cli.parameters import bootstrap_option, output_option
+from barnabas.terminal.tables import show_rows
 
 NEEDED = ("pyspark", "pydantic", "pyarrow", "pandas", "confluent_kafka", "jinja2", "matplotlib")
 

@@ -6,50 +6,66 @@ on the command line or in the configuration is one sentence on stderr and exit c
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from barnabas.cli.light import Option, UsageError, help_text, read_options
+from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
     from barnabas.broker.config.options import ServeOptions
 
 EXIT_USAGE = 2
-ABOUT = """Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it accepts
-connections, then client configurations to copy. SIGTERM and SIGINT stop it cleanly (exit code 0)."""
-OPTIONS = (
-    Option("--listen", "HOST:PORT", "Address to listen on (listeners); port 0 takes a free one. [127.0.0.1:9092]"),
-    Option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]"),
-    Option("--config", "FILE", "A server.properties file."),
-    Option("--set", "KEY=VALUE", "Set any Kafka broker key; may be repeated.", repeatable=True),
-    Option(
-        "--profile",
-        "dev|kafka",
-        "dev: single-node sense (replication factors clamped to the brokers there are, no initial rebalance delay); "
-        "kafka: Kafka's defaults to the letter. [dev]",
-        choices=("dev", "kafka"),
-    ),
-    Option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted."),
-    Option("--log-level", "LEVEL", "debug, info, warn or error. [info]", choices=("debug", "info", "warn", "error")),
-    Option("-h", "", "Show this help; also --help."),
-)
-EPILOGUE = """Any Kafka key can also come from the environment, as in the apache/kafka image: num.partitions is
-KAFKA_NUM_PARTITIONS. The command line goes before the environment, the environment before the file, the file
-before the defaults.
+ABOUT = """\
+Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it
+accepts connections, then client configurations to copy. SIGTERM and SIGINT stop it (exit code 0)."""
+EPILOGUE = """\
+Any Kafka key can also be set in the environment, as in the apache/kafka image: num.partitions is
+KAFKA_NUM_PARTITIONS. The command line takes precedence over the environment, the environment over
+the file, the file over the defaults.
 
-Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong."""
+Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration
+are wrong."""
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; the text is one sentence."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+    def known_options(self) -> list[str]:
+        return list(self._option_string_actions)
+
+
+class _StoreOnce(argparse.Action):
+    """Stores a value; a second one and an empty one are errors."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        if not values:
+            raise argparse.ArgumentError(self, f"needs a value: {self.metavar or self.option_strings[0]}")
+        setattr(namespace, self.dest, values)
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Run `barnabas serve` with these arguments until it is told to stop; return the exit code."""
-    given = ["-h" if argument == "--help" else argument for argument in arguments]
-    if "-h" in given:
-        sys.stdout.write(help_text("barnabas serve [OPTIONS]", ABOUT, OPTIONS, EPILOGUE))
+    """Run `barnabas serve` with these arguments until it is stopped; return the exit code."""
+    if "-h" in arguments or "--help" in arguments:
+        sys.stdout.write(_parser().format_help())
         return 0
     try:
-        options = serve_options(given, os.environ)
+        options = serve_options(arguments, os.environ)
     except UsageError as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_USAGE
@@ -59,38 +75,69 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
-    """What `arguments` ask for. `UsageError` with one sentence when they cannot be understood."""
+    """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
+    parser = _parser()
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"unexpected argument: {name!r}")
+        raise UsageError(f"no such option: {name}{suggestion(name, parser.known_options())}")
     from barnabas.broker.config.options import ServeOptions
-
-    given = read_options(OPTIONS, arguments)
-
-    def last(name: str) -> str | None:
-        return given[name][-1] if name in given else None
 
     return ServeOptions(
         sets=_kafka_keys(given),
-        config_file=last("--config"),
+        config_file=given.config,
         environment=environment,
-        profile=last("--profile") or "dev",
-        ready_file=last("--ready-file"),
-        log_level=last("--log-level"),
+        profile=given.profile or "dev",
+        ready_file=given.ready_file,
+        log_level=given.log_level,
     )
 
 
-def _kafka_keys(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The Kafka keys of the command line: those of --set, and those --listen and --data-dir stand for."""
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="barnabas serve",
+        description=ABOUT,
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+    def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
+        parser.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
+
+    option("--listen", "HOST:PORT", "Address to listen on (listeners); port 0 takes a free one. [127.0.0.1:9092]")
+    option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]")
+    option("--config", "FILE", "A server.properties file.")
+    parser.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="Set any Kafka broker key; may be repeated."
+    )
+    option(
+        "--profile",
+        None,
+        "dev: replication factors are lowered to the number of brokers, and the first rebalance has no delay; "
+        "kafka: Kafka's defaults unchanged. [dev]",
+        ("dev", "kafka"),
+    )
+    option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
+    option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
+    return parser
+
+
+def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
+    """The Kafka keys of the command line: those of --set, and those that --listen and --data-dir stand for."""
     keys: dict[str, str] = {}
-    for text in given.get("--set", ()):
+    for text in given.set:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--set wants KEY=VALUE, as in --set num.partitions=3, not {text!r}")
         keys[key.strip()] = value.strip()
-    for option, key in (("--listen", "listeners"), ("--data-dir", "log.dirs")):
-        if option not in given:
+    for option, key, value in (("--listen", "listeners", given.listen), ("--data-dir", "log.dirs", given.data_dir)):
+        if value is None:
             continue
         if key in keys or (key == "log.dirs" and "log.dir" in keys):
-            raise UsageError(f"{option} and --set {key} say the same thing; give one of them")
-        value = given[option][0]
+            raise UsageError(f"{option} and --set {key} are the same setting; give one of them")
         keys[key] = _listener(value) if option == "--listen" else value
     return keys
 

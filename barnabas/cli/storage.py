@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.output import Row, show_json, show_rows
 from barnabas.cli.parameters import output_option
 from barnabas.storage import layout
 from barnabas.storage.files import File, Files, ReadOnlyFiles
+from barnabas.terminal.tables import Row, show_json, show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

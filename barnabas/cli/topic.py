@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.output import show_json, show_rows
-from barnabas.cli.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
+from barnabas.cli.parameters import bootstrap_option, connect, delete_each, key_values, output_option, timeout_option
+from barnabas.terminal.tables import show_json, show_rows
 
 
 @click.group()
@@ -131,7 +131,4 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete topics and everything in them."""
     from barnabas.client.admin import delete_topic
 
-    with connect(bootstrap, timeout_s) as cluster:
-        for name in names:
-            delete_topic(cluster, name)
-            click.echo(f"deleted topic {name}")
+    delete_each(bootstrap, timeout_s, "topic", names, delete_topic)

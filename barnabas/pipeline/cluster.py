@@ -15,8 +15,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from barnabas.cli.light import suggestion
 from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, PipelineError
+from barnabas.terminal.suggestion import suggestion
 
 REQUEST_TIMEOUT_S = 5.0
 """How long a broker has to answer a metadata request."""

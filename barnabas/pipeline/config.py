@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from barnabas.cli.light import suggestion
 from barnabas.pipeline.errors import MistakeError
+from barnabas.terminal.suggestion import suggestion
 
 
 def _utc(value: datetime) -> datetime:

@@ -1,8 +1,7 @@
-"""One run of a job from its file to its exit code: for the command line, and for `spark-submit` (`submit.py`)."""
+"""One run of a job from its file to its exit code: for `barnabas pipeline run`."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from datetime import UTC, datetime
@@ -110,23 +109,3 @@ def _start(text: str) -> str | datetime:
     except ValueError:
         raise MistakeError(f"--start is earliest, latest or a time like 2026-01-31T12:00:00Z, not {text!r}") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """The program for `spark-submit`: the same options as `barnabas pipeline run`."""
-    parser = argparse.ArgumentParser(prog="barnabas.pipeline.main", description="Run one job of the pipeline.")
-    parser.add_argument("job")
-    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT")
-    parser.add_argument("--config", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--once", action="store_true")
-    parser.add_argument("--every", metavar="TIME")
-    parser.add_argument("--checkpoint", metavar="DIR")
-    parser.add_argument("--start", metavar="WHERE")
-    parser.add_argument("--report", type=Path, metavar="FILE")
-    parser.add_argument("--progress", choices=("auto", "live", "text", "json"), default="auto")
-    told = vars(parser.parse_args(arguments))
-    try:
-        return execute(told.pop("job"), told.pop("bootstrap"), told.pop("config"), **told)
-    except PipelineError as error:
-        print(f"barnabas pipeline: {error}", file=sys.stderr)
-        return error.exit_code

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
     # Python looks for modules beside a program first, and there are some here that are named kafka and schema.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
-    from barnabas.pipeline.main import main
-
-    sys.exit(main())
+    sys.argv[1:1] = ["pipeline", "run"]
+    runpy.run_module("barnabas", run_name="__main__", alter_sys=True)

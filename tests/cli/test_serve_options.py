@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from barnabas.cli.light import UsageError
-from barnabas.cli.serve import serve_options
+from barnabas.cli.serve import UsageError, serve_options
 
 
 def test_options_become_kafka_keys() -> None:
@@ -54,22 +53,21 @@ def test_listen_becomes_a_listener(listen: str, listener: str) -> None:
 MISTAKES = [
     (["--lsten", "x"], "no such option: --lsten; did you mean --listen?"),
     (["--frobnicate"], "no such option: --frobnicate"),
-    (["9092"], "no room for an argument here: '9092'"),
-    (["--listen"], "--listen needs a value: --listen HOST:PORT"),
-    (["--listen="], "--listen needs a value"),
+    (["9092"], "unexpected argument: '9092'"),
+    (["--listen"], "argument --listen: expected one argument"),
+    (["--listen="], "argument --listen: needs a value: HOST:PORT"),
     (["--listen", "9092"], "--listen wants HOST:PORT"),
     (["--listen", "::1:9092"], "--listen wants HOST:PORT"),
     (["--listen", "host:port"], "--listen wants a port between 0 and 65535, not 'port'"),
     (["--listen", "host:65536"], "--listen wants a port between 0 and 65535, not '65536'"),
     (["--listen", "host:-1"], "--listen wants a port between 0 and 65535"),
-    (["--listen", "a:1", "--listen", "b:1"], "--listen is given twice"),
-    (["--profile", "prod"], "--profile is one of dev, kafka, not 'prod'"),
+    (["--listen", "a:1", "--listen", "b:1"], "argument --listen: given twice"),
+    (["--profile", "prod"], "argument --profile: invalid choice: 'prod' (choose from 'dev', 'kafka')"),
     (["--set", "num.partitions"], "--set wants KEY=VALUE"),
     (["--set", "=3"], "--set wants KEY=VALUE"),
-    (["--listen", "a:1", "--set", "listeners=PLAINTEXT://b:1"], "--listen and --set listeners say the same thing"),
-    (["--data-dir", "a", "--set", "log.dirs=b"], "--data-dir and --set log.dirs say the same thing"),
-    (["--data-dir", "a", "--set", "log.dir=b"], "say the same thing"),
-    (["-h=1"], "-h takes no value"),
+    (["--listen", "a:1", "--set", "listeners=PLAINTEXT://b:1"], "--listen and --set listeners are the same setting"),
+    (["--data-dir", "a", "--set", "log.dirs=b"], "--data-dir and --set log.dirs are the same setting"),
+    (["--data-dir", "a", "--set", "log.dir=b"], "are the same setting"),
 ]
 
 
@@ -86,7 +84,7 @@ import sys
 before = set(sys.modules)
 from barnabas.cli import main
 code = main(["serve", "--lsten"])
-heavy = {"click", "rich", "trio", "construct", "dataclasses", "argparse", "barnabas.broker.server"}
+heavy = {"click", "rich", "trio", "construct", "dataclasses", "barnabas.broker.server"}
 print(code, sorted(heavy & (set(sys.modules) - before)))
 """
 

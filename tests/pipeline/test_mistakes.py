@@ -121,6 +121,14 @@ def test_mistakes_of_the_command_line(command, job, arguments, says):
     one_sentence(command("run", *arguments), *says)
 
 
+def test_the_program_for_spark_submit_is_pipeline_run(tmp_path):
+    submit = ROOT / "barnabas" / "pipeline" / "submit.py"
+    done = subprocess.run(
+        [sys.executable, submit, "etl", "--config", "x"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    one_sentence(done, "x cannot be read: No such file or directory")
+
+
 def test_a_mistake_in_the_file_names_the_file_the_table_and_the_key(command, job):
     text = ETL.replace("fields", "felds")
     one_sentence(

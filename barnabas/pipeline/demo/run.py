@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.cli.output import show_rows
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.demo import checks, flights, topics
 from barnabas.pipeline.demo.broker import own_broker
@@ -26,6 +25,7 @@ from barnabas.pipeline.report import write_report
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
 from barnabas.pipeline.spark import session
+from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

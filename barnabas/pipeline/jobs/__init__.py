@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from barnabas.cli.light import suggestion
 from barnabas.pipeline.errors import MistakeError
+from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
     from barnabas.pipeline.job import Job
