@@ -50,7 +50,7 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.ADD_OFFSETS_TO_TXN: "transactions",
     ApiKey.END_TXN: "transactions",
     ApiKey.WRITE_TXN_MARKERS: "transaction_admin",
-    ApiKey.TXN_OFFSET_COMMIT: "transactional_writes",
+    ApiKey.TXN_OFFSET_COMMIT: "txn_offset_commit",
     ApiKey.DESCRIBE_CONFIGS: "configs",
     ApiKey.ALTER_CONFIGS: "configs",
     ApiKey.DESCRIBE_LOG_DIRS: "log_dirs",

@@ -106,7 +106,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "write-without-its-partition-in-the-transaction",
-        "broker/apis/transactional_writes.py",
+        "broker/apis/transactional_produce.py",
         "            if not has_open_transaction(partition, header.producer_id, header.producer_epoch):\n",
         "            if partition.index > 0 and not has_open_transaction(\n"
         "                partition, header.producer_id, header.producer_epoch\n"

@@ -1,0 +1,95 @@
+"""Adds the partitions of a write to its transaction, or verifies that the transaction has them (T7, T11; KIP-890).
+
+A partition must belong to the transaction before it gets the first data of it: otherwise it would never get a marker.
+For clients with Produce v12 and TxnOffsetCommit v5 or later the broker adds the partition; older clients have added it
+themselves, which is verified. No check is needed once a partition has data of the transaction: its end is the marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from barnabas.broker.config.keys.general import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+)
+from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker
+    from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.transactions.coordinator import TransactionCoordinator
+    from barnabas.coord.transactions.transaction import TopicPartition
+    from barnabas.wire.messages.transactions import AddPartitionsToTxnResult
+
+Errors: TypeAlias = "Mapping[TopicPartition, ErrorCode]"
+"""The partitions that were not added or found, with the coordinator's error."""
+
+TRANSACTION_VERSION = 2
+"""The transaction.version of clients for which the broker adds partitions."""
+
+NO_COORDINATOR = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+
+
+def add_or_verify(
+    broker: Broker,
+    transactional_id: str,
+    producer: tuple[int, int],
+    partitions: Collection[TopicPartition],
+    then: Callable[[Errors], None],
+    *,
+    adds: bool,
+) -> None:
+    """Add partitions to a transaction, or verify that it has them; `then` gets the errors by partition.
+
+    `then` may be called immediately. While the previous transaction is being completed, adding is retried every
+    add.partitions.to.txn.retry.backoff.ms: a client would wait longer. `producer` is the producer id and epoch.
+    """
+
+    deadline = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
+
+    def answer(result: AddPartitionsToTxnResult) -> None:
+        errors = {
+            (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+            if partition.partition_error_code
+        }
+        retry_at = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
+        if adds and retry_at <= deadline and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+            broker.loop.timers.at(retry_at, ask)  # the markers of the previous transaction are being flushed
+        else:
+            then(errors)
+
+    def event(coordinator: TransactionCoordinator, at: Moment) -> Result:
+        if adds:
+            return coordinator.add_partitions(transactional_id, *producer, partitions, TRANSACTION_VERSION, answer, at)
+        return coordinator.verify_partitions(transactional_id, *producer, partitions, answer)
+
+    def ask() -> None:
+        try:
+            broker.transactions.handle(transactional_id, event)
+        except KafkaError as error:
+            then(dict.fromkeys(partitions, error.code))
+
+    ask()
+
+
+def has_open_transaction(partition: Partition, producer_id: int, producer_epoch: int) -> bool:
+    """Whether the partition already has data of the producer's current transaction."""
+    entry = partition.log.producers.producers.get(producer_id)
+    return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == producer_epoch
+
+
+def client_error(code: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
+    """The error in a form that the client knows: `knows_abortable` if its version has TRANSACTION_ABORTABLE."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return code

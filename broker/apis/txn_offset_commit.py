@@ -1,0 +1,157 @@
+"""TxnOffsetCommit (28): offsets of a consumer group that take effect when the producer's transaction commits.
+
+v3 group members (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the broker adds the group's partition to the transaction
+(KIP-890); v6 topic ids. Rules T7, T11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.groups import client_of
+from barnabas.broker.apis.offsets import settle_topics
+from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.transaction_verification import (
+    NO_COORDINATOR,
+    Errors,
+    add_or_verify,
+    client_error,
+    has_open_transaction,
+)
+from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.wire.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.messages.offsets import OffsetCommitResponse
+
+FIRST_OFFSETS_THAT_ADD = 5
+FIRST_OFFSETS_WITH_ABORTABLE = 4
+
+
+def _offsets_failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=int(error.code)
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@api(TxnOffsetCommitRequest, on_error=_offsets_failed)
+def txn_offset_commit(
+    ctx: RequestContext, request: TxnOffsetCommitRequest
+) -> DelayedResponse | TxnOffsetCommitResponse:
+    """Commit offsets that take effect when the transaction commits."""
+    delayed = DelayedResponse(send_before_close=True)
+    commit = _as_commit(request)
+
+    def answer(decided: OffsetCommitResponse) -> None:
+        delayed.resolve(_as_response(decided))
+
+    response, complete = settle_topics(ctx, commit, answer, by_id=ctx.api_version >= 6)
+    if not commit.topics:
+        return _as_response(response)
+    producer = (request.producer_id, request.producer_epoch)
+    client = client_of(ctx)
+
+    def verified(errors: Errors) -> None:
+        for code in errors.values():
+            delayed.resolve(_offsets_failed(request, KafkaError(_offsets_error(code, ctx.api_version))))
+            return
+        try:
+            ctx.broker.coordinators.handle(
+                request.group_id, lambda groups, at: groups.commit_offsets(commit, complete, client, at, producer)
+            )
+        except KafkaError as error:
+            delayed.resolve(_offsets_failed(request, error))
+
+    _add_or_verify(ctx, request, producer, verified)
+    return delayed
+
+
+def _add_or_verify(
+    ctx: RequestContext,
+    request: TxnOffsetCommitRequest,
+    producer: tuple[int, int],
+    verified: Callable[[Errors], None],
+) -> None:
+    broker = ctx.broker
+    adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
+    index = broker.coordinators.partition_of(request.group_id)
+    is_verified = has_open_transaction(broker.partitions.get(GROUP_METADATA_TOPIC, index), *producer)
+    if is_verified or not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
+        verified({})
+    else:
+        partitions = [(GROUP_METADATA_TOPIC, index)]
+        add_or_verify(broker, request.transactional_id, producer, partitions, verified, adds=adds)
+
+
+def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:
+    must_wait = code == ErrorCode.CONCURRENT_TRANSACTIONS and api_version < FIRST_OFFSETS_THAT_ADD
+    if code in NO_COORDINATOR or must_wait:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # a retry: the error is about the transaction's coordinator
+    return client_error(code, knows_abortable=api_version >= FIRST_OFFSETS_WITH_ABORTABLE)
+
+
+def _as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
+    """The request as an OffsetCommit."""
+    return OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        committed_metadata=partition.committed_metadata,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _as_response(decided: OffsetCommitResponse) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=partition.error_code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in decided.topics
+        ]
+    )
