@@ -111,9 +111,9 @@ async def _checkpoint(broker: Broker, name: str) -> None:
 
 async def _remove_deleted(broker: Broker) -> None:
     """Remove the files whose time has come; what cannot be removed is left to the next start."""
-    for path in broker.log_dirs.due_deletions(broker.now()):
+    for path in broker.log_dirs.deletions.take_due(broker.now()):
         try:
-            await trio.to_thread.run_sync(broker.log_dirs.remove, path)
+            await trio.to_thread.run_sync(broker.log_dirs.deletions.remove, path)
         except OSError as error:
             logger.error("Cannot remove %s, which was deleted: %s. The next start tries it again", path, error)
 

@@ -97,7 +97,7 @@ class LogDirFailures:
         """Find directories that have disappeared, and full ones that have space again. To be called every second."""
         for log_dir in self._log_dirs.working:
             try:
-                log_dir.check_there()
+                log_dir.check_exists()
                 if log_dir in self._full and log_dir.volume()[1] >= RECOVERED_BYTES:
                     del self._full[log_dir]
                     self._reported = {key: at for key, at in self._reported.items() if key[0] != log_dir.path}

@@ -111,11 +111,11 @@ def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_
         at = header.position
         if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
-        if header.count != header.last_offset - header.base_offset + 1 or header.count <= 0:
+        if header.record_count != header.last_offset - header.base_offset + 1 or header.record_count <= 0:
             last_delta = header.last_offset - header.base_offset
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,
-                f"The record batch counts {header.count} records up to offset delta {last_delta}",
+                f"The record batch counts {header.record_count} records up to offset delta {last_delta}",
             )
         if origin == "client":  # others know what they write
             _check_content(records, header, limits, now_ms)

@@ -1,7 +1,7 @@
-"""The header of a record batch as the log handles it: unpacked once, carried through check, producer state and segment.
+"""The header of a record batch in the log: unpacked once, then used by checks, producer state and segment.
 
-Unlike `wire.records.BatchView` it holds no buffer, knows its position in a file, and is changed when an append gives
-the batch its offsets. The format is described there.
+Unlike `wire.records.BatchView`, where the format is described, it keeps no buffer and has a position in a file; an
+append updates it when it assigns offsets.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from barnabas.wire.records import HEADER, LOG_OVERHEAD, MAX_INT32
 
 
 class BatchHeader:
-    """One batch's header and where the batch starts in its buffer or file."""
+    """One batch's header and the position where the batch starts in its buffer or file."""
 
     __slots__ = (
         "attributes",
         "base_offset",
         "base_sequence",
         "base_timestamp",
-        "count",
         "crc",
         "last_offset",
         "leader_epoch",
@@ -26,6 +25,7 @@ class BatchHeader:
         "position",
         "producer_epoch",
         "producer_id",
+        "record_count",
         "size",
     )
 
@@ -39,7 +39,7 @@ class BatchHeader:
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
     def __init__(self, buffer: bytes | memoryview, at: int, position: int) -> None:
         (
@@ -55,7 +55,7 @@ class BatchHeader:
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
-            self.count,
+            self.record_count,
         ) = HEADER.unpack_from(buffer, at)
         self.position = position
         self.size: int = length + LOG_OVERHEAD

@@ -1,4 +1,4 @@
-"""The part of a flush that takes time, apart from the log so that a thread can do it."""
+"""The slow part of a flush, separate from the log so that it can run in a thread."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from barnabas.storage.files import File, Files
 
 
 class FlushJob:
-    """Files and directories to sync so that a log is on the disk up to `offset`. `run` touches no other state.
+    """The files and directories to sync to make a log durable up to `offset`. `run` accesses no other state.
 
-    `dir_version` and `truncations` are the log's counts of changed file names and of cuts when the job was made.
-    With `data_only` the index files are left out: the data is safe, but what lies behind must be indexed again.
+    `dir_version` and `truncations` are the log's counts of changed file names and of truncations when the job was made.
+    With `data_only` the index files are not included: after a crash the data has to be indexed again.
     """
 
     __slots__ = ("_files", "data_only", "dir_version", "directories", "missing", "offset", "targets", "truncations")
@@ -35,28 +35,28 @@ class FlushJob:
         self.truncations = truncations
         self.data_only = data_only
         self.missing: FileNotFoundError | None = None
-        """A directory that has gone since: the log has been deleted, or somebody has taken the disk away."""
+        """Set when a directory is missing: the log was deleted, or the disk was unmounted."""
 
     def run(self) -> None:
-        """Sync them all. An OSError means that the log directory must be given up: never try again."""
+        """Sync everything. An OSError means that the log directory must not be used any longer: never retry."""
         self.sync_files()
         self.sync_directories()
         if self.missing is not None:
             raise self.missing
 
     def sync_files(self) -> None:
-        """The files only."""
+        """Sync the files only."""
         for target in self.targets:
             self._files.sync(target)
 
-    def look_for_directories(self) -> None:
-        """Only note if one has gone: the whole file system has been synced."""
+    def check_directories(self) -> None:
+        """Check that the directories exist, when the whole file system was synced instead."""
         for directory in self.directories:
             if not self._files.exists(directory):
-                self.missing = FileNotFoundError(errno.ENOENT, "the directory has gone", directory)
+                self.missing = FileNotFoundError(errno.ENOENT, "the directory was removed", directory)
 
     def sync_directories(self) -> None:
-        """The directories only, after the files."""
+        """Sync the directories, after the files."""
         try:
             for directory in self.directories:
                 self._files.sync_dir(directory)

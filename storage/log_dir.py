@@ -1,6 +1,6 @@
-"""One log directory: its lock, its identity, its checkpoint files, and the marker of a clean stop.
+"""One log directory: its lock, its identity, its checkpoint files, and the clean shutdown marker.
 
-The marker is removed as soon as it has been seen: only a stop that got to its end leaves one.
+The marker is removed when it is read: only a stop that was completed leaves one.
 Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 """
 
@@ -24,11 +24,11 @@ from barnabas.storage.flush_job import FlushJob
 TopicPartition = tuple[str, int]
 
 
-class DataDirLocked(Exception):  # noqa: N818 - says what is the matter
+class DataDirLocked(Exception):  # noqa: N818 - named after the condition
     """Another process is using the log directory."""
 
 
-class DataDirMismatch(Exception):  # noqa: N818 - says what is the matter
+class DataDirMismatch(Exception):  # noqa: N818 - named after the condition
     """The log directory belongs to another node or cluster."""
 
 
@@ -62,7 +62,7 @@ class LogDir:
         self.directory_id = ""
         self.had_clean_shutdown = False
         self.failure: Exception | None = None
-        """Why nothing in this directory may be touched any more; None while it works."""
+        """Why the directory is not used any longer; None while it works."""
         self._checkpoints = {
             name: OffsetCheckpoint(files, f"{path}/{name}")
             for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
@@ -77,7 +77,11 @@ class LogDir:
         self._lock: File | None = None
 
     def open(self) -> None:
-        """Make the directory if need be, lock it, and read what is kept beside the logs. DataDirLocked when taken."""
+        """Make the directory if it is missing, lock it, and read its identity and checkpoints.
+
+        Raises DataDirLocked when another process has it, DataDirMismatch when it was used with ZooKeeper,
+        CorruptCheckpoint, OSError.
+        """
         self._make()
         self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
         if self._lock is None:
@@ -87,7 +91,7 @@ class LogDir:
         self.had_clean_shutdown = self._files.exists(marker)
         if self.had_clean_shutdown:
             self._files.unlink(marker)
-            self._files.sync_dir(self.path)  # a marker that came back would have the next start trust a torn log
+            self._files.sync_dir(self.path)  # else a crash may restore it, and the next start would trust a torn log
         self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
         self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
@@ -103,10 +107,12 @@ class LogDir:
         try:
             self.node_id = int(properties.get("node.id", -1))
         except ValueError as error:
-            raise CorruptCheckpoint(f"{path} has the node.id {properties['node.id']!r}, which is no number") from error
+            raise CorruptCheckpoint(
+                f"{path} has the node.id {properties['node.id']!r}, which is not a number"
+            ) from error
 
     def _make(self) -> None:
-        """Make the directory if it is missing, so that no power failure takes it away with all that is in it."""
+        """Make the directory if it is missing; durable, so that a power failure does not remove it."""
         missing = []
         path = self.path
         while path and not self._files.exists(path):
@@ -144,8 +150,8 @@ class LogDir:
         }
         write_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", properties)
 
-    def known(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of a checkpoint file as they were read: those of partitions without an open log still hold."""
+    def offsets_read(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of a checkpoint file as they were read: they still hold for partitions without an open log."""
         return {
             layout.RECOVERY_POINT_CHECKPOINT: self.recovery_points,
             layout.LOG_START_CHECKPOINT: self.log_starts,
@@ -153,19 +159,19 @@ class LogDir:
         }[name]
 
     def has_written(self, name: str, key: TopicPartition) -> bool:
-        """Whether the checkpoint file on the disk names a partition, or may do so after a failed write."""
+        """Whether the checkpoint file on disk contains a partition, or may contain it after a failed write."""
         return name not in self._written or key in self._written[name]
 
     def plan_write(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
-        """What replaces a checkpoint file when its content has changed, durably; made for a thread.
+        """A function that replaces a checkpoint file if its content has changed, durably; it may run in a thread.
 
-        Of several that were planned, one that comes late does not undo a later one.
+        When several are planned, one that runs late does not overwrite a later one.
         """
         self._planned[name] = version = self._planned.get(name, 0) + 1
         return lambda: self._write(name, offsets, version)
 
-    def drop_planned(self, name: str) -> None:
-        """What was planned so far and has not begun is not written any more: it speaks of what is no longer so."""
+    def cancel_planned(self, name: str) -> None:
+        """Cancel the writes that are planned and have not begun: their content is stale."""
         with self._writing:
             self._planned[name] = self._done[name] = self._planned.get(name, 0) + 1
 
@@ -176,7 +182,7 @@ class LogDir:
             self._done[name] = version
             if self._written.get(name) == offsets:
                 return
-            self._written[name] = offsets  # from here on the file may say so
+            self._written[name] = offsets  # from here on the file may contain them
             try:
                 self._checkpoints[name].write(offsets)
             except BaseException:
@@ -184,31 +190,32 @@ class LogDir:
                 raise
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Leave the marker of a clean stop; the last thing before `release`. It names the broker's epoch (KIP-966)."""
+        """Write the clean shutdown marker with the broker epoch (KIP-966); to be called right before `release`."""
         content = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
         replace_file(self._files, f"{self.path}/{layout.CLEAN_SHUTDOWN}", content.encode())
 
-    def sync(self, jobs: Sequence[FlushJob], *, is_whole: bool = False) -> None:
-        """Run the flush jobs of several logs in this directory together; made for a thread.
+    def sync(self, jobs: Sequence[FlushJob], *, whole_file_system: bool = False) -> None:
+        """Run the flush jobs of several logs in this directory; may be called in a thread.
 
-        With `is_whole` the file system is synced instead of each file. An OSError means that the directory must be
-        given up, FileNotFoundError that it has gone; a log's directory that is missing is noted in its job.
+        With `whole_file_system` the file system is synced instead of each file. An OSError means that the directory
+        must not be used any longer, FileNotFoundError that it was removed. The directory of a log that is missing is
+        recorded in its job.
         """
         assert self._lock is not None
-        if is_whole and self._files.sync_file_system(self._lock):
+        if whole_file_system and self._files.sync_file_system(self._lock):
             for job in jobs:
-                job.look_for_directories()
+                job.check_directories()
         else:
             for job in jobs:
                 job.sync_files()
             for job in jobs:
                 job.sync_directories()
-        self.check_there()
+        self.check_exists()
 
-    def check_there(self) -> None:
-        """FileNotFoundError when the directory was removed, renamed or unmounted: what is written goes nowhere then."""
+    def check_exists(self) -> None:
+        """Raise FileNotFoundError when the directory was removed, renamed or unmounted: writes to it would be lost."""
         if self._lock is not None and not self._files.is_named(self._lock):
-            raise FileNotFoundError(errno.ENOENT, "the directory has gone", self.path)
+            raise FileNotFoundError(errno.ENOENT, "the directory was removed", self.path)
 
     def volume(self) -> tuple[int, int]:
         """(size, free) of the directory's volume in bytes."""

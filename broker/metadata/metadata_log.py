@@ -317,5 +317,5 @@ class MetadataLog:
         log.advance_log_start_offset(image.offset + 1)
         self._log_dirs.write_log_starts()
         deleted = log.delete_segments_below(image.offset + 1)
-        self._log_dirs.delete_later(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
+        self._log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
         logger.info("Wrote snapshot %s of the metadata", name)

@@ -248,7 +248,7 @@ class LogCleaner:
             await trio.sleep(RETRY_S)
             renamed = await self._retire(partition, replacement)
         delay_s = partition.log.config.file_delete_delay_ms / 1000
-        self._log_dirs.delete_later(renamed, self._loop.now() + delay_s)
+        self._log_dirs.deletions.schedule(renamed, self._loop.now() + delay_s)
         return True
 
     async def _retire(self, partition: Partition, replacement: Replacement) -> list[str] | None:

@@ -68,7 +68,7 @@ class Flusher:
         files = sum(len(job.targets) for job in jobs)
         uses_syncfs = self._syncfs.uses_syncfs(files)
         began = time.perf_counter()
-        self._log_dir.sync(jobs, is_whole=uses_syncfs)
+        self._log_dir.sync(jobs, whole_file_system=uses_syncfs)
         self._syncfs.record(files, time.perf_counter() - began, used_syncfs=uses_syncfs)
 
     def _begin(self, policy: FlushPolicy) -> FlushJob | None:

@@ -114,7 +114,7 @@ class Partitions:
         self._flush_loaded()
         self._is_loading = False
         for name, index in self._log_dirs.found():
-            self._log_dirs.set_aside(name, index)
+            self._log_dirs.rename_stray(name, index)
         self._warn_of_strays()
         self._log_dirs.forget_missing()
 
@@ -126,7 +126,7 @@ class Partitions:
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
                 try:
-                    log_dir.sync([job for _, job in jobs], is_whole=len(jobs) >= MANY_FILES)
+                    log_dir.sync([job for _, job in jobs], whole_file_system=len(jobs) >= MANY_FILES)
                 except OSError as error:
                     self._failures.take_offline(log_dir, "sync", error)
                     continue
@@ -249,7 +249,7 @@ class Partitions:
                 del self._to_reopen[topic_id, index]
                 continue
             self.offline.pop((topic.name, index), None)
-            self._log_dirs.bring_back(topic.name, index)
+            self._log_dirs.bring_online(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
                 del self._to_reopen[topic_id, index]
@@ -338,7 +338,7 @@ class Partitions:
                 partition.report_failure("deletion of segments", error)
                 continue
             if deleted:
-                self._log_dirs.delete_later(deleted, self._loop.now() + log.config.file_delete_delay_ms / 1000)
+                self._log_dirs.deletions.schedule(deleted, self._loop.now() + log.config.file_delete_delay_ms / 1000)
         return is_written
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.cleaning.key_map import DEAD
 from barnabas.storage.files import Files
 from barnabas.storage.segment import Segment
@@ -21,11 +22,8 @@ from barnabas.wire.records import (
     CONTROL_BIT,
     CRC_START,
     DELETE_HORIZON_BIT,
-    HEADER,
     HEADER_SIZE,
-    LOG_OVERHEAD,
     MAGIC,
-    MIN_BATCH_LENGTH,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
@@ -34,69 +32,19 @@ from barnabas.wire.records import (
 )
 
 
-class Batch:
-    """A batch's place in a buffer, and the fields of its header; what is asked for often is worked out once."""
+class Batch(BatchHeader):
+    """A batch in a buffer: its header, and where it ends. `position` is where it starts in the buffer."""
 
-    __slots__ = (
-        "attributes",
-        "base_offset",
-        "base_sequence",
-        "base_timestamp",
-        "buffer",
-        "crc",
-        "end",
-        "last_offset",
-        "leader_epoch",
-        "length",
-        "magic",
-        "max_timestamp",
-        "producer_epoch",
-        "producer_id",
-        "record_count",
-        "start",
-    )
-
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
+    __slots__ = ("buffer", "end")
 
     def __init__(self, buffer: bytes, start: int) -> None:
+        super().__init__(buffer, start, start)
         self.buffer = buffer
-        self.start = start
-        (
-            self.base_offset,
-            self.length,
-            self.leader_epoch,
-            self.magic,
-            self.crc,
-            self.attributes,
-            last_offset_delta,
-            self.base_timestamp,
-            self.max_timestamp,
-            self.producer_id,
-            self.producer_epoch,
-            self.base_sequence,
-            self.record_count,
-        ) = HEADER.unpack_from(buffer, start)
-        self.end: int = start + self.length + LOG_OVERHEAD
-        self.last_offset: int = self.base_offset + last_offset_delta
-
-    @property
-    def size(self) -> int:
-        return self.length + LOG_OVERHEAD
+        self.end: int = start + self.size
 
     def records(self) -> tuple[bytes, int, int]:
         """(data, start, end) of the records, decompressed. CorruptRecord when the batch's CRC does not fit."""
-        start = self.start
+        start = self.position
         if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
             raise CorruptRecord(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
         codec = self.attributes & CODEC_MASK
@@ -127,7 +75,7 @@ def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) 
             buffer = _read(files, segment, start, max(chunk, HEADER_SIZE))
             last = len(buffer) - HEADER_SIZE + 1
         batch = Batch(buffer, at)
-        if batch.magic != MAGIC or batch.length < MIN_BATCH_LENGTH or start + batch.end > size:
+        if batch.magic != MAGIC or batch.size < HEADER_SIZE or start + batch.end > size:
             raise CorruptRecord(f"No record batch at position {start + at} of {segment.stem}.log")
         if batch.end > len(buffer):
             start, at = start + at, 0

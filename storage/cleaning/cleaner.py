@@ -108,7 +108,7 @@ class Cleaner:
     def _is_decided(batch: Batch, transactions: CleanedTransactions) -> bool:
         """Whether a batch has no keys that count: it is a marker, or its transaction was aborted."""
         if batch.attributes & CONTROL_BIT:
-            transactions.may_drop_marker(BatchView(batch.buffer, batch.start))
+            transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
             return True
         return bool(batch.attributes & TRANSACTIONAL_BIT) and transactions.is_aborted(
             batch.producer_id, batch.last_offset
@@ -172,7 +172,7 @@ class Cleaner:
 
     def _clean_marker(self, batch: Batch, target: CleanedSegment) -> None:
         """A marker whose transaction has left nothing gets a delete horizon, and goes when that has passed."""
-        droppable = self._transactions.may_drop_marker(BatchView(batch.buffer, batch.start))
+        droppable = self._transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
         if not droppable or batch.base_offset >= self._end_offset or self._is_memory(batch):
             self._keep(batch, target)
         elif batch.record_count and not batch.attributes & DELETE_HORIZON_BIT:

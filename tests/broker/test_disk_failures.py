@@ -424,7 +424,7 @@ class TestVanishedDirectory:
         shutil.rmtree(tmp_path / "b")
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         assert send(memory, "here") == 0
-        assert "the directory has gone" in errors(caplog)[0]
+        assert "the directory was removed" in errors(caplog)[0]
 
     def test_is_noticed_by_looking(self, memory: MemoryBroker, tmp_path: Path) -> None:
         (tmp_path / "b").rename(tmp_path / "c")

@@ -357,8 +357,8 @@ async def test_a_segment_deleted_while_it_is_sent_is_sent_whole(tmp_path: Path) 
         deleted = await (await loopback.dial()).ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
         assert isinstance(deleted, DeleteTopicsResponse)
         assert deleted.responses[0].error_code == 0
-        for path in loopback.broker.log_dirs.due_deletions(loopback.broker.now() + 1e6):
-            loopback.broker.log_dirs.remove(path)
+        for path in loopback.broker.log_dirs.deletions.take_due(loopback.broker.now() + 1e6):
+            loopback.broker.log_dirs.deletions.remove(path)
         answer = await peer.receive(FetchResponse, 11)
         assert isinstance(answer, FetchResponse)
         assert len(answer.responses[0].partitions[0].records or b"") > 20_000_000

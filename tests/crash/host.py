@@ -81,7 +81,7 @@ class Host:
         for key, partition in ledger.partitions.items():
             self.open_log(key, partition.topic_id)
         for topic, index in list(self.log_dirs.found()):
-            self.log_dirs.set_aside(topic, index)
+            self.log_dirs.rename_stray(topic, index)
         self.log_dirs.forget_missing()
         self.promise(Identified(cluster_id), ledger)
         for key in ledger.partitions:

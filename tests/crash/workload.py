@@ -337,7 +337,7 @@ class Workload:
         self.host.promise(StartMoved(key), self.ledger)
 
     def _delete_later(self, paths: list[str]) -> None:
-        self.host.log_dirs.delete_later(paths, self.host.now + self.random.random())
+        self.host.log_dirs.deletions.schedule(paths, self.host.now + self.random.random())
 
     def clean(self) -> None:
         """One pass of compaction, while the rest of the broker goes on."""
@@ -410,8 +410,8 @@ class Workload:
     def remove_deleted(self) -> None:
         """What was renamed as deleted goes for good."""
         self.host.now += 0.5
-        for path in self.host.log_dirs.due_deletions(self.host.now):
-            self.host.log_dirs.remove(path)
+        for path in self.host.log_dirs.deletions.take_due(self.host.now):
+            self.host.log_dirs.deletions.remove(path)
 
     # --- restarts
 

@@ -147,7 +147,7 @@ DURABILITY = (
     Mutant(
         "late-checkpoint-brings-a-deleted-topic-back",
         "storage/log_dirs.py",
-        "            log_dir.drop_planned(name)\n",
+        "            log_dir.cancel_planned(name)\n",
         "",
         _L + "test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again",
     ),

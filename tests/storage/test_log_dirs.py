@@ -146,12 +146,12 @@ def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> Non
     assert renamed.name.startswith("t-0.")
     assert renamed.name.endswith("-delete")
     assert len(renamed.name) == len("t-0.") + 32 + len("-delete")
-    assert dirs.next_deletion() == 160.0
-    assert dirs.due_deletions(159.9) == []
-    [due] = dirs.due_deletions(160.0)
-    dirs.remove(due)
+    assert dirs.deletions.next_due() == 160.0
+    assert dirs.deletions.take_due(159.9) == []
+    [due] = dirs.deletions.take_due(160.0)
+    dirs.deletions.remove(due)
     assert not renamed.exists()
-    assert dirs.next_deletion() is None
+    assert dirs.deletions.next_due() is None
     assert len(read.slice.read()) == len(read.slice)
     assert open_log(dirs).log_end_offset == 0
 
@@ -256,7 +256,7 @@ def test_stray_directory_is_set_aside_and_kept(tmp_path: Path) -> None:
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     assert list(dirs.found()) == [("gone", 3)]
-    renamed = Path(dirs.set_aside("gone", 3))
+    renamed = Path(dirs.rename_stray("gone", 3))
     assert renamed.name.startswith("gone-3.")
     assert renamed.name.endswith("-stray")
     dirs.close()
@@ -332,9 +332,9 @@ def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> 
     renamed = log.delete_segments_below(log.log_start_offset)
     assert [segment.base_offset for segment in log.segments] == [4, 5]
     assert all(path.endswith(".deleted") and Path(path).exists() for path in renamed)
-    dirs.delete_later(renamed, due=60.0)
-    for path in dirs.due_deletions(60.0):
-        dirs.remove(path)
+    dirs.deletions.schedule(renamed, due=60.0)
+    for path in dirs.deletions.take_due(60.0):
+        dirs.deletions.remove(path)
     assert not list(Path(log.directory).glob("*.deleted"))
     assert [offset for offset, _ in values_from(log, 4)] == [4, 5]
 
@@ -470,7 +470,7 @@ def test_directory_that_has_gone_is_missed(tmp_path: Path) -> None:
         again = log_dirs(tmp_path)
         again.open(1)
         assert open_log(again, "empty").log_end_offset == 0
-        with pytest.raises(DamagedLog, match="t-0 is missing, though all up to offset 5 was synced"):
+        with pytest.raises(DamagedLog, match="t-0 is missing, but everything up to offset 5 was synced"):
             open_log(again)
         again.take_offline("t", 0)
         again.forget_missing()
