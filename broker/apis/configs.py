@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.config_changes import Operation
 from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
-from barnabas.coord.cluster.image import BROKER_LOGGER
 from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,

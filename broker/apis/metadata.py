@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE, MAX_REQUEST_PARTITION_SIZE_LIMIT
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, topic_name_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     DescribeClusterBroker,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from barnabas.broker.context import RequestContext
-    from barnabas.coord.cluster.partition_image import PartitionImage, TopicImage
+    from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 
 logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
 
@@ -105,7 +105,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataReques
 
 def _missing_topic_error(name: str) -> ErrorCode:
     """The error of a topic that does not exist: INVALID_TOPIC_EXCEPTION when no topic may have this name."""
-    if what_is_wrong_with(name) is not None:
+    if topic_name_error(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -42,7 +42,7 @@ from barnabas.wire.messages.offsets import (
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.coord.cluster.topic_image import TopicImage
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 FIRST_FETCH_WITH_GROUPS = 8

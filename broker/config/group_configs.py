@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys.resources import GROUP_KEYS
 from barnabas.coord.cluster.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET
-from barnabas.coord.cluster.image import BROKER, GROUP
+from barnabas.coord.cluster.resources import BROKER, GROUP
 from barnabas.coord.groups.settings import GroupSettings, parse_auto_offset_reset
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+    from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.coord.cluster.image import ClusterImage
 
 logger = logging.getLogger("kafka.coordinator.GroupConfig")
 

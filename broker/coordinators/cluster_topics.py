@@ -9,7 +9,7 @@ from barnabas.coord.groups.topics import Topic
 
 if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.wire.types import Uuid
 
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
-    from barnabas.coord.cluster.image import ClusterDelta
-    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.machine import Moment, Result

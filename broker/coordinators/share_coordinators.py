@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.coord.cluster.image import ClusterDelta
+    from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.share_state.coordinator import ShareCoordinator
     from barnabas.coord.share_state.key import SharePartitionKey

@@ -19,7 +19,7 @@ from barnabas.broker.config.keys.transactions import (
 )
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard, release_replies
-from barnabas.coord.cluster.image import FEATURES
+from barnabas.coord.cluster.delta import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.markers import MarkerWriter, OnOffsetsEnded
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
-    from barnabas.coord.cluster.image import ClusterDelta
+    from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.config import TransactionConfig
     from barnabas.coord.transactions.coordinator import TransactionCoordinator

@@ -34,14 +34,16 @@ from barnabas.broker.config.keys.transactions import (
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import UNUSED
 from barnabas.broker.metadata.metadata_log import MetadataLog
-from barnabas.coord.cluster.image import BROKER, GROUP, TOPIC, ClusterDelta, ClusterImage
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
-    farewell_records,
-    leader_records,
+    election_records,
     registration_records,
+    shutdown_records,
 )
+from barnabas.coord.cluster.resources import BROKER, GROUP, TOPIC
 from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.storage.log_config import TOPIC_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -107,7 +109,7 @@ class Controller:
             self._log.write(self._log.bootstrap_records(), sync=False)
         else:
             crashed = not all(log_dir.had_clean_shutdown for log_dir in self._log_dirs.dirs)
-            self._log.write(leader_records(self.image, self._config.node_id, after_crash=crashed), sync=False)
+            self._log.write(election_records(self.image, self._config.node_id, after_crash=crashed), sync=False)
         self._apply_dynamic_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
@@ -137,7 +139,7 @@ class Controller:
         if registered is None:
             return -1
         try:
-            self._log.write(farewell_records(self.image, registered))
+            self._log.write(shutdown_records(self.image, registered))
         except (KafkaError, OSError) as error:
             logger.error("Cannot write the shutdown of this broker to the metadata log: %s", error)
         return registered.epoch

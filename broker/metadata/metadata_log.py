@@ -22,15 +22,13 @@ from barnabas.broker.config.keys.controller import (
     METADATA_LOG_SEGMENT_BYTES,
     METADATA_LOG_SEGMENT_MS,
 )
-from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterDelta, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import (
-    build_metadata_batch,
-    leader_change_batch,
-    parse_checkpoint_name,
-    replay_batches,
-)
+from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES, bootstrap_records
 from barnabas.coord.cluster.quorum import Election, Quorum, standalone
+from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage.checkpoints import replace_file
 from barnabas.storage.log_config import LogConfig
@@ -228,7 +226,7 @@ class MetadataLog:
         if sync:
             self.sync()
         for record in records:
-            self.image.replay(record, delta)
+            replay_record(self.image, record, delta)
         self.image.offset = self._log.log_end_offset - 1
         self._snapshot_if_due()
         return delta
@@ -272,7 +270,7 @@ class MetadataLog:
         files, directory = self._log.files, self._log.directory
         found = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
         if found:
-            from barnabas.coord.cluster.metadata_serde import load_checkpoint
+            from barnabas.coord.cluster.checkpoint import load_checkpoint
 
             (end_offset, epoch), name = max(found)
             loaded = load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch)
@@ -290,8 +288,8 @@ class MetadataLog:
 
     def _snapshot(self) -> None:
         """Write the image as a checkpoint, then let go of older checkpoints and of the segments it covers."""
+        from barnabas.coord.cluster.checkpoint import build_checkpoint, checkpoint_name
         from barnabas.coord.cluster.image_records import image_records
-        from barnabas.coord.cluster.metadata_serde import build_checkpoint, checkpoint_name
 
         if self.image.is_in_transaction:
             return

@@ -17,7 +17,7 @@ from barnabas.broker.config.keys.own import LOG_SYNC
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
-from barnabas.coord.cluster.image import TOPIC
+from barnabas.coord.cluster.resources import TOPIC
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log_config import LogConfig
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
-    from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
-    from barnabas.coord.cluster.partition_image import TopicImage
+    from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail

@@ -1,1 +1,1 @@
-"""The cluster: its metadata as an image replayed from KRaft records, and the controller that writes them."""
+"""The cluster metadata: an image replayed from KRaft records, and the controller that creates the records."""

@@ -1,8 +1,8 @@
-"""Which brokers hold which partition: placement by the controller, and checks of placement by hand.
+"""Placement of replicas on brokers, and validation of manual assignments.
 
-Replicas go round the brokers; the first is the preferred leader and moves one on with each partition, the
-followers are shifted once more with each round so that the same two brokers do not always meet. Source: Kafka 4.4
-`StripedReplicaPlacer` (whose start is random, ours counts) and `ReplicationControlManager`.
+Replicas are placed round robin. The first replica is the preferred leader and moves to the next broker with each
+partition; the followers are shifted by one more with each round, so that they do not always follow the same leader.
+Source: Kafka 4.4 `StripedReplicaPlacer`, which starts at a random broker, and `ReplicationControlManager`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 def place_partitions(
     brokers: Sequence[int], partitions: int, replication_factor: int, start: int = 0
 ) -> list[list[int]]:
-    """Replica lists for new partitions, `start` saying where on the ring of brokers to begin.
+    """Replica lists for new partitions; `start` is the index of the first broker, modulo their number.
 
     KafkaError(INVALID_REPLICATION_FACTOR) when there are too few brokers.
     """
@@ -42,9 +42,9 @@ def _replicas(brokers: Sequence[int], position: int, replication_factor: int) ->
 
 
 def check_manual_assignment(replicas: Sequence[int], brokers: Collection[int], replication_factor: int | None) -> None:
-    """Check one partition's replicas given by hand; KafkaError(INVALID_REPLICA_ASSIGNMENT) says what is wrong.
+    """Validate one partition of a manual assignment; KafkaError(INVALID_REPLICA_ASSIGNMENT) when it is invalid.
 
-    `replication_factor` is that of the partitions before it, None for the first.
+    `replication_factor` is that of the earlier partitions, None for the first.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")

@@ -1,6 +1,6 @@
-"""Changes of configs: what AlterConfigs and IncrementalAlterConfigs make of a resource, checked, as records.
+"""AlterConfigs and IncrementalAlterConfigs: validates changes and returns them as records.
 
-A resource is changed whole or not at all. Source: Kafka 4.4 `ConfigurationControlManager`,
+Either all changes of a resource are applied or none. Source: Kafka 4.4 `ConfigurationControlManager`,
 `ControllerConfigurationValidator`, `DynamicBrokerConfig.validate`, `ConfigAdminManager`. KIP-133, KIP-226, KIP-339.
 """
 
@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
 from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
-from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
-from barnabas.coord.cluster.topic_names import what_is_wrong_with
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from barnabas.coord.cluster.topic_names import topic_name_error
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+    """The operations of IncrementalAlterConfigs (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -29,7 +30,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One change of one key."""
+    """One operation on one key."""
 
     name: str
     operation: int
@@ -37,7 +38,7 @@ class Change(NamedTuple):
 
 
 class ConfigChanges:
-    """Checks changes against the schema, and tells them as records."""
+    """Validates changes against the schema and returns them as records."""
 
     def __init__(self, image: ClusterImage, schema: ConfigSchema, settings: BrokerSettings, node_id: int) -> None:
         self._image = image
@@ -46,30 +47,30 @@ class ConfigChanges:
         self._node_id = node_id
 
     def replace(self, resource: ConfigResource, configs: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
-        """Records that make `configs` all that is set on a resource (AlterConfigs); KafkaError when it may not be."""
-        wanted: dict[str, str] = {}
+        """Records that replace all configs of a resource (AlterConfigs); KafkaError when they are invalid."""
+        requested: dict[str, str] = {}
         for name, value in configs:
-            if name in wanted:
+            if name in requested:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {name}")
             if value is None:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for {name}")
-            wanted[name] = value
-        return self._records(resource, wanted, named=set(wanted))
+            requested[name] = value
+        return self._records(resource, requested, named=set(requested))
 
     def apply(self, resource: ConfigResource, changes: Iterable[Change]) -> list[ConfigRecord]:
-        """Records for changes of single keys (IncrementalAlterConfigs); KafkaError when one of them may not be."""
+        """Records for changes of single keys (IncrementalAlterConfigs); KafkaError when one of them is invalid."""
         changes = list(changes)
-        wanted = dict(self._image.config(*resource))
+        requested = dict(self._image.config(*resource))
         names = [change.name for change in changes]
         if len(set(names)) < len(names):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         for change in changes:
-            value = self._changed(resource, wanted, change)
+            value = self._changed(resource, requested, change)
             if value is None:
-                wanted.pop(change.name, None)
+                requested.pop(change.name, None)
             else:
-                wanted[change.name] = value
-        return self._records(resource, wanted, named=set(names))
+                requested[change.name] = value
+        return self._records(resource, requested, named=set(names))
 
     def _changed(self, resource: ConfigResource, current: Mapping[str, str], change: Change) -> str | None:
         if change.operation == Operation.DELETE:
@@ -81,7 +82,7 @@ class ConfigChanges:
         if change.operation == Operation.SET:
             return change.value
         key = self._schema.keys.get(resource[0], {}).get(change.name)
-        if resource[0] not in {TOPIC, BROKER} or key is None or key.type != LIST:  # Kafka knows no other lists here
+        if resource[0] not in {TOPIC, BROKER} or key is None or key.type != LIST:  # as in Kafka
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"Can't {Operation(change.operation).name} to key {change.name} because its type is not LIST.",
@@ -93,61 +94,61 @@ class ConfigChanges:
         return format_value(tuple(item for item in old if item not in given))
 
     def _inherited(self, resource: ConfigResource, key: ConfigKey[Any]) -> str:
-        """What a key is worth on a resource that does not set it."""
+        """The value of a key that is not set on the resource."""
         if resource[0] == TOPIC:
             inherited = self._settings.topic_defaults().get(key.name)
             return inherited if inherited is not None else key.format(key.default) or ""
         layers = self._settings.text_layers(key.name) if resource[0] == BROKER else []
         return layers[0][1] if layers else key.format(key.default) or ""
 
-    def _records(self, resource: ConfigResource, wanted: dict[str, str], named: set[str]) -> list[ConfigRecord]:
-        """Check the outcome, and tell the difference to what is set now."""
-        self.check(resource, wanted, named)
+    def _records(self, resource: ConfigResource, requested: dict[str, str], named: set[str]) -> list[ConfigRecord]:
+        """Validate the new configs; the records for the difference to the current ones."""
+        self.check(resource, requested, named)
         kind, name = resource
         current = self._image.config(kind, name)
-        changed = [key for key, value in wanted.items() if current.get(key) != value]
-        removed = [key for key in current if key not in wanted]
+        changed = [key for key, value in requested.items() if current.get(key) != value]
+        removed = [key for key in current if key not in requested]
         return [
-            ConfigRecord(resource_type=kind, resource_name=name, name=key, value=wanted.get(key))
+            ConfigRecord(resource_type=kind, resource_name=name, name=key, value=requested.get(key))
             for key in changed + removed
         ]
 
-    def check(self, resource: ConfigResource, wanted: Mapping[str, str], named: set[str]) -> None:
-        """Check that a resource exists and may have these configs, of which the request names `named`."""
+    def check(self, resource: ConfigResource, requested: Mapping[str, str], named: set[str]) -> None:
+        """Check that a resource exists and may have these configs; `named` are the keys in the request."""
         kind, name = resource
         if kind == TOPIC:
-            self._check_topic(name, wanted)
+            self._check_topic(name, requested)
         elif kind == BROKER:
-            self._check_broker(name, wanted, named)
+            self._check_broker(name, requested, named)
         elif kind == GROUP:
             _check_name(name, "Default group resources are not allowed.")
-            self._check_group(wanted)
+            self._check_group(requested)
         elif kind == CLIENT_METRICS:
             _check_name(name, "Subscription name can't be empty")
-            _parse_all(self._schema.keys[CLIENT_METRICS], wanted, "client metrics")
+            _parse_all(self._schema.keys[CLIENT_METRICS], requested, "client metrics")
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
 
-    def _check_topic(self, name: str, wanted: Mapping[str, str]) -> None:
-        wrong = what_is_wrong_with(name)
-        if wrong is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+    def _check_topic(self, name: str, requested: Mapping[str, str]) -> None:
+        name_error = topic_name_error(name)
+        if name_error is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
         if name not in self._image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-        self.check_topic_configs(wanted)
+        self.check_topic_configs(requested)
 
-    def check_topic_configs(self, wanted: Mapping[str, str]) -> None:
-        """Check the configs of a topic, there or about to be; KafkaError(INVALID_CONFIG)."""
-        _parse_all(self._schema.keys[TOPIC], wanted, "topic")
+    def check_topic_configs(self, requested: Mapping[str, str]) -> None:
+        """Check the configs of an existing or new topic; KafkaError(INVALID_CONFIG)."""
+        _parse_all(self._schema.keys[TOPIC], requested, "topic")
         try:
-            self._schema.check_topic(wanted, self._settings.topic_defaults())
+            self._schema.check_topic(requested, self._settings.topic_defaults())
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
-    def _check_group(self, wanted: Mapping[str, str]) -> None:
-        values = _parse_all(self._schema.keys[GROUP], wanted, "group")
+    def _check_group(self, requested: Mapping[str, str]) -> None:
+        values = _parse_all(self._schema.keys[GROUP], requested, "group")
         try:
-            for name, text in wanted.items():
+            for name, text in requested.items():
                 check_group_text(name, text)
             check_group_configs(values, self._schema.group_limits, self._broker_value)
         except ConfigError as error:
@@ -157,14 +158,14 @@ class ConfigChanges:
         layers = self._settings.text_layers(key.name)
         return key.parse(layers[0][1]) if layers else key.default
 
-    def _check_broker(self, name: str, wanted: Mapping[str, str], named: set[str]) -> None:
+    def _check_broker(self, name: str, requested: Mapping[str, str], named: set[str]) -> None:
         if name and name != str(self._node_id):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
             )
         keys = self._schema.keys[BROKER]
-        touched = sorted(named | set(wanted))
+        touched = sorted(named | set(requested))
         unknown = [config for config in touched if config not in keys]
         if unknown:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {', '.join(unknown)}")
@@ -180,7 +181,7 @@ class ConfigChanges:
                 "Cannot update these configs at default cluster level, broker configs must be dynamically "
                 f"updated at the broker level: [{', '.join(own)}]",
             )
-        _parse_all(keys, wanted, "broker", ErrorCode.INVALID_REQUEST)
+        _parse_all(keys, requested, "broker", ErrorCode.INVALID_REQUEST)
 
 
 def _check_name(name: str, message: str) -> None:
@@ -189,10 +190,10 @@ def _check_name(name: str, message: str) -> None:
 
 
 def _parse_all(
-    keys: Keys, wanted: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG
+    keys: Keys, requested: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG
 ) -> dict[str, Any]:
     values = {}
-    for name, value in wanted.items():
+    for name, value in requested.items():
         key = keys.get(name)
         if key is None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {what} config name: {name}")

@@ -1,7 +1,7 @@
-"""What DescribeConfigs says of a resource: every key with its value, where that comes from, and what stands behind it.
+"""DescribeConfigs: every key of a resource with its value, the source of the value, and its synonyms.
 
-Source: Kafka 4.4 `ConfigHelper`. Passwords are never told. A topic's value is its own config, else what the broker's
-settings give, else Kafka's default; `synonyms` lists them, strongest first.
+The value of a topic's key is that set on the topic, else that of the broker's settings, else Kafka's default;
+`synonyms` lists them by precedence. Passwords are never returned. Source: Kafka 4.4 `ConfigHelper`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from barnabas.coord.cluster import config_schema as source
 from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC, ClusterImage, ConfigResource
-from barnabas.coord.cluster.topic_names import what_is_wrong_with
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from barnabas.coord.cluster.topic_names import topic_name_error
 from barnabas.wire.configdef import ConfigKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -42,7 +43,7 @@ class ConfigDescriber:
     def describe(
         self, resource: ConfigResource, names: Collection[str] | None, *, synonyms: bool, documentation: bool
     ) -> list[DescribeConfigsResourceResult]:
-        """Every config of a resource, or those in `names`; KafkaError when there is no such resource."""
+        """All configs of a resource, or those in `names`; KafkaError when the resource does not exist."""
         kind, name = resource
         if kind == TOPIC:
             self._check_topic(name)
@@ -66,7 +67,7 @@ class ConfigDescriber:
         return chosen
 
     def topic_entries(self, own: dict[str, str]) -> list[DescribeConfigsResourceResult]:
-        """The configs of a topic with these configs of its own, by name."""
+        """The configs of a topic on which `own` is set, sorted by name."""
         inherited = self._settings.topic_defaults()
         entries = []
         for name, key in sorted(self._schema.keys[TOPIC].items()):
@@ -82,10 +83,10 @@ class ConfigDescriber:
         return self._broker_layers(synonyms[0][0]) if synonyms else []
 
     def _broker_layers(self, name: str) -> list[tuple[int, str, str]]:
-        """(source, key, value) of a broker key and those that stand in for it, the strongest source first.
+        """(source, key, value) of a broker key and its synonyms, by precedence.
 
-        What stands in for the key counts only behind the key itself, as in Kafka: `log.retention.ms`, when
-        nobody sets it, has no layers although `log.retention.hours` has a default.
+        Synonyms before the key itself are left out, as in Kafka: `log.retention.ms`, when it is not set, has no
+        layers although `log.retention.hours` has a default.
         """
         layers = [
             (origin, synonym, text)
@@ -117,7 +118,7 @@ class ConfigDescriber:
         return layers[0][1] if layers else None
 
     def _own_entries(self, kind: int, name: str) -> list[DescribeConfigsResourceResult]:
-        """Groups and subscriptions: their own configs over the defaults."""
+        """The configs of a group or client metrics subscription, the defaults included."""
         own = self._image.config(kind, name)
         own_source = source.GROUP_CONFIG if kind == GROUP else source.CLIENT_METRICS_CONFIG
         entries = []
@@ -133,9 +134,9 @@ class ConfigDescriber:
         return entries
 
     def _check_topic(self, name: str) -> None:
-        wrong = what_is_wrong_with(name)
-        if wrong is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        name_error = topic_name_error(name)
+        if name_error is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
         if name not in self._image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -1,6 +1,6 @@
-"""What the controller knows about configs: the declared keys of each kind of resource, and a broker's own settings.
+"""The interfaces to the declared config keys of each resource type, and to a broker's own settings.
 
-The declarations live with those who act on them; they are handed in, so that this package knows none of them.
+The keys are declared in the packages that use them and are passed in, so that this package depends on none of them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
 from barnabas.coord.cluster.group_configs import GroupLimits
-from barnabas.coord.cluster.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from barnabas.wire.configdef import READ_ONLY, ConfigKey
 
 Keys = Mapping[str, ConfigKey[Any]]
 
-# Where a value comes from, as DescribeConfigs says it (Kafka's ConfigEntry.ConfigSource).
+# Sources of a value in DescribeConfigs (Kafka's ConfigEntry.ConfigSource).
 DYNAMIC_TOPIC_CONFIG: Final = 1
 DYNAMIC_BROKER_CONFIG: Final = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
@@ -29,14 +29,14 @@ class BrokerSettings(Protocol):
     """A broker's own settings."""
 
     def text_layers(self, name: str) -> list[tuple[int, str]]:
-        """Each (source, value) that a broker key has, strongest first, Kafka's default last."""
+        """(source, value) of a broker key by precedence; Kafka's default is the last."""
 
     def topic_defaults(self) -> Mapping[str, str]:
-        """Topic configs that follow from the broker's settings, as text."""
+        """The topic configs that are derived from the broker's settings, as text by key."""
 
 
 class ConfigSchema:
-    """The keys of every kind of resource that has configs."""
+    """The config keys of every resource type."""
 
     def __init__(
         self,
@@ -51,11 +51,10 @@ class ConfigSchema:
         unlisted: Collection[str] = (),
         fixed: Collection[str] = (),
     ) -> None:
-        """`check_topic(configs, defaults)` raises ConfigError when a topic's configs do not go together.
+        """`check_topic(configs, defaults)` raises ConfigError when a topic's configs contradict each other.
 
-        `group_limits` names the broker keys behind those of groups. `unlisted` are broker keys that
-        DescribeConfigs tells only when they are set; `fixed` are those that cannot change here while the broker runs,
-        although Kafka's can.
+        `group_limits` has the broker keys that give the default and limits of group keys. `unlisted` are broker keys
+        that DescribeConfigs returns only when they are set; `fixed` are dynamic keys of Kafka that are read-only here.
         """
         self.keys: dict[int, Keys] = {
             TOPIC: topic_keys,
@@ -70,12 +69,12 @@ class ConfigSchema:
         self._fixed = fixed
 
     def group_synonym(self, name: str) -> str | None:
-        """The broker key that gives a group key's default; None where there is none."""
+        """The broker key with the default of a group key, or None."""
         limits = self.group_limits.get(name)
         return None if limits is None else limits.default.name
 
     def is_read_only(self, key: ConfigKey[Any]) -> bool:
-        """Whether a broker key holds until the broker is started again."""
+        """Whether a change of a broker key needs a restart of the broker."""
         return key.dynamic == READ_ONLY or key.name in self._fixed
 
 
@@ -89,4 +88,4 @@ BROKER_SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "log.retention.minutes": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "log.retention.hours": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 }
-"""Broker keys that stand in for one another. Source: `DynamicBrokerConfig.brokerConfigSynonyms`."""
+"""Synonyms of broker keys, by precedence. Source: `DynamicBrokerConfig.brokerConfigSynonyms`."""

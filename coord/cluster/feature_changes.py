@@ -1,7 +1,7 @@
-"""Changes of feature levels: what UpdateFeatures makes of them, checked, as records (KIP-584, KIP-778, KIP-1022).
+"""UpdateFeatures: validates new feature levels and returns them as records (KIP-584, KIP-778, KIP-1022).
 
-All updates of a request happen or none. A level may be set that every node can work with; going back must be asked for
-as a downgrade, and the format of the metadata goes back only where nothing could be lost. Source: Kafka 4.4
+Either all updates of a request are applied or none. Every node must support the level. A lower level must be requested
+as a downgrade, and metadata.version can only be downgraded when no metadata would be lost. Source: Kafka 4.4
 `FeatureControlManager`.
 """
 
@@ -16,14 +16,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 
 Range = tuple[int, int]
-NOT_THERE: Final[Range] = (0, 0)
+UNSUPPORTED: Final[Range] = (0, 0)
 
 METADATA_CHANGED_AT: Final = frozenset({7, 8, 11, 13, 14, 15, 23, 30, 32, 33})
-"""Levels of metadata.version that brought new records or fields (Kafka's `MetadataVersion.didMetadataChange`)."""
+"""Levels of metadata.version that added records or fields (Kafka's `MetadataVersion.didMetadataChange`)."""
 
 
 class UpgradeType(IntEnum):
-    """What a client says that its update is."""
+    """The kind of an update, as stated by the client."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -31,7 +31,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """One feature's level, as asked for."""
+    """The requested level of one feature."""
 
     name: str
     level: int
@@ -39,16 +39,16 @@ class FeatureUpdate(NamedTuple):
 
 
 class FeatureChanges:
-    """Checks updates against what the nodes can work with."""
+    """Validates updates against the levels that the nodes support."""
 
     def __init__(self, image: ClusterImage, supported: Mapping[str, Range], node_id: int) -> None:
-        """`supported` are the levels that this node, the controller, can work with."""
+        """`supported` are the levels that this node supports."""
         self._image = image
         self._supported = supported
         self._node_id = node_id
 
     def update(self, updates: Iterable[FeatureUpdate]) -> list[FeatureLevelRecord]:
-        """Records for these updates; KafkaError(INVALID_UPDATE_VERSION) of the first that may not be."""
+        """Records for these updates; KafkaError(INVALID_UPDATE_VERSION) for the first invalid one."""
         last = {update.name: update for update in updates}
         return [record for update in last.values() for record in self._update_one(update)]
 
@@ -76,15 +76,15 @@ class FeatureChanges:
         return self._image.metadata_version if name == METADATA_VERSION_FEATURE else self._image.features.get(name, 0)
 
     def _check_support(self, update: FeatureUpdate) -> None:
-        """Every node must be able to work with the level."""
+        """Raise unless every node supports the level."""
         name, level, _ = update
-        nodes = {f"Local controller {self._node_id}": self._supported.get(name, NOT_THERE)}
+        nodes = {f"Local controller {self._node_id}": self._supported.get(name, UNSUPPORTED)}
         for broker in self._image.brokers.values():
             levels = {
                 feature.name: (feature.min_supported_version, feature.max_supported_version)
                 for feature in broker.features
             }
-            nodes[f"Broker {broker.id}"] = levels.get(name, NOT_THERE)
+            nodes[f"Broker {broker.id}"] = levels.get(name, UNSUPPORTED)
         for node, (low, high) in nodes.items():
             if not low <= level <= high:
                 if not high:
@@ -94,21 +94,21 @@ class FeatureChanges:
             raise _refused(update, f"Feature {name} not found.")
 
 
-def _refused(update: FeatureUpdate, why: str) -> KafkaError:
+def _refused(update: FeatureUpdate, reason: str) -> KafkaError:
     return KafkaError(
-        ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {update.level} for feature {update.name}. {why}"
+        ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {update.level} for feature {update.name}. {reason}"
     )
 
 
 def _check_downgrade(current: int, level: int, *, is_unsafe: bool) -> None:
-    """Metadata may go back to an older format where nothing that was written since could be lost."""
+    """Raise when a level after `level`, up to `current`, has added records or fields."""
     if any(level < changed <= current for changed in METADATA_CHANGED_AT):
-        why = (
+        reason = (
             "Unsafe metadata downgrade is not supported in this version."
             if is_unsafe
             else "Refusing to perform the requested downgrade because it might delete metadata information."
         )
         raise KafkaError(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"Unsupported metadata.version downgrade from {current} to {level}. {why}",
+            f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
         )

@@ -1,6 +1,6 @@
-"""What the configs of a group may be: types, and the limits that the broker's `group.*.min/max.*` keys set.
+"""Validation of a group's configs against the broker's `group.*.min/max.*` keys.
 
-Source: Kafka 4.4 `GroupConfig.validate`. A group's configs are judged together, those that are set already included.
+All configs of a group are validated together, the ones already set included. Source: Kafka 4.4 `GroupConfig.validate`.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ ASSIGNOR_NAME: Final = "streams.assignor.name"
 ASSIGNMENT_TAGS: Final = "streams.rack.aware.assignment.tags"
 
 BrokerValue = Callable[[ConfigKey[Any]], Any]
-"""The value in force of a broker key."""
+"""Returns the effective value of a broker key."""
 
 
 class GroupLimits(NamedTuple):
-    """The broker keys behind a group's key: what gives its default, and what bounds it."""
+    """The broker keys with the default, minimum and maximum of a group's key."""
 
     default: ConfigKey[Any]
     lowest: ConfigKey[int] | None = None
     highest: ConfigKey[int] | None = None
 
-    def clamped(self, value: int, of_broker: BrokerValue) -> int:
-        """The nearest value that the broker allows now: limits may have moved since the group's was set."""
+    def clamped(self, value: int, value_of: BrokerValue) -> int:
+        """The nearest value that the broker allows now: the limits may have changed after the value was set."""
         if self.lowest is not None:
-            value = max(value, of_broker(self.lowest))
-        return value if self.highest is None else min(value, of_broker(self.highest))
+            value = max(value, value_of(self.lowest))
+        return value if self.highest is None else min(value, value_of(self.highest))
 
 
-def check_group_configs(values: Mapping[str, Any], limits: Mapping[str, GroupLimits], of_broker: BrokerValue) -> None:
-    """Check the parsed configs of a group against the broker's limits; ConfigError with Kafka's sentence."""
+def check_group_configs(values: Mapping[str, Any], limits: Mapping[str, GroupLimits], value_of: BrokerValue) -> None:
+    """Check the parsed configs of a group against the broker's limits; ConfigError with Kafka's message."""
     for name, bounds in limits.items():
         if name in values:
-            _check_bounds(name, values[name], bounds, of_broker)
+            _check_bounds(name, values[name], bounds, value_of)
     if ASSIGNOR_NAME in values:
-        registered = of_broker(limits[ASSIGNOR_NAME].default)
+        registered = value_of(limits[ASSIGNOR_NAME].default)
         if values[ASSIGNOR_NAME] not in registered:
             raise ConfigError(
                 f"{ASSIGNOR_NAME} '{values[ASSIGNOR_NAME]}' is not a registered task assignor. "
                 f"Registered assignors are: [{', '.join(registered)}]."
             )
     for kind in ("consumer", "share", "streams"):
-        _check_session(f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms", values, limits, of_broker)
+        _check_session(f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms", values, limits, value_of)
     if values.get(DEADLETTER_TOPIC, "").startswith("__"):
         raise ConfigError(f"{DEADLETTER_TOPIC}: DLQ topic name must not start with '__'")
 
 
-def _check_bounds(name: str, value: Any, bounds: GroupLimits, of_broker: BrokerValue) -> None:
-    low = None if bounds.lowest is None else of_broker(bounds.lowest)
-    high = None if bounds.highest is None else of_broker(bounds.highest)
+def _check_bounds(name: str, value: Any, bounds: GroupLimits, value_of: BrokerValue) -> None:
+    low = None if bounds.lowest is None else value_of(bounds.lowest)
+    high = None if bounds.highest is None else value_of(bounds.highest)
     if low is not None and high is not None:
         if not low <= value <= high:
             raise ConfigError(f"{name} must be in the range {low} to {high} inclusive.")
@@ -63,19 +63,23 @@ def _check_bounds(name: str, value: Any, bounds: GroupLimits, of_broker: BrokerV
 
 
 def _check_session(
-    session: str, heartbeat: str, values: Mapping[str, Any], limits: Mapping[str, GroupLimits], of_broker: BrokerValue
+    session: str,
+    heartbeat: str,
+    values: Mapping[str, Any],
+    limits: Mapping[str, GroupLimits],
+    value_of: BrokerValue,
 ) -> None:
-    """A session must outlast the interval of heartbeats, where the group says anything of either."""
+    """The session timeout must exceed the heartbeat interval, if the group sets one of the two."""
     if (session in values or heartbeat in values) and {session, heartbeat} <= limits.keys():
-        lasts, interval = (
-            values[name] if name in values else of_broker(limits[name].default) for name in (session, heartbeat)
+        timeout, interval = (
+            values[name] if name in values else value_of(limits[name].default) for name in (session, heartbeat)
         )
-        if lasts <= interval:
+        if timeout <= interval:
             raise ConfigError(f"{session} must be greater than {heartbeat}")
 
 
 def check_group_text(name: str, text: str) -> None:
-    """Check what a key's type does not tell; ConfigError with Kafka's sentence."""
+    """Check a value beyond the type of its key; ConfigError with Kafka's message."""
     if name == AUTO_OFFSET_RESET:
         try:
             parse_auto_offset_reset(text.strip())

@@ -1,4 +1,4 @@
-"""An image told as records: what a snapshot holds. Replaying them gives an equal image.
+"""The records of an image, as in a snapshot. Replaying them gives an equal image.
 
 Source: the order of Kafka 4.4 `MetadataImage.write`.
 """
@@ -21,7 +21,7 @@ from barnabas.wire.schema import Message
 
 
 def image_records(image: ClusterImage) -> Iterator[Message]:
-    """Every record that the image is made of."""
+    """The records of the image, in Kafka's order."""
     for name, level in sorted(image.features.items(), key=lambda item: (item[0] != "metadata.version", item[0])):
         yield FeatureLevelRecord(name=name, feature_level=level)
     for _, broker in sorted(image.brokers.items()):

@@ -1,28 +1,21 @@
-"""The controller of a single node: it judges requests and tells their outcome as metadata records.
+"""The controller of a single node: validates requests and returns metadata records.
 
-Pure: nothing changes here. The caller writes the records to the metadata log, replays them into the image and
-only then sends the response, so that a topic is visible as soon as its creator hears of it. The same requests
-could go to Apache Kafka's own controllers instead. Source: Kafka 4.4 `QuorumController`, `ControllerApis`.
+It changes nothing itself. The caller writes the records to the metadata log, replays them into the image and only then
+sends the response, so that a topic is visible when its creator gets the response. Source: Kafka 4.4
+`QuorumController`, `ControllerApis`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas.coord.cluster.config_changes import Change, ConfigChanges
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.image import (
-    BROKER,
-    BROKER_LOGGER,
-    CLIENT_METRICS,
-    GROUP,
-    TOPIC,
-    ClusterImage,
-    ConfigResource,
-)
-from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, repeated
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
@@ -59,14 +52,14 @@ LISTED_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
 class Outcome(NamedTuple, Generic[R_co]):
-    """Records to write, and the response to send once they are in force."""
+    """Records to write, and the response to send after they are replayed."""
 
     records: list[Message]
     response: R_co
 
 
 class LocalController:
-    """Judges requests against the image of this moment."""
+    """Validates requests against the current image."""
 
     def __init__(
         self,
@@ -87,10 +80,10 @@ class LocalController:
     def create_topics(self, request: CreateTopicsRequest, defaults: TopicDefaults) -> Outcome[CreateTopicsResponse]:
         """CreateTopics (19)."""
         changes = self._topic_changes(defaults)
-        twice = repeated([topic.name for topic in request.topics])
+        twice = duplicates(topic.name for topic in request.topics)
         results = [
-            _failed_creation(str(name), KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-            for name in sorted(map(str, twice))
+            _failed_creation(name, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+            for name in sorted(twice)
         ]
         for topic in request.topics:
             if topic.name not in twice:
@@ -105,11 +98,12 @@ class LocalController:
         """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
         changes = self._topic_changes(TopicDefaults(1, 1))
         states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
-        twice = repeated([_named(state) for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID])
+        named = (state for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID)
+        twice = duplicates(map(_name_or_id, named))
         results: list[DeletableTopicResult] = []
         for state in states:
             try:
-                if _named(state) in twice:
+                if _name_or_id(state) in twice:
                     what = "id" if state.name is None else "name"
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
                 results.append(changes.delete(state))
@@ -120,7 +114,7 @@ class LocalController:
     def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
         """CreatePartitions (37)."""
         changes = self._topic_changes(TopicDefaults(1, 1))
-        twice = repeated([topic.name for topic in request.topics])
+        twice = duplicates(topic.name for topic in request.topics)
         results = []
         for name in dict.fromkeys(topic.name for topic in request.topics):
             try:
@@ -129,7 +123,7 @@ class LocalController:
                 changes.extend(next(topic for topic in request.topics if topic.name == name))
                 results.append(CreatePartitionsTopicResult(name=name))
             except KafkaError as error:
-                result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_sentence(error))
+                result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_message(error))
                 results.append(result)
         records = [] if request.validate_only else changes.records
         return Outcome(records, CreatePartitionsResponse(results=results))
@@ -140,58 +134,64 @@ class LocalController:
     # Configs
 
     def alter_configs(self, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
-        """AlterConfigs (33): what is not named goes back to its default."""
-        records: list[Message] = []
-        responses = []
-        twice = _twice([(r.resource_type, r.resource_name) for r in request.resources])
-        for asked in request.resources:
-            resource = (asked.resource_type, asked.resource_name)
-            response = AlterConfigsResponseAlterConfigsResourceResponse(
-                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-            )
-            try:
-                _check_once(resource, twice)
-                records += self._changes.replace(resource, [(config.name, config.value) for config in asked.configs])
-            except KafkaError as error:
-                response.error_code, response.error_message = error.code, _sentence(error)
-            responses.append(response)
+        """AlterConfigs (33): keys that are not in the request are reset to their default."""
+        records, responses = self._alter_each(
+            request.resources,
+            AlterConfigsResponseAlterConfigsResourceResponse,
+            lambda resource, configs: self._changes.replace(resource, [(c.name, c.value) for c in configs]),
+        )
         return Outcome([] if request.validate_only else records, AlterConfigsResponse(responses=responses))
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> Outcome[IncrementalAlterConfigsResponse]:
         """IncrementalAlterConfigs (44)."""
-        records: list[Message] = []
-        responses = []
-        twice = _twice([(r.resource_type, r.resource_name) for r in request.resources])
-        for asked in request.resources:
-            resource = (asked.resource_type, asked.resource_name)
-            response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
-            )
-            try:
-                _check_once(resource, twice)
-                changes = [Change(config.name, config.config_operation, config.value) for config in asked.configs]
-                records += self._changes.apply(resource, changes)
-            except KafkaError as error:
-                response.error_code, response.error_message = error.code, _sentence(error)
-            responses.append(response)
+        records, responses = self._alter_each(
+            request.resources,
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+            lambda resource, configs: self._changes.apply(
+                resource, [Change(c.name, c.config_operation, c.value) for c in configs]
+            ),
+        )
         return Outcome([] if request.validate_only else records, IncrementalAlterConfigsResponse(responses=responses))
 
+    @staticmethod
+    def _alter_each(
+        entries: Iterable[Any],
+        response_type: Callable[..., Any],
+        alter: Callable[[ConfigResource, Iterable[Any]], Iterable[Message]],
+    ) -> tuple[list[Message], list[Any]]:
+        """The records and the responses of all resources; `alter` makes the records of one or raises KafkaError."""
+        entries = list(entries)
+        twice = duplicates((entry.resource_type, entry.resource_name) for entry in entries)
+        records: list[Message] = []
+        responses = []
+        for entry in entries:
+            kind, name = resource = (entry.resource_type, entry.resource_name)
+            response = response_type(resource_type=kind, resource_name=name, error_message=None)
+            try:
+                if resource in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                records += alter(resource, entry.configs)
+            except KafkaError as error:
+                response.error_code, response.error_message = error.code, _message(error)
+            responses.append(response)
+        return records, responses
+
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """DescribeConfigs (32) of everything but broker loggers, which the broker knows itself."""
+        """DescribeConfigs (32) of all resource types but broker loggers, which the broker handles."""
         results = []
-        for asked in request.resources:
-            result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+        for entry in request.resources:
+            result = DescribeConfigsResult(resource_type=entry.resource_type, resource_name=entry.resource_name)
             try:
                 result.configs = self._describer.describe(
-                    (asked.resource_type, asked.resource_name),
-                    asked.configuration_keys,
+                    (entry.resource_type, entry.resource_name),
+                    entry.configuration_keys,
                     synonyms=request.include_synonyms,
                     documentation=request.include_documentation,
                 )
             except KafkaError as error:
-                result.error_code, result.error_message = error.code, _sentence(error)
+                result.error_code, result.error_message = error.code, _message(error)
             results.append(result)
         return DescribeConfigsResponse(results=results)
 
@@ -216,34 +216,25 @@ class LocalController:
         return sorted(name for other, name in self.image.configs if other == kind)
 
 
-def _sentence(error: KafkaError) -> str:
-    return error.message or _SENTENCES.get(error.code, error.code.name)
+def _message(error: KafkaError) -> str:
+    return error.message or _MESSAGES.get(error.code, error.code.name)
 
 
-_SENTENCES: Final = {
+_MESSAGES: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
 }
 
 
 def _failed_creation(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=_sentence(error), configs=None)
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error), configs=None)
 
 
 def _failed_deletion(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=state.name, topic_id=state.topic_id, error_code=error.code, error_message=_sentence(error)
+        name=state.name, topic_id=state.topic_id, error_code=error.code, error_message=_message(error)
     )
 
 
-def _named(state: DeleteTopicState) -> str | Uuid:
+def _name_or_id(state: DeleteTopicState) -> str | Uuid:
     return state.topic_id if state.name is None else state.name
-
-
-def _twice(resources: list[ConfigResource]) -> set[ConfigResource]:
-    return {resource for resource in resources if resources.count(resource) > 1}
-
-
-def _check_once(resource: ConfigResource, twice: set[ConfigResource]) -> None:
-    if resource in twice:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

@@ -1,6 +1,6 @@
-"""What a node writes about itself: features of a new cluster, its registration, new leader epochs, producer id blocks.
+"""Records that a node writes without a client's request: features, registration, leader epochs, producer id blocks.
 
-Apart from `LocalController`, since a start needs these and no request. Source: Kafka 4.4 `ClusterControlManager`,
+Separate from `LocalController`, which a start does not need. Source: Kafka 4.4 `ClusterControlManager`,
 `ProducerIdControlManager`.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
-from barnabas.coord.cluster.partition_image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
+from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
 from barnabas.wire.messages.metadata_records import (
     BrokerEndpoint,
@@ -27,7 +28,7 @@ from barnabas.wire.types import Uuid
 FENCED: Final = 1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 PRODUCER_ID_BLOCK: Final = 1000
-"""Producer ids handed out at a time."""
+"""Producer ids allocated at a time."""
 
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 LATEST_TRANSACTION_VERSION: Final = 2
@@ -43,11 +44,11 @@ SUPPORTED_FEATURES: Final = {
     SHARE_VERSION_FEATURE: (0, 2),
     STREAMS_VERSION_FEATURE: (0, 1),
 }
-"""Feature levels this broker can work with. A feature is added once its behaviour exists."""
+"""Minimum and maximum supported level by feature."""
 
 
 def bootstrap_records() -> list[Message]:
-    """What a new metadata log begins with: the level of every feature, as a formatted Kafka has it."""
+    """The first records of a new metadata log: the newest level of every feature, as in a newly formatted Kafka."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, (_, level) in SUPPORTED_FEATURES.items()]
 
 
@@ -60,7 +61,7 @@ def registration_records(
     rack: str | None,
     epoch: int,
 ) -> list[Message]:
-    """Records that register a node as a live broker; `epoch` is the offset that the first will have."""
+    """Records that register a node as a live broker; `epoch` is the offset that the first one will have."""
     features = [
         BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
         for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -79,11 +80,11 @@ def registration_records(
     ]
 
 
-def farewell_records(image: ClusterImage, broker: BrokerImage) -> list[Message]:
-    """Records that fence a node which stops: whoever starts next with its id need not wait for its session to end.
+def shutdown_records(image: ClusterImage, broker: BrokerImage) -> list[Message]:
+    """Records that fence a node that stops, so that its id can be registered again before its session ends.
 
-    The coordinators' partitions lose their leader, or Kafka would load them twice, the first time in vain. All others
-    keep it: a record for each of them at every stop and start would make the log long.
+    The coordinators' partitions lose their leader, because Kafka would otherwise load them twice at its start. The
+    other partitions keep theirs: a record for each of them at every stop and start would make the log long.
     """
     records: list[Message] = [
         PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=NO_LEADER)
@@ -98,11 +99,11 @@ def farewell_records(image: ClusterImage, broker: BrokerImage) -> list[Message]:
     return [*records, change]
 
 
-def leader_records(image: ClusterImage, broker_id: int, *, after_crash: bool) -> list[Message]:
-    """Records that make a node, the only one, lead every partition it has a replica of.
+def election_records(image: ClusterImage, broker_id: int, *, after_crash: bool) -> list[Message]:
+    """Records that make the only node the leader of every partition it has a replica of.
 
-    Kafka takes the leaders away when it stops. After a crash the end of a log may be gone: a new epoch for what the
-    node leads already lets readers notice (KIP-320).
+    Kafka removes the leaders when it stops. After a crash the end of a log may be lost: a new leader epoch lets
+    consumers detect that (KIP-320).
     """
     return [
         _lead(topic, index, partition, broker_id)
@@ -125,7 +126,7 @@ def _lead(topic: TopicImage, index: int, partition: PartitionImage, broker_id: i
 
 
 def allocate_producer_ids(image: ClusterImage, broker_id: int) -> tuple[list[Message], range]:
-    """Records that hand a block of producer ids to a broker, and the block (KIP-730)."""
+    """Records that allocate a block of producer ids to a broker, and the block (KIP-730)."""
     start = image.next_producer_id
     end = start + PRODUCER_ID_BLOCK
     registered = image.brokers.get(broker_id)

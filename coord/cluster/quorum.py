@@ -1,9 +1,9 @@
-"""Who votes in the metadata quorum, as the control records of its log say, and the `quorum-state` file beside it.
+"""The voters of the metadata quorum, from the control records of its log, and the `quorum-state` file.
 
 With kraft.version 0 the voters are configured (`controller.quorum.voters`) and `quorum-state` repeats them; from 1
-on they are records (KIP-853). A snapshot carries the version and the voters, so both are kept as they came.
-The file holds the newest epoch that this node has voted in: it is written before a record of that epoch, so that no
-epoch is ever led twice. Source: Kafka 4.4 `KRaftControlRecordStateMachine`, `FileQuorumStateStore`. KIP-595.
+on they are records (KIP-853). A snapshot contains the version and the voters, so both are stored unchanged.
+The file contains the newest epoch of this node: it is written before a record of that epoch, so that an epoch never
+has two leaders. Source: Kafka 4.4 `KRaftControlRecordStateMachine`, `FileQuorumStateStore`. KIP-595.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 
 DYNAMIC_VOTERS: Final = 1
-"""The first kraft.version whose voters are records."""
+"""The first kraft.version with voters in records."""
 
 _IGNORED: Final = frozenset(
     {ControlRecordType.LEADER_CHANGE, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER}
@@ -33,28 +33,28 @@ _NO_DIRECTORY: Final = "A" * 22
 
 
 class Quorum(NamedTuple):
-    """The quorum as of one offset of its log."""
+    """The quorum as of one offset of the metadata log."""
 
     kraft_version: int = 0
     voters: VotersRecord | None = None
 
     def after(self, kind: int, value: bytes) -> Quorum:
-        """The quorum after a control record; ValueError for a kind that is not known."""
+        """The quorum after a control record; ValueError for an unknown type."""
         if kind == ControlRecordType.KRAFT_VERSION:
             return self._replace(kraft_version=KRaftVersionRecord.decode(value, 0).k_raft_version)
         if kind == ControlRecordType.KRAFT_VOTERS:
             return self._replace(voters=VotersRecord.decode(value, 0))
         if kind in _IGNORED:
             return self
-        raise ValueError(f"Control record type {kind} is not understood in the metadata log")
+        raise ValueError(f"unknown control record type {kind}")
 
     @property
     def voter_ids(self) -> frozenset[int]:
-        """The nodes that vote, where the log knows them."""
+        """The ids of the voters; empty when the log does not contain them."""
         return frozenset() if self.voters is None else frozenset(voter.voter_id for voter in self.voters.voters)
 
     def records(self) -> Iterator[tuple[int, Message]]:
-        """What a snapshot or the beginning of a log says of the quorum: (control record type, record)."""
+        """(control record type, record) for the beginning of a log or snapshot."""
         if self.kraft_version >= DYNAMIC_VOTERS:
             yield ControlRecordType.KRAFT_VERSION, KRaftVersionRecord(k_raft_version=self.kraft_version)
             if self.voters is not None:
@@ -72,7 +72,7 @@ class Quorum(NamedTuple):
 
 
 def standalone(node_id: int, directory_id: Uuid, endpoint: VotersRecordEndpoint) -> Quorum:
-    """The quorum of one node whose voters are records, as `kafka-storage format --standalone` begins it."""
+    """A quorum of one node with voters in records, as made by `kafka-storage format --standalone`."""
     feature = VotersRecordKRaftVersionFeature(min_supported_version=0, max_supported_version=DYNAMIC_VOTERS)
     voter = VotersRecordVoter(
         voter_id=node_id, voter_directory_id=directory_id, endpoints=[endpoint], k_raft_version_feature=feature
@@ -81,7 +81,7 @@ def standalone(node_id: int, directory_id: Uuid, endpoint: VotersRecordEndpoint)
 
 
 class Election(NamedTuple):
-    """What a `quorum-state` file says."""
+    """The content of a `quorum-state` file."""
 
     epoch: int = 0
     voter_ids: frozenset[int] = frozenset()
@@ -89,12 +89,12 @@ class Election(NamedTuple):
 
     @classmethod
     def from_file(cls, content: bytes) -> Election:
-        """Read the file. ValueError when it is none."""
+        """Parse the file; ValueError when it is invalid."""
         state = json.loads(content)
         if not isinstance(state, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not a JSON object")
         try:
             voters = frozenset(int(voter["voterId"]) for voter in state.get("currentVoters") or ())
             return cls(int(state["leaderEpoch"]), voters)
         except (KeyError, TypeError) as error:
-            raise ValueError("it names no epoch, or voters without an id") from error
+            raise ValueError("it has no epoch, or a voter without an id") from error

@@ -1,21 +1,22 @@
-"""Creating, deleting and extending topics: requests judged against the image, outcomes as records.
+"""CreateTopics, CreatePartitions, DeleteTopics: validates requests against the image and returns records.
 
-Each topic of a request succeeds or fails by itself. Sentences and codes are Kafka's. Source: Kafka 4.4
+Each topic of a request succeeds or fails on its own. Error codes and messages are Kafka's. Source: Kafka 4.4
 `ReplicationControlManager`, `ControllerApis`. KIP-4, KIP-195, KIP-516, KIP-525. Rule R22.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, TypeVar
 
 from barnabas.coord.cluster.assignment import check_manual_assignment, place_partitions
 from barnabas.coord.cluster.config_changes import ConfigChanges
 from barnabas.coord.cluster.config_describe import ConfigDescriber
-from barnabas.coord.cluster.image import TOPIC, ClusterImage
-from barnabas.coord.cluster.partition_image import UNASSIGNED_DIRECTORY, TopicImage
-from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, what_is_wrong_with
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.resources import TOPIC
+from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, topic_name_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from barnabas.wire.messages.topics import (
@@ -31,26 +32,28 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
-"""More new partitions in one request are refused, as in Kafka."""
+"""The maximum number of new partitions in one request, as in Kafka."""
 
 USE_DEFAULT: Final = -1
 NO_TOPIC_ID: Final = Uuid(16)
 
+H = TypeVar("H", bound=Hashable)
+
 
 class TopicDefaults:
-    """What topics get that ask for nothing in particular."""
+    """The partition count and replication factor of topics that are created without them."""
 
     __slots__ = ("clamps_replicas", "num_partitions", "replication_factor")
 
     def __init__(self, num_partitions: int, replication_factor: int, *, clamps_replicas: bool = False) -> None:
-        """`clamps_replicas` cuts a replication factor down to the brokers there are, instead of refusing it."""
+        """`clamps_replicas` reduces a replication factor to the number of live brokers instead of refusing it."""
         self.num_partitions = num_partitions
         self.replication_factor = replication_factor
         self.clamps_replicas = clamps_replicas
 
 
 class TopicChanges:
-    """Judges one request's topics; `records` gathers what the good ones make of the metadata."""
+    """Validates the topics of one request; `records` collects the records of the valid ones."""
 
     def __init__(
         self,
@@ -71,11 +74,11 @@ class TopicChanges:
         self.records: list[Message] = []
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
-        """Create one topic; KafkaError says why it cannot be."""
+        """Create one topic; KafkaError when it is invalid."""
         self._check_new_name(topic.name)
-        configs = _own_configs(topic)
+        configs = _configs_of(topic)
         assignments = self._assignments(topic)
-        self._count(len(assignments))
+        self._count_new_partitions(len(assignments))
         self._changes.check_topic_configs(configs)
         topic_id = self._new_uuid()
         self._names[topic.name] = None
@@ -106,22 +109,22 @@ class TopicChanges:
     def _check_new_name(self, name: str) -> None:
         if name == CLUSTER_METADATA_TOPIC:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-        wrong = what_is_wrong_with(name)
-        if wrong is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        name_error = topic_name_error(name)
+        if name_error is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
         if name in self._names:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         other = colliding_name(name, self._names)
         if other is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
-    def _count(self, partitions: int) -> None:
+    def _count_new_partitions(self, partitions: int) -> None:
         self._new_partitions += partitions
         if self._new_partitions > MAX_PARTITIONS_PER_REQUEST:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
     def _assignments(self, topic: CreatableTopic) -> Sequence[Sequence[int]]:
-        """Replicas by partition, given by hand or placed."""
+        """Replicas by partition, from the manual assignment or placed."""
         if topic.assignments:
             return self._manual_assignments(topic)
         if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
@@ -140,7 +143,7 @@ class TopicChanges:
         if self._defaults.clamps_replicas:
             factor = min(factor, max(1, len(self._image.live_brokers())))
         if partitions > MAX_PARTITIONS_PER_REQUEST:
-            self._count(partitions)
+            self._count_new_partitions(partitions)
         return self._place(partitions, factor, len(self._image.topics))
 
     def _place(self, partitions: int, replication_factor: int, start: int) -> list[list[int]]:
@@ -173,7 +176,7 @@ class TopicChanges:
         return [by_index[index].broker_ids for index in range(len(by_index))]
 
     def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
-        """A new partition: every live replica is in sync, the first of them leads."""
+        """A new partition: every live replica is in the ISR, and the first of them is the leader."""
         live = {broker.id for broker in self._image.live_brokers()}
         isr = [replica for replica in replicas if replica in live]
         if not isr:
@@ -194,12 +197,12 @@ class TopicChanges:
         )
 
     def _default_directory(self, broker_id: int) -> Uuid:
-        """Where a replica will be: known at once on a broker that has one log directory."""
+        """The log directory of a new replica: known if the broker has only one."""
         directories = self._image.brokers[broker_id].directories
         return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 
     def extend(self, topic: CreatePartitionsTopic) -> None:
-        """Add partitions to a topic up to a count; KafkaError says why that cannot be."""
+        """Add partitions to a topic up to a count; KafkaError when that is not possible."""
         found = self._image.topics.get(topic.name)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -212,7 +215,7 @@ class TopicChanges:
                 f"The topic {topic.name} currently has {existing} partition(s); "
                 f"{topic.count} would not be an increase.",
             )
-        self._count(topic.count - existing)
+        self._count_new_partitions(topic.count - existing)
         factor = len(found.partitions[0].replicas)
         replicas = self._added_replicas(topic, topic.count - existing, existing, factor)
         self.records += [
@@ -235,15 +238,15 @@ class TopicChanges:
         return [assignment.broker_ids for assignment in topic.assignments]
 
     def delete(self, state: DeleteTopicState) -> DeletableTopicResult:
-        """Delete one topic by its name or its id; KafkaError says why that cannot be."""
-        topic = self._find(state)
+        """Delete one topic by its name or its id; KafkaError when that is not possible."""
+        topic = self._topic_to_delete(state)
         if topic.topic_id in self._deleted:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named twice, by its name and by its id.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is in the request twice, by its name and by its id.")
         self._deleted.add(topic.topic_id)
         self.records.append(RemoveTopicRecord(topic_id=topic.topic_id))
         return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
-    def _find(self, state: DeleteTopicState) -> TopicImage:
+    def _topic_to_delete(self, state: DeleteTopicState) -> TopicImage:
         if state.name is not None and state.topic_id != NO_TOPIC_ID:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
         if state.name is not None:
@@ -259,8 +262,8 @@ class TopicChanges:
         return topic
 
 
-def _own_configs(topic: CreatableTopic) -> dict[str, str]:
-    """A new topic's configs; null values are refused."""
+def _configs_of(topic: CreatableTopic) -> dict[str, str]:
+    """The configs of a new topic; KafkaError(INVALID_CONFIG) for null values."""
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise KafkaError(
@@ -269,6 +272,6 @@ def _own_configs(topic: CreatableTopic) -> dict[str, str]:
     return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
-def repeated(names: Sequence[str | Uuid]) -> set[str | Uuid]:
-    """What a request names more than once: refused as a whole, since the answers could not be told apart."""
+def duplicates(names: Iterable[H]) -> set[H]:
+    """The names that occur more than once in a request; all of their entries are refused."""
     return {name for name, count in Counter(names).items() if count > 1}

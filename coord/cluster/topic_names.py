@@ -1,4 +1,4 @@
-"""Which names topics may have. Source: Kafka 4.4 `org.apache.kafka.common.internals.Topic`."""
+"""Validation of topic names. Source: Kafka 4.4 `org.apache.kafka.common.internals.Topic`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
-"""Topics that clients are told are internal."""
+"""Topics that responses mark as internal."""
 
 _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
-def what_is_wrong_with(name: str) -> str | None:
-    """Kafka's sentence about a name that no topic may have; None for a good one."""
+def topic_name_error(name: str) -> str | None:
+    """Kafka's error message for an invalid name; None for a valid one."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in {".", ".."}:
@@ -33,7 +33,7 @@ def what_is_wrong_with(name: str) -> str | None:
 
 
 def colliding_name(name: str, existing: Iterable[str]) -> str | None:
-    """The existing topic whose name differs only in `.` against `_`: metrics could not tell the two apart."""
+    """An existing topic whose name differs only in `.` and `_`, which are equal in metric names, or None."""
     if "." not in name and "_" not in name:
         return None
     unified = name.replace(".", "_")

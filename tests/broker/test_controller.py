@@ -16,7 +16,8 @@ from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.loop import Loop
 from barnabas.broker.metadata import metadata_log
 from barnabas.broker.metadata.controller import Controller
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs

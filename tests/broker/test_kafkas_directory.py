@@ -14,14 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import (
-    build_metadata_batch,
-    load_checkpoint,
-    parse_checkpoint_name,
-    replay_batches,
-)
-from barnabas.coord.cluster.partition_image import NO_LEADER
+from barnabas.coord.cluster.checkpoint import load_checkpoint, parse_checkpoint_name
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_batches import build_metadata_batch, replay_batches
+from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.storage.log_dirs import DataDirMismatch
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -9,7 +9,10 @@ from pathlib import Path
 from barnabas.broker.config.config_schema import CONFIG_SCHEMA
 from barnabas.broker.config.server_config import load
 from barnabas.coord.cluster.config_describe import ConfigDescriber
-from barnabas.coord.cluster.image import GROUP, TOPIC, ClusterDelta, ClusterImage
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.resources import GROUP, TOPIC
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
 from barnabas.wire.messages.metadata_records import ConfigRecord, TopicRecord
 
@@ -34,9 +37,11 @@ def recorded(kind: int) -> list[DescribeConfigsResult]:
 
 def described(kind: int, own: dict[str, str], *, synonyms: bool) -> dict[str, DescribeConfigsResourceResult]:
     image = ClusterImage()
-    image.replay(TopicRecord(name="x", topic_id=b"\x01" * 16), ClusterDelta())
+    replay_record(image, TopicRecord(name="x", topic_id=b"\x01" * 16), ClusterDelta())
     for name, value in own.items():
-        image.replay(ConfigRecord(resource_type=kind, resource_name="x", name=name, value=value), ClusterDelta())
+        replay_record(
+            image, ConfigRecord(resource_type=kind, resource_name="x", name=name, value=value), ClusterDelta()
+        )
     describer = ConfigDescriber(image, CONFIG_SCHEMA, load({}, {}, None, "kafka"), 1)
     return {
         entry.name: entry for entry in describer.describe((kind, "x"), None, synonyms=synonyms, documentation=False)

@@ -55,7 +55,7 @@ ADMINISTRATION = (
         "coord/cluster/feature_changes.py",
         "        if level < current and upgrade_type == UpgradeType.UPGRADE:\n",
         "        if False:\n",
-        "tests/coord/cluster/test_feature_changes.py::test_what_may_not_be_says_why",
+        "tests/coord/cluster/test_feature_changes.py::test_invalid_updates_are_refused_with_a_reason",
     ),
     Mutant(
         "what-happens-during-loading-is-lost",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, what_is_wrong_with
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, topic_name_error
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.streams.tasks import Tasks, read_tasks
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -81,7 +81,7 @@ def _check_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
     prohibited = ",".join(name for name in names if name in INTERNAL_TOPICS)
     if prohibited:
         raise _unusable(f"Use of Kafka internal topics {prohibited} in a Kafka Streams topology is prohibited.")
-    wrong = ",".join(name for name in names if what_is_wrong_with(name) is not None)
+    wrong = ",".join(name for name in names if topic_name_error(name) is not None)
     if wrong:
         raise _unusable(f"Topic names {wrong} are not valid topic names.")
 

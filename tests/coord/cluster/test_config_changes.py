@@ -1,4 +1,4 @@
-"""AlterConfigs, IncrementalAlterConfigs, ListConfigResources: what may be set where, and whole resources or nothing."""
+"""AlterConfigs, IncrementalAlterConfigs, ListConfigResources: validation, and resources changed atomically."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_single_keys_are_set_and_deleted(world: World) -> None:
     assert world.image.configs == {}
 
 
-def test_lists_are_appended_to_and_subtracted_from() -> None:
+def test_append_and_subtract_change_lists() -> None:
     world = World(settings=Settings(topics={"cleanup.policy": "delete"}))
     world.create("orders")
     change(world, resource(TOPIC, "orders", ("cleanup.policy", APPEND, "compact")))
@@ -88,7 +88,7 @@ def test_only_lists_can_be_appended_to(world: World) -> None:
     ]
 
 
-def test_one_bad_key_leaves_the_whole_resource_and_no_other_as_it_was(world: World) -> None:
+def test_one_invalid_key_refuses_its_resource_only(world: World) -> None:
     world.create("other")
     results = change(
         world,
@@ -100,19 +100,19 @@ def test_one_bad_key_leaves_the_whole_resource_and_no_other_as_it_was(world: Wor
     assert world.image.config(TOPIC, "other") == {"retention.ms": "7"}
 
 
-def test_validating_changes_nothing(world: World) -> None:
+def test_validate_only_changes_nothing(world: World) -> None:
     assert change(world, resource(TOPIC, "orders", ("retention.ms", SET, "5")), validate_only=True) == [(0, None)]
     assert world.image.configs == {}
 
 
-def test_nothing_is_written_for_what_is_so_already(world: World) -> None:
+def test_unchanged_values_write_no_records(world: World) -> None:
     change(world, resource(TOPIC, "orders", ("retention.ms", SET, "5")))
     request = IncrementalAlterConfigsRequest(resources=[resource(TOPIC, "orders", ("retention.ms", SET, "5"))])
     assert world.controller.incremental_alter_configs(request).records == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("requested", "code"),
     [
         (resource(TOPIC, "other", ("retention.ms", SET, "5")), 3),
         (resource(TOPIC, "", ("retention.ms", SET, "5")), 17),
@@ -132,16 +132,16 @@ def test_nothing_is_written_for_what_is_so_already(world: World) -> None:
         (resource(1, "x", ("interval.ms", SET, "5")), 42),
     ],
 )
-def test_changes_that_cannot_be(
-    world: World, asked: IncrementalAlterConfigsRequestAlterConfigsResource, code: int
+def test_invalid_changes_are_refused(
+    world: World, requested: IncrementalAlterConfigsRequestAlterConfigsResource, code: int
 ) -> None:
-    ((found, message),) = change(world, asked)
+    ((found, message),) = change(world, requested)
     assert found == code
     assert message
     assert world.image.configs == {}
 
 
-def test_keys_of_a_running_broker_that_cannot_change_are_named_as_kafka_names_them(world: World) -> None:
+def test_read_only_broker_keys_give_kafkas_message(world: World) -> None:
     fixed = resource(BROKER, "1", ("num.partitions", SET, "5"), ("log.retention.hours", SET, "6"))
     assert change(world, fixed) == [
         (42, "Cannot update these configs dynamically: [log.retention.hours, num.partitions]")
@@ -162,12 +162,12 @@ def test_brokers_groups_and_subscriptions_have_configs(world: World) -> None:
 
 
 def test_a_resource_named_twice_is_refused(world: World) -> None:
-    asked = resource(TOPIC, "orders", ("retention.ms", SET, "5"))
-    assert change(world, asked, asked) == [(42, "Each resource must appear at most once.")] * 2
+    requested = resource(TOPIC, "orders", ("retention.ms", SET, "5"))
+    assert change(world, requested, requested) == [(42, "Each resource must appear at most once.")] * 2
 
 
-def test_the_older_request_replaces_all_configs(world: World) -> None:
-    """KIP-133: what is not named goes back to its default."""
+def test_alter_configs_replaces_all_configs(world: World) -> None:
+    """KIP-133: keys that are not in the request are reset to their default."""
     assert replace(world, TOPIC, "orders", {"retention.ms": "5", "segment.ms": "6"}) == (0, None)
     assert replace(world, TOPIC, "orders", {"segment.ms": "7"}) == (0, None)
     assert world.image.config(TOPIC, "orders") == {"segment.ms": "7"}

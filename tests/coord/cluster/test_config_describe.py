@@ -1,4 +1,4 @@
-"""DescribeConfigs: values, sources and synonyms as real Kafka tells them."""
+"""DescribeConfigs: values, sources and synonyms as in Apache Kafka."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def configured(kind: int, name: str, **configs: str) -> list[ConfigRecord]:
     ]
 
 
-def test_a_topic_has_all_its_keys_with_defaults_behind_them() -> None:
+def test_a_topic_has_all_keys_with_their_defaults_as_synonyms() -> None:
     world = World()
     world.create("orders", segment_bytes="2000000")
     result = describe(world, TOPIC, "orders")
@@ -52,7 +52,7 @@ def test_a_topic_has_all_its_keys_with_defaults_behind_them() -> None:
     assert synonyms(entry) == [("segment.bytes", "2000000", 1), ("log.segment.bytes", "1073741824", 5)]
 
 
-def test_a_brokers_setting_shows_behind_its_topics() -> None:
+def test_a_broker_setting_is_a_synonym_of_the_topic_key() -> None:
     world = World(settings=Settings({"log.segment.bytes": "3000000"}, {"segment.bytes": "3000000"}))
     world.create("orders")
     entry = one(world, TOPIC, "orders", "segment.bytes")
@@ -79,14 +79,14 @@ def test_a_broker_has_all_its_keys() -> None:
     assert synonyms(entries["log.retention.hours"]) == [("log.retention.hours", "168", 5)]
 
 
-def test_passwords_are_never_told() -> None:
+def test_passwords_are_never_returned() -> None:
     world = World(settings=Settings({"ssl.key.password": "secret"}))
     entry = one(world, BROKER, "1", "ssl.key.password")
     assert (entry.is_sensitive, entry.value, synonyms(entry)) == (True, None, [("ssl.key.password", None, 4)])
     assert "secret" not in repr(describe(world, BROKER, "1"))
 
 
-def test_the_default_of_all_brokers_has_what_was_set_on_it() -> None:
+def test_the_cluster_default_has_only_the_keys_set_on_it() -> None:
     world = World()
     assert describe(world, BROKER, "").configs == []
     world.apply(list(configured(BROKER, "", max_connections="6")))
@@ -94,7 +94,7 @@ def test_the_default_of_all_brokers_has_what_was_set_on_it() -> None:
     assert (entry.name, entry.value, entry.config_source) == ("max.connections", "6", 3)
 
 
-def test_groups_and_subscriptions_are_described_before_anything_is_set() -> None:
+def test_groups_and_subscriptions_without_configs_have_defaults() -> None:
     world = World()
     entry = one(world, GROUP, "g", "consumer.session.timeout.ms")
     assert (entry.value, entry.config_source) == ("45000", 5)
@@ -104,7 +104,7 @@ def test_groups_and_subscriptions_are_described_before_anything_is_set() -> None
     assert one(world, METRICS, "m", "interval.ms").config_source == 5
 
 
-def test_documentation_and_synonyms_come_when_asked_for() -> None:
+def test_documentation_and_synonyms_are_optional() -> None:
     world = World()
     world.create("orders")
     (entry,) = describe(world, TOPIC, "orders", ["segment.bytes"], documentation=True).configs
@@ -117,14 +117,14 @@ def test_documentation_and_synonyms_come_when_asked_for() -> None:
     assert {entry.config_source for entry in result.configs} == {5}
 
 
-def test_keys_that_are_not_there_are_left_out() -> None:
+def test_unknown_keys_are_left_out() -> None:
     world = World()
     world.create("orders")
     assert describe(world, TOPIC, "orders", ["no.such.key"]).configs == []
     assert describe(world, TOPIC, "orders", []).configs == []
 
 
-def test_resources_that_are_not_there() -> None:
+def test_unknown_resources_are_refused() -> None:
     world = World()
     codes = {
         (TOPIC, "orders"): 3,

@@ -1,4 +1,4 @@
-"""The image: every record kind, and the two ways a restart finds it again (the log, a snapshot)."""
+"""The image: every record type, and its recovery from the log and from a snapshot."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.checkpoint import build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.image_records import image_records
-from barnabas.coord.cluster.metadata_serde import RECORD_TYPES, build_checkpoint, load_checkpoint
-from barnabas.coord.cluster.node_records import allocate_producer_ids, leader_records
+from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.node_records import allocate_producer_ids, election_records
+from barnabas.coord.cluster.replay import replay_record
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -29,28 +32,28 @@ ID = b"\x01" * 16
 def replayed(*records: Message) -> ClusterImage:
     image = ClusterImage()
     for record in records:
-        image.replay(record, ClusterDelta())
+        replay_record(image, record, ClusterDelta())
     return image
 
 
-def test_every_kind_of_record_is_understood() -> None:
-    """A kind that Kafka adds later must be thought about, not skipped: it may be refused for what it says only."""
+def test_every_record_type_has_a_handler() -> None:
+    """So that a type which Kafka adds later is not forgotten. A record may be refused for its content only."""
     ends_of_transactions = {m.EndTransactionRecord, m.AbortTransactionRecord}
     for declared in set(RECORD_TYPES.values()) - ends_of_transactions:
         try:
             replayed(declared())
         except UnknownMetadataError as error:
-            sentence = str(error)
+            message = str(error)
         else:
-            sentence = ""
-        assert "not understood" not in sentence
+            message = ""
+        assert "Unknown metadata record" not in message
 
 
-def test_a_record_outside_the_declared_kinds_stops_the_process() -> None:
+def test_an_undeclared_record_type_is_refused() -> None:
     class Unheard(Message):
         pass
 
-    with pytest.raises(UnknownMetadataError, match="Unheard is not understood here"):
+    with pytest.raises(UnknownMetadataError, match="Unknown metadata record Unheard"):
         replayed(Unheard())
 
 
@@ -70,12 +73,12 @@ def test_a_record_outside_the_declared_kinds_stops_the_process() -> None:
         [m.BeginTransactionRecord(), m.BeginTransactionRecord()],
     ],
 )
-def test_records_that_contradict_what_is_there_stop_the_process(records: list[Message]) -> None:
+def test_records_that_contradict_the_image_are_refused(records: list[Message]) -> None:
     with pytest.raises(UnknownMetadataError):
         replayed(*records)
 
 
-def test_a_partition_change_keeps_what_it_does_not_name() -> None:
+def test_a_partition_change_keeps_absent_fields() -> None:
     image = replayed(
         m.TopicRecord(name="a", topic_id=ID),
         m.PartitionRecord(
@@ -85,12 +88,12 @@ def test_a_partition_change_keeps_what_it_does_not_name() -> None:
     )
     partition = image.topics["a"].partitions[0]
     assert (partition.isr, partition.leader, partition.leader_epoch, partition.partition_epoch) == ((1,), 1, 4, 8)
-    image.replay(m.PartitionChangeRecord(topic_id=ID, partition_id=0, leader=1), ClusterDelta())
+    replay_record(image, m.PartitionChangeRecord(topic_id=ID, partition_id=0, leader=1), ClusterDelta())
     partition = image.topics["a"].partitions[0]
     assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 5, 9)
 
 
-def test_moved_replicas_keep_the_directories_that_are_known() -> None:
+def test_moved_replicas_keep_known_directories() -> None:
     image = replayed(
         m.TopicRecord(name="a", topic_id=ID),
         m.PartitionRecord(
@@ -117,43 +120,43 @@ def test_elr_is_kept_and_cleared() -> None:
     )
     assert image.topics["a"].partitions[0].elr == (2,)
     delta = ClusterDelta()
-    image.replay(m.ClearElrRecord(), delta)
+    replay_record(image, m.ClearElrRecord(), delta)
     assert (image.topics["a"].partitions[0].elr, image.topics["a"].partitions[0].last_known_elr) == ((), ())
     assert list(delta.changed_partitions) == [(ID, 0)]
 
 
-def test_fenced_brokers_are_not_told_to_clients() -> None:
+def test_fenced_brokers_are_hidden_from_clients() -> None:
     """R16."""
     image = replayed(m.RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True))
     assert image.live_brokers() == []
-    image.replay(m.UnfenceBrokerRecord(id=1, epoch=5), ClusterDelta())
+    replay_record(image, m.UnfenceBrokerRecord(id=1, epoch=5), ClusterDelta())
     assert [broker.id for broker in image.live_brokers()] == [1]
-    image.replay(m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1), ClusterDelta())
+    replay_record(image, m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1), ClusterDelta())
     assert image.live_brokers() == []
-    image.replay(
-        m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1, log_dirs=[ID]), ClusterDelta()
+    replay_record(
+        image, m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1, log_dirs=[ID]), ClusterDelta()
     )
     assert image.brokers[1].directories == (ID,)
     assert not image.brokers[1].fenced
 
 
-def test_a_metadata_transaction_takes_effect_as_a_whole() -> None:
+def test_a_metadata_transaction_is_applied_atomically() -> None:
     """KIP-868."""
     image = replayed(m.BeginTransactionRecord(name="t"), m.TopicRecord(name="a", topic_id=ID))
     assert image.topics == {}
     assert image.is_in_transaction
     delta = ClusterDelta()
-    image.replay(m.EndTransactionRecord(), delta)
+    replay_record(image, m.EndTransactionRecord(), delta)
     assert list(image.topics) == ["a"]
     assert list(delta.created_topics) == [ID]
 
 
-def test_an_aborted_metadata_transaction_leaves_nothing() -> None:
+def test_an_aborted_metadata_transaction_changes_nothing() -> None:
     image = replayed(m.BeginTransactionRecord(), m.TopicRecord(name="a", topic_id=ID), m.AbortTransactionRecord())
     assert same(image, ClusterImage())
 
 
-def test_a_delta_tells_topics_that_were_made_and_taken_away() -> None:
+def test_a_topic_created_and_deleted_in_one_delta_is_not_in_it() -> None:
     world = World()
     world.create("kept")
     kept = world.image.topics["kept"].topic_id
@@ -165,14 +168,14 @@ def test_a_delta_tells_topics_that_were_made_and_taken_away() -> None:
         m.PartitionChangeRecord(topic_id=kept, partition_id=0, leader=1),
         m.RemoveTopicRecord(topic_id=kept),
     ]:
-        world.image.replay(record, delta)
+        replay_record(world.image, record, delta)
     assert delta.created_topics == {}
     assert list(delta.deleted_topics) == [kept]
     assert delta.new_partitions == {}
     assert delta.changed_partitions == {}
 
 
-def test_what_barnabas_does_not_act_on_is_kept() -> None:
+def test_metadata_that_barnabas_does_not_use_is_stored() -> None:
     image = replayed(
         m.AccessControlEntryRecord(id=ID, principal="User:a"),
         m.UserScramCredentialRecord(name="u", mechanism=1, salt=b"s"),
@@ -207,7 +210,7 @@ def test_what_barnabas_does_not_act_on_is_kept() -> None:
         m.UnregisterControllerRecord(controller_id=1),
         m.FeatureLevelRecord(name="group.version", feature_level=0),
     ):
-        image.replay(record, ClusterDelta())
+        replay_record(image, record, ClusterDelta())
     assert (image.acls, image.scram, image.quotas, image.tokens, image.controllers, image.features) == ({},) * 6
 
 
@@ -240,13 +243,12 @@ def run(world: World, command: str, name: str, number: int) -> None:
     elif command == "producer ids":
         world.apply(allocate_producer_ids(world.image, 1)[0])
     else:
-        world.apply(leader_records(world.image, 1, after_crash=True))
+        world.apply(election_records(world.image, 1, after_crash=True))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(commands, max_size=25))
-def test_a_restart_finds_the_image_again_in_the_log_and_in_a_snapshot(history: list[tuple[str, str, int]]) -> None:
-    """The metadata image is the replay of its log."""
+def test_log_and_snapshot_restore_the_image(history: list[tuple[str, str, int]]) -> None:
     world = World()
     for command in history:
         run(world, *command)
@@ -257,7 +259,7 @@ def test_a_restart_finds_the_image_again_in_the_log_and_in_a_snapshot(history: l
     assert same(load_checkpoint(snapshot, world.offset, 1), world.image)
 
 
-def test_producer_ids_are_never_handed_out_twice() -> None:
+def test_producer_ids_are_never_allocated_twice() -> None:
     world = World()
     seen: set[int] = set()
     for _ in range(3):
@@ -270,8 +272,8 @@ def test_producer_ids_are_never_handed_out_twice() -> None:
 
 
 def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
-    """KIP-320: readers notice that the end of a log may be gone."""
+    """KIP-320: consumers detect that the end of a log may be lost."""
     world = World()
     world.create("a", 2)
-    world.apply(leader_records(world.image, 1, after_crash=True))
+    world.apply(election_records(world.image, 1, after_crash=True))
     assert [partition.leader_epoch for partition in world.image.topics["a"].partitions.values()] == [1, 1]

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import (
-    RECORD_TYPES,
+from barnabas.coord.cluster.checkpoint import (
     RECORDS_PER_BATCH,
     build_checkpoint,
-    build_metadata_batch,
     checkpoint_name,
-    decode_record,
-    encode_record,
-    leader_change_batch,
     load_checkpoint,
     parse_checkpoint_name,
-    record_version,
+)
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_batches import (
+    build_metadata_batch,
+    leader_change_batch,
     replay_batches,
 )
+from barnabas.coord.cluster.metadata_serde import RECORD_TYPES, decode_record, encode_record, record_version
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -40,25 +40,25 @@ def test_a_record_begins_with_frame_version_type_and_version() -> None:
     assert encode_record(record) == b"\x01\x0c\x00" + b"\x11metadata.version" + b"\x00\x21" + b"\x00"
 
 
-def test_all_27_kinds_of_kafka_come_back_from_their_bytes() -> None:
+def test_all_27_record_types_of_kafka_round_trip() -> None:
     assert len(RECORD_TYPES) == 27
     for declared in RECORD_TYPES.values():
         assert decode_record(encode_record(declared())) == declared()
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "reason"),
     [
-        (b"", "cut off"),
-        (b"\x01", "cut off"),
+        (b"", "truncated"),
+        (b"\x01", "truncated"),
         (b"\x02\x02\x00", "frame version 2"),
-        (b"\x01\x63\x00", "type 99 version 0 is not understood"),
-        (b"\x01\x02\x09", "type 2 version 9 is not understood"),
-        (b"\x01\x02\x00\x05a", "TopicRecord cannot be read"),
+        (b"\x01\x63\x00", "Unknown metadata record type 99 version 0"),
+        (b"\x01\x02\x09", "Unknown metadata record type 2 version 9"),
+        (b"\x01\x02\x00\x05a", "Invalid TopicRecord"),
     ],
 )
-def test_what_is_not_understood_stops_the_process(value: bytes, why: str) -> None:
-    with pytest.raises(UnknownMetadataError, match=why):
+def test_unknown_or_invalid_records_are_refused(value: bytes, reason: str) -> None:
+    with pytest.raises(UnknownMetadataError, match=reason):
         decode_record(value)
 
 
@@ -76,8 +76,10 @@ def test_what_is_not_understood_stops_the_process(value: bytes, why: str) -> Non
         (33, (4, 3, 2, 2)),
     ],
 )
-def test_records_are_written_as_the_metadata_version_has_them(metadata_version: int, versions: tuple[int, ...]) -> None:
-    """The table of Kafka 4.4's `MetadataVersion`; what a version lacks is left out, as in a snapshot of Kafka's."""
+def test_records_are_written_in_the_version_for_the_metadata_version(
+    metadata_version: int, versions: tuple[int, ...]
+) -> None:
+    """The table of Kafka 4.4's `MetadataVersion`; fields that a version does not have are left out."""
     kinds = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, PartitionRecord, PartitionChangeRecord)
     assert tuple(record_version(kind, metadata_version) for kind in kinds) == versions
     partition = PartitionRecord(partition_id=3, topic_id=b"t" * 16, replicas=[1], isr=[1], directories=[b"d" * 16])
@@ -90,7 +92,7 @@ def test_records_are_written_as_the_metadata_version_has_them(metadata_version: 
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_record_or_refused(value: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_refused(value: bytes) -> None:
     try:
         record = decode_record(value)
     except UnknownMetadataError:
@@ -119,10 +121,10 @@ def test_replay_moves_offset_and_epoch_and_skips_control_records() -> None:
     assert (image.offset, image.epoch, list(image.topics)) == (2, 3, ["a", "b"])
 
 
-def test_a_flipped_bit_is_noticed() -> None:
+def test_a_flipped_bit_is_detected() -> None:
     log = bytearray(build_metadata_batch([TopicRecord(name="a", topic_id=b"\x01" * 16)], epoch=1, now_ms=0))
     log[-3] ^= 1
-    with pytest.raises(UnknownMetadataError, match="fails its checksum"):
+    with pytest.raises(UnknownMetadataError, match="invalid CRC"):
         replay_batches(bytes(log), ClusterImage(), ClusterDelta())
 
 
@@ -154,5 +156,5 @@ def test_a_checkpoint_runs_from_header_to_footer_in_batches() -> None:
 
 def test_a_checkpoint_that_is_cut_is_refused() -> None:
     *parts, _ = build_checkpoint(topics(3), quorum=Quorum(), epoch=2, last_timestamp_ms=9, now_ms=10)
-    with pytest.raises(UnknownMetadataError, match="is not whole"):
+    with pytest.raises(UnknownMetadataError, match="is incomplete"):
         load_checkpoint(b"".join(parts), 50, 2)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import build_checkpoint, load_checkpoint, replay_batches
+from barnabas.coord.cluster.checkpoint import build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_batches import replay_batches
 from barnabas.coord.cluster.quorum import Election, Quorum
 from barnabas.wire.messages.raft_records import (
     KRaftVersionRecord,
@@ -40,7 +42,7 @@ def test_the_file_is_byte_for_byte_what_kafka_writes() -> None:
     assert DYNAMIC.state_file(1, 3) == KAFKAS_DYNAMIC
 
 
-def test_the_file_tells_epoch_and_configured_voters() -> None:
+def test_the_file_has_the_epoch_and_the_configured_voters() -> None:
     assert Election.from_file(KAFKAS_STATIC) == Election(3, frozenset({1}))
     assert Election.from_file(KAFKAS_DYNAMIC) == Election(3)
 
@@ -48,12 +50,12 @@ def test_the_file_tells_epoch_and_configured_voters() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b'{"leaderEpoch":null}', b'{"leaderEpoch":1,"currentVoters":[{}]}']
 )
-def test_a_file_that_says_nothing_is_told_apart(content: bytes) -> None:
+def test_an_invalid_file_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         Election.from_file(content)
 
 
-def test_control_records_change_the_quorum_and_a_snapshot_carries_it() -> None:
+def test_control_records_change_the_quorum_and_a_snapshot_contains_it() -> None:
     image = ClusterImage()
     version = KRaftVersionRecord(k_raft_version=1).encode(0)
     log = control_batch(ControlRecordType.KRAFT_VERSION, version, timestamp_ms=0) + control_batch(
@@ -69,6 +71,6 @@ def test_control_records_change_the_quorum_and_a_snapshot_carries_it() -> None:
 
 
 @pytest.mark.parametrize(("kind", "value"), [(77, b"\0\0"), (ControlRecordType.KRAFT_VOTERS, b"\0")])
-def test_what_is_not_understood_stops_the_process(kind: int, value: bytes) -> None:
-    with pytest.raises(UnknownMetadataError, match="control record at offset 5 cannot be read"):
+def test_unknown_or_invalid_control_records_are_refused(kind: int, value: bytes) -> None:
+    with pytest.raises(UnknownMetadataError, match="Invalid control record at offset 5"):
         replay_batches(control_batch(kind, value, timestamp_ms=0, base_offset=5), ClusterImage(), ClusterDelta())

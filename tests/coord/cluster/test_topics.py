@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions: Kafka's codes and sentences, and what becomes of the image."""
+"""CreateTopics, DeleteTopics, CreatePartitions: Kafka's error codes and messages, and the resulting image."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_topic_is_in_the_image_with_its_id_partitions_and_configs(world: World
     assert world.image.config(2, "orders") == {"retention.ms": "1000"}
 
 
-def test_the_answer_tells_every_config_with_its_source(world: World) -> None:
+def test_the_response_has_every_config_with_its_source(world: World) -> None:
     """KIP-525."""
     result = world.create("orders", retention_ms="1000")
     configs = {config.name: config for config in result.configs or []}
@@ -48,20 +48,20 @@ def test_the_answer_tells_every_config_with_its_source(world: World) -> None:
     assert (configs["segment.bytes"].value, configs["segment.bytes"].config_source) == ("1073741824", 5)
 
 
-def test_minus_one_takes_the_brokers_defaults(world: World) -> None:
+def test_minus_one_means_the_brokers_defaults(world: World) -> None:
     """KIP-464."""
     result = world.create("orders", -1, -1)
     assert (result.num_partitions, result.replication_factor) == (4, 1)
 
 
-def test_validate_only_judges_and_changes_nothing(world: World) -> None:
+def test_validate_only_validates_and_changes_nothing(world: World) -> None:
     assert world.create("orders", validate_only=True).error_code == ErrorCode.NONE
     assert world.create("x y", validate_only=True).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert world.image.topics == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [
         ("", "the empty string is not allowed"),
         (".", "'.' is not allowed"),
@@ -72,19 +72,19 @@ def test_validate_only_judges_and_changes_nothing(world: World) -> None:
         ("a/b", "one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
     ],
 )
-def test_names_that_no_topic_may_have(world: World, name: str, why: str) -> None:
+def test_invalid_names_are_refused(world: World, name: str, reason: str) -> None:
     result = world.create(name)
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert result.error_message is not None
     assert result.error_message.startswith("Topic name is invalid: ")
-    assert result.error_message.endswith(why)
+    assert result.error_message.endswith(reason)
 
 
-def test_longest_name_is_fine(world: World) -> None:
+def test_a_name_of_249_characters_is_valid(world: World) -> None:
     assert world.create("a" * 249).error_code == ErrorCode.NONE
 
 
-def test_names_that_metrics_could_not_tell_apart_collide(world: World) -> None:
+def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
     world.create("a.b")
     result = world.create("a_b")
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -102,7 +102,7 @@ def test_an_existing_name_is_refused(world: World) -> None:
     assert result.error_message == "Topic 'orders' already exists."
 
 
-def test_a_name_given_twice_in_a_request_is_refused_and_the_others_created(world: World) -> None:
+def test_duplicate_names_are_refused_and_the_others_created(world: World) -> None:
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a", "b", "a")]
     results = {result.name: result for result in world.create_all(*topics)}
     assert results["a"].error_code == ErrorCode.INVALID_REQUEST
@@ -112,7 +112,7 @@ def test_a_name_given_twice_in_a_request_is_refused_and_the_others_created(world
 
 
 @pytest.mark.parametrize(("partitions", "code"), [(0, 37), (-2, 37), (1, 0)])
-def test_numbers_of_partitions(world: World, partitions: int, code: int) -> None:
+def test_partition_counts(world: World, partitions: int, code: int) -> None:
     assert world.create("orders", partitions).error_code == code
 
 
@@ -121,15 +121,15 @@ def test_replication_factors(world: World, factor: int, code: int) -> None:
     assert world.create("orders", 1, factor).error_code == code
 
 
-def test_too_few_brokers_are_told_as_kafka_tells_it(world: World) -> None:
+def test_too_few_brokers_give_kafkas_message(world: World) -> None:
     assert world.create("orders", 1, 3).error_message == (
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
         "only 1 broker(s) are registered."
     )
 
 
-def test_a_replication_factor_may_be_cut_down_to_the_brokers_there_are() -> None:
-    """The dev profile: what was written for three brokers works on one."""
+def test_a_replication_factor_may_be_reduced_to_the_number_of_brokers() -> None:
+    """The dev profile: requests for three replicas work on one broker."""
     world = World(brokers=2)
     request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=3)])
     (result,) = world.commit(world.controller.create_topics(request, TopicDefaults(1, 1, clamps_replicas=True))).topics
@@ -137,7 +137,7 @@ def test_a_replication_factor_may_be_cut_down_to_the_brokers_there_are() -> None
     assert len(world.image.topics["orders"].partitions[0].replicas) == 2
 
 
-def test_a_request_for_very_many_partitions_is_refused(world: World) -> None:
+def test_a_request_for_too_many_partitions_is_refused(world: World) -> None:
     assert world.create("orders", 10_001).error_code == ErrorCode.POLICY_VIOLATION
     assert world.create("orders", 2**31 - 1).error_code == ErrorCode.POLICY_VIOLATION
 
@@ -154,7 +154,7 @@ def test_a_request_for_very_many_partitions_is_refused(world: World) -> None:
         ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
     ],
 )
-def test_configs_that_no_topic_may_have(world: World, configs: dict[str, str | None], message: str) -> None:
+def test_invalid_configs_are_refused(world: World, configs: dict[str, str | None], message: str) -> None:
     topic = CreatableTopic(
         name="orders",
         num_partitions=1,
@@ -180,7 +180,7 @@ def manual(
     )
 
 
-def test_replicas_may_be_assigned_by_hand() -> None:
+def test_replicas_may_be_assigned_manually() -> None:
     world = World(brokers=3)
     (result,) = world.create_all(manual([2, 3], [3, 1]))
     assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 2)
@@ -202,7 +202,7 @@ def test_replicas_may_be_assigned_by_hand() -> None:
         (manual([1], [1], indexes=[0, 0]), 39),
     ],
 )
-def test_assignments_that_cannot_be(topic: CreatableTopic, code: int) -> None:
+def test_invalid_assignments_are_refused(topic: CreatableTopic, code: int) -> None:
     (result,) = World(brokers=2).create_all(topic)
     assert result.error_code == code
 
@@ -210,7 +210,7 @@ def test_assignments_that_cannot_be(topic: CreatableTopic, code: int) -> None:
 # Deletion
 
 
-def test_deleting_by_name_takes_topic_and_configs_away(world: World) -> None:
+def test_deleting_by_name_removes_topic_and_configs(world: World) -> None:
     created = world.create("orders", retention_ms="1")
     (result,) = world.delete(names=("orders",))
     assert (result.error_code, result.name, result.topic_id) == (0, "orders", created.topic_id)
@@ -219,7 +219,7 @@ def test_deleting_by_name_takes_topic_and_configs_away(world: World) -> None:
     assert world.image.configs == {}
 
 
-def test_deleting_by_id_tells_the_name(world: World) -> None:
+def test_deleting_by_id_returns_the_name(world: World) -> None:
     """KIP-516."""
     created = world.create("orders")
     (result,) = world.delete(DeleteTopicState(topic_id=created.topic_id))
@@ -235,7 +235,7 @@ def test_a_topic_created_again_has_another_id_and_none_of_the_old_configs(world:
     assert world.image.config(2, "orders") == {}
 
 
-def test_what_is_not_there_cannot_be_deleted(world: World) -> None:
+def test_unknown_topics_cannot_be_deleted(world: World) -> None:
     by_name, by_id, by_both, by_nothing = world.delete(
         DeleteTopicState(name="orders"),
         DeleteTopicState(topic_id=b"\x07" * 16),
@@ -271,7 +271,7 @@ def extend(
     return result.error_code, result.error_message
 
 
-def test_partitions_are_added_behind_the_others(world: World) -> None:
+def test_partitions_are_added_after_the_existing_ones(world: World) -> None:
     world.create("orders", 2)
     assert extend(world, "orders", 5) == (0, None)
     assert list(world.image.topics["orders"].partitions) == [0, 1, 2, 3, 4]
@@ -303,14 +303,14 @@ def test_validating_an_extension_changes_nothing(world: World) -> None:
         ),
     ],
 )
-def test_extensions_that_cannot_be(
+def test_invalid_extensions_are_refused(
     world: World, name: str, count: int, assignments: list[list[int]] | None, expected: tuple[int, str]
 ) -> None:
     world.create("orders", 2)
     assert extend(world, name, count, assignments) == expected
 
 
-def test_added_partitions_may_be_assigned_by_hand() -> None:
+def test_added_partitions_may_be_assigned_manually() -> None:
     world = World(brokers=2)
     world.create_all(manual([1]))
     assert extend(world, "orders", 2, [[2]]) == (0, None)

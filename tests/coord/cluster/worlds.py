@@ -1,4 +1,4 @@
-"""A cluster in memory: an image, the controller that judges for it, and the log that it would have written."""
+"""A cluster in memory: an image, its controller, and the metadata log that the controller would write."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from itertools import count
 from typing import TypeVar
 
 from barnabas.coord.cluster.config_schema import ConfigSchema
-from barnabas.coord.cluster.image import ClusterDelta, ClusterImage
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
-from barnabas.coord.cluster.metadata_serde import build_metadata_batch, leader_change_batch, replay_batches
+from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
 from barnabas.coord.cluster.node_records import bootstrap_records, registration_records
+from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 from barnabas.wire import configdef
@@ -106,18 +108,18 @@ class World:
             self.log += build_metadata_batch(records, epoch=1, now_ms=0, base_offset=self.offset)
             self.offset += len(records)
             for record in records:
-                self.image.replay(record, delta)
+                replay_record(self.image, record, delta)
         self.image.offset = self.offset - 1
         self.image.epoch = 1
         return delta
 
     def commit(self, outcome: Outcome[R]) -> R:
-        """Put an outcome in force."""
+        """Write and replay the records of an outcome; its response."""
         self.apply(outcome.records)
         return outcome.response
 
     def restarted(self) -> ClusterImage:
-        """The image that a new process reads from the log."""
+        """The image that a new process builds from the log."""
         image = ClusterImage()
         replay_batches(bytes(self.log), image, ClusterDelta())
         return image
@@ -152,5 +154,5 @@ class World:
 
 
 def same(one: ClusterImage, other: ClusterImage) -> bool:
-    """Whether two images say the same."""
+    """Whether two images are equal."""
     return vars(one) == vars(other)

@@ -1,7 +1,7 @@
-"""One partition's, one topic's and one broker's place in the image.
+"""One topic and its partitions in the image.
 
-Partitions are immutable: a change makes a new one, so that whoever holds an old one sees the partition as it
-was. Source: Kafka 4.4 `PartitionRegistration`, `BrokerRegistration`.
+Partitions are immutable; a change replaces the partition by a new one. Source: Kafka 4.4 `TopicImage`,
+`PartitionRegistration`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from barnabas.wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerFeature,
     PartitionChangeRecord,
     PartitionRecord,
-    RegisterBrokerRecord,
 )
 from barnabas.wire.types import Uuid
 
@@ -21,11 +18,11 @@ NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
 UNASSIGNED_DIRECTORY: Final = Uuid(16)
-"""Directory.UNASSIGNED: which log directory holds the replica is not known to the controller."""
+"""Kafka's `DirectoryId.UNASSIGNED`: the controller does not know which log directory holds the replica."""
 
 
 class PartitionImage(NamedTuple):
-    """Who holds a partition and who leads it; epochs count leaders and changes."""
+    """Replicas and leader of a partition. `leader_epoch` counts leaders, `partition_epoch` counts changes."""
 
     replicas: tuple[int, ...]
     directories: tuple[Uuid, ...]
@@ -41,7 +38,7 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionImage:
-        """The partition as a PartitionRecord states it."""
+        """The partition of a PartitionRecord."""
         return cls(
             replicas=tuple(record.replicas),
             directories=tuple(record.directories) or (UNASSIGNED_DIRECTORY,) * len(record.replicas),
@@ -57,9 +54,9 @@ class PartitionImage(NamedTuple):
         )
 
     def changed(self, record: PartitionChangeRecord) -> PartitionImage:
-        """The partition after a change: what the record leaves out stays; a leader named anew counts an epoch."""
-        names_leader = record.leader != NO_LEADER_CHANGE
-        replicas = _or(record.replicas, self.replicas)
+        """The partition after a change. Absent fields stay; a record with a leader increments the leader epoch."""
+        has_leader = record.leader != NO_LEADER_CHANGE
+        replicas = _changed_or(record.replicas, self.replicas)
         directories = self.directories
         if record.directories is not None:
             directories = tuple(record.directories)
@@ -70,19 +67,19 @@ class PartitionImage(NamedTuple):
         return PartitionImage(
             replicas=replicas,
             directories=directories,
-            isr=_or(record.isr, self.isr),
-            removing_replicas=_or(record.removing_replicas, self.removing_replicas),
-            adding_replicas=_or(record.adding_replicas, self.adding_replicas),
-            elr=_or(record.eligible_leader_replicas, self.elr),
-            last_known_elr=_or(record.last_known_elr, self.last_known_elr),
-            leader=record.leader if names_leader else self.leader,
+            isr=_changed_or(record.isr, self.isr),
+            removing_replicas=_changed_or(record.removing_replicas, self.removing_replicas),
+            adding_replicas=_changed_or(record.adding_replicas, self.adding_replicas),
+            elr=_changed_or(record.eligible_leader_replicas, self.elr),
+            last_known_elr=_changed_or(record.last_known_elr, self.last_known_elr),
+            leader=record.leader if has_leader else self.leader,
             leader_recovery_state=record.leader_recovery_state if recovers else self.leader_recovery_state,
-            leader_epoch=self.leader_epoch + names_leader,
+            leader_epoch=self.leader_epoch + has_leader,
             partition_epoch=self.partition_epoch + 1,
         )
 
     def to_record(self, topic_id: Uuid, partition: int) -> PartitionRecord:
-        """The record that states this partition."""
+        """The PartitionRecord of this partition."""
         return PartitionRecord(
             partition_id=partition,
             topic_id=topic_id,
@@ -100,12 +97,12 @@ class PartitionImage(NamedTuple):
         )
 
 
-def _or(changed: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+def _changed_or(changed: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
     return old if changed is None else tuple(changed)
 
 
 class TopicImage:
-    """A topic: its name, its id, its partitions by index."""
+    """A topic: name, id, and partitions by index."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -123,51 +120,3 @@ class TopicImage:
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name}, {len(self.partitions)} partitions)"
-
-
-class BrokerImage(NamedTuple):
-    """A registered broker. A fenced one serves nobody; its epoch is the offset of its registration."""
-
-    id: int
-    incarnation_id: Uuid
-    epoch: int
-    endpoints: tuple[BrokerEndpoint, ...]
-    features: tuple[BrokerFeature, ...]
-    rack: str | None
-    fenced: bool
-    in_controlled_shutdown: bool
-    directories: tuple[Uuid, ...]
-    cordoned_directories: tuple[Uuid, ...] | None
-
-    @classmethod
-    def from_record(cls, record: RegisterBrokerRecord) -> BrokerImage:
-        """The broker as it registered."""
-        cordoned = record.cordoned_log_dirs
-        return cls(
-            id=record.broker_id,
-            incarnation_id=record.incarnation_id,
-            epoch=record.broker_epoch,
-            endpoints=tuple(record.end_points),
-            features=tuple(record.features),
-            rack=record.rack,
-            fenced=record.fenced,
-            in_controlled_shutdown=record.in_controlled_shutdown,
-            directories=tuple(record.log_dirs),
-            cordoned_directories=None if cordoned is None else tuple(cordoned),
-        )
-
-    def to_record(self) -> RegisterBrokerRecord:
-        """The record that states this broker."""
-        cordoned = self.cordoned_directories
-        return RegisterBrokerRecord(
-            broker_id=self.id,
-            incarnation_id=self.incarnation_id,
-            broker_epoch=self.epoch,
-            end_points=list(self.endpoints),
-            features=list(self.features),
-            rack=self.rack,
-            fenced=self.fenced,
-            in_controlled_shutdown=self.in_controlled_shutdown,
-            log_dirs=list(self.directories),
-            cordoned_log_dirs=None if cordoned is None else list(cordoned),
-        )

@@ -1,0 +1,56 @@
+"""One registered broker in the image. Source: Kafka 4.4 `BrokerRegistration`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from barnabas.wire.types import Uuid
+
+
+class BrokerImage(NamedTuple):
+    """A registered broker. `epoch` is the offset of its registration; a fenced broker serves no clients."""
+
+    id: int
+    incarnation_id: Uuid
+    epoch: int
+    endpoints: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[Uuid, ...]
+    cordoned_directories: tuple[Uuid, ...] | None
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> BrokerImage:
+        """The broker of a RegisterBrokerRecord."""
+        cordoned = record.cordoned_log_dirs
+        return cls(
+            id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            epoch=record.broker_epoch,
+            endpoints=tuple(record.end_points),
+            features=tuple(record.features),
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            directories=tuple(record.log_dirs),
+            cordoned_directories=None if cordoned is None else tuple(cordoned),
+        )
+
+    def to_record(self) -> RegisterBrokerRecord:
+        """The RegisterBrokerRecord of this broker."""
+        cordoned = self.cordoned_directories
+        return RegisterBrokerRecord(
+            broker_id=self.id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=list(self.endpoints),
+            features=list(self.features),
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.directories),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
+        )

@@ -1,0 +1,93 @@
+"""Batches of metadata records and of the control records of the metadata log (KIP-595)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_serde import decode_record, encode_record
+from barnabas.coord.cluster.quorum import Quorum
+from barnabas.coord.cluster.replay import replay_record
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.raft_records import (
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+)
+from barnabas.wire.records import (
+    BatchBuilder,
+    BatchView,
+    ControlRecordType,
+    CorruptRecord,
+    control_key,
+    control_record_type,
+    iter_batches,
+    iter_records,
+)
+from barnabas.wire.schema import Message
+
+if TYPE_CHECKING:
+    from barnabas.wire.compression import Buffer
+
+
+def build_metadata_batch(
+    records: Sequence[Message],
+    *,
+    epoch: int,
+    now_ms: int,
+    base_offset: int = 0,
+    metadata_version: int = LATEST_METADATA_VERSION,
+) -> bytes:
+    """One batch of metadata records."""
+    builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
+    for record in records:
+        builder.append(now_ms, None, encode_record(record, metadata_version))
+    return builder.build()
+
+
+def leader_change_batch(
+    *, leader_id: int, epoch: int, now_ms: int, base_offset: int = 0, quorum: Quorum | None = None
+) -> bytes:
+    """The control batch that a leader writes first in its epoch, for a quorum of this node alone.
+
+    At the beginning of a log it includes `quorum`. Kafka reads LeaderChange as version 0 with every kraft.version.
+    """
+    voters = [LeaderChangeMessageVoter(voter_id=leader_id)]
+    change = LeaderChangeMessage(leader_id=leader_id, voters=voters, granting_voters=voters)
+    records = [(ControlRecordType.LEADER_CHANGE, change), *(() if quorum is None else quorum.records())]
+    return control_batch(records, base_offset, epoch, now_ms)
+
+
+def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta, *, partial_ok: bool = False) -> None:
+    """Replay all metadata records of consecutive batches, and advance the image's offset and epoch.
+
+    With `partial_ok` the last batch may be incomplete, as in a read of a log, and is ignored.
+    """
+    for batch in iter_batches(buffer, partial_ok=partial_ok):
+        if not batch.crc_is_valid():
+            raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} has an invalid CRC")
+        if batch.is_control:
+            _replay_control(batch, image)
+        else:
+            for record in iter_records(batch):
+                if record.value is None:
+                    raise UnknownMetadataError(f"The metadata record at offset {record.offset} has no value")
+                replay_record(image, decode_record(record.value), delta)
+        image.offset = batch.last_offset
+        image.epoch = max(image.epoch, batch.partition_leader_epoch)
+
+
+def _replay_control(batch: BatchView, image: ClusterImage) -> None:
+    for record in iter_records(batch):
+        try:
+            image.quorum = image.quorum.after(control_record_type(record), record.value or b"")
+        except (ValueError, ProtocolError, CorruptRecord) as error:
+            raise UnknownMetadataError(f"Invalid control record at offset {record.offset}: {error}") from error
+
+
+def control_batch(records: Iterable[tuple[int, Message]], offset: int, epoch: int, now_ms: int) -> bytes:
+    builder = BatchBuilder(offset, control=True, partition_leader_epoch=epoch)
+    for kind, message in records:
+        builder.append(now_ms, control_key(kind), message.encode(0))
+    return builder.build()

@@ -1,0 +1,270 @@
+"""How metadata records change the image.
+
+Every record of the metadata log is replayed, whether it was read from disk at start or has just been written by the
+local controller. A record type that is unknown stops the process (`UnknownMetadataError`), because the image would
+differ from the metadata. Records between BeginTransaction and EndTransaction are applied together (KIP-868). Source:
+Kafka 4.4 `MetadataDelta.replay`. Rules R16, R17, R22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from barnabas.coord.cluster.broker_image import BrokerImage
+from barnabas.coord.cluster.delta import FEATURES, ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, Entity, UnknownMetadataError
+from barnabas.coord.cluster.resources import TOPIC
+from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
+from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.schema import Message
+from barnabas.wire.types import Uuid
+
+
+def replay_record(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:
+    """Apply one record to the image; UnknownMetadataError when its type is unknown or it contradicts the image."""
+    held = image.transaction
+    if held is not None:
+        if isinstance(record, m.AbortTransactionRecord):
+            image.transaction = None
+        elif isinstance(record, m.EndTransactionRecord):
+            image.transaction = None
+            for earlier in held:
+                _apply(image, earlier, delta)
+        elif isinstance(record, m.BeginTransactionRecord):
+            raise UnknownMetadataError("BeginTransactionRecord inside a metadata transaction")
+        else:
+            held.append(record)
+    elif isinstance(record, m.BeginTransactionRecord):
+        image.transaction = []
+    else:
+        _apply(image, record, delta)
+
+
+def _apply(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:
+    handler = _HANDLERS.get(type(record))
+    if handler is None:
+        raise UnknownMetadataError(f"Unknown metadata record {type(record).__name__}")
+    handler(image, record, delta)
+
+
+def _existing_topic(image: ClusterImage, topic_id: Uuid, kind: str) -> TopicImage:
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        raise UnknownMetadataError(f"{kind} for topic id {topic_id.hex()}, which does not exist")
+    return topic
+
+
+def _existing_broker(image: ClusterImage, broker_id: int, epoch: int, kind: str) -> BrokerImage:
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch:
+        raise UnknownMetadataError(f"{kind} for broker {broker_id} epoch {epoch}, which is not registered")
+    return broker
+
+
+def _topic(image: ClusterImage, record: m.TopicRecord, delta: ClusterDelta) -> None:
+    if record.name in image.topics or record.topic_id in image.topics_by_id:
+        raise UnknownMetadataError(f"TopicRecord for topic {record.name}, which exists already")
+    topic = TopicImage(record.name, record.topic_id)
+    image.topics[record.name] = image.topics_by_id[record.topic_id] = topic
+    delta.created_topics[record.topic_id] = topic
+
+
+def _remove_topic(image: ClusterImage, record: m.RemoveTopicRecord, delta: ClusterDelta) -> None:
+    topic = _existing_topic(image, record.topic_id, "RemoveTopicRecord")
+    del image.topics[topic.name]
+    del image.topics_by_id[topic.topic_id]
+    if image.configs.pop((TOPIC, topic.name), None) is not None:
+        delta.changed_configs.add((TOPIC, topic.name))
+    delta.delete_topic(topic)
+
+
+def _partition(image: ClusterImage, record: m.PartitionRecord, delta: ClusterDelta) -> None:
+    topic = _existing_topic(image, record.topic_id, "PartitionRecord")
+    key = (topic.topic_id, record.partition_id)
+    if record.partition_id not in topic.partitions:
+        delta.new_partitions[key] = topic
+    elif key not in delta.new_partitions:
+        delta.changed_partitions[key] = topic
+    topic.partitions[record.partition_id] = PartitionImage.from_record(record)
+
+
+def _partition_change(image: ClusterImage, record: m.PartitionChangeRecord, delta: ClusterDelta) -> None:
+    topic = _existing_topic(image, record.topic_id, "PartitionChangeRecord")
+    partition = topic.partitions.get(record.partition_id)
+    if partition is None:
+        raise UnknownMetadataError(
+            f"PartitionChangeRecord for partition {topic.name}-{record.partition_id}, which does not exist"
+        )
+    topic.partitions[record.partition_id] = partition.changed(record)
+    key = (topic.topic_id, record.partition_id)
+    if key not in delta.new_partitions:
+        delta.changed_partitions[key] = topic
+
+
+def _clear_elr(image: ClusterImage, record: m.ClearElrRecord, delta: ClusterDelta) -> None:
+    if record.topic_name and record.topic_name not in image.topics:
+        raise UnknownMetadataError(f"ClearElrRecord for topic {record.topic_name}, which does not exist")
+    topics = [image.topics[record.topic_name]] if record.topic_name else list(image.topics.values())
+    for topic in topics:
+        for index, partition in topic.partitions.items():
+            if partition.elr or partition.last_known_elr:
+                topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
+                delta.changed_partitions[(topic.topic_id, index)] = topic
+
+
+def _config(image: ClusterImage, record: m.ConfigRecord, delta: ClusterDelta) -> None:
+    resource = (record.resource_type, record.resource_name)
+    configs = image.configs.setdefault(resource, {})
+    if record.value is None:
+        configs.pop(record.name, None)
+    else:
+        configs[record.name] = record.value
+    if not configs:
+        del image.configs[resource]
+    delta.changed_configs.add(resource)
+
+
+def _register_broker(image: ClusterImage, record: m.RegisterBrokerRecord, delta: ClusterDelta) -> None:
+    image.brokers[record.broker_id] = BrokerImage.from_record(record)
+    delta.changed_brokers.add(record.broker_id)
+
+
+def _unregister_broker(image: ClusterImage, record: m.UnregisterBrokerRecord, delta: ClusterDelta) -> None:
+    _existing_broker(image, record.broker_id, record.broker_epoch, "UnregisterBrokerRecord")
+    del image.brokers[record.broker_id]
+    delta.changed_brokers.add(record.broker_id)
+
+
+def _fence_broker(image: ClusterImage, record: m.FenceBrokerRecord, delta: ClusterDelta) -> None:
+    broker = _existing_broker(image, record.id, record.epoch, "FenceBrokerRecord")
+    image.brokers[record.id] = broker._replace(fenced=True)
+    delta.changed_brokers.add(record.id)
+
+
+def _unfence_broker(image: ClusterImage, record: m.UnfenceBrokerRecord, delta: ClusterDelta) -> None:
+    broker = _existing_broker(image, record.id, record.epoch, "UnfenceBrokerRecord")
+    image.brokers[record.id] = broker._replace(fenced=False)
+    delta.changed_brokers.add(record.id)
+
+
+def _broker_change(image: ClusterImage, record: m.BrokerRegistrationChangeRecord, delta: ClusterDelta) -> None:
+    broker = _existing_broker(image, record.broker_id, record.broker_epoch, "BrokerRegistrationChangeRecord")
+    if record.fenced:  # 1: fence, -1: unfence, 0: no change
+        broker = broker._replace(fenced=record.fenced > 0)
+    if record.in_controlled_shutdown:
+        broker = broker._replace(in_controlled_shutdown=True)
+    if record.log_dirs:
+        broker = broker._replace(directories=tuple(record.log_dirs))
+    if record.cordoned_log_dirs is not None:
+        broker = broker._replace(cordoned_directories=tuple(record.cordoned_log_dirs))
+    image.brokers[record.broker_id] = broker
+    delta.changed_brokers.add(record.broker_id)
+
+
+def _feature_level(image: ClusterImage, record: m.FeatureLevelRecord, delta: ClusterDelta) -> None:
+    if record.feature_level:
+        image.features[record.name] = record.feature_level
+    else:
+        image.features.pop(record.name, None)
+    delta.other_changes.add(FEATURES)
+
+
+def _producer_ids(image: ClusterImage, record: m.ProducerIdsRecord, delta: ClusterDelta) -> None:
+    image.next_producer_id = record.next_producer_id
+    delta.other_changes.add("producer ids")
+
+
+def _acl(image: ClusterImage, record: m.AccessControlEntryRecord, delta: ClusterDelta) -> None:
+    image.acls[record.id] = record
+    delta.other_changes.add("acls")
+
+
+def _remove_acl(image: ClusterImage, record: m.RemoveAccessControlEntryRecord, delta: ClusterDelta) -> None:
+    if image.acls.pop(record.id, None) is None:
+        raise UnknownMetadataError(f"RemoveAccessControlEntryRecord for ACL {record.id.hex()}, which does not exist")
+    delta.other_changes.add("acls")
+
+
+def _scram(image: ClusterImage, record: m.UserScramCredentialRecord, delta: ClusterDelta) -> None:
+    image.scram[record.name, record.mechanism] = record
+    delta.other_changes.add("scram")
+
+
+def _remove_scram(image: ClusterImage, record: m.RemoveUserScramCredentialRecord, delta: ClusterDelta) -> None:
+    if image.scram.pop((record.name, record.mechanism), None) is None:
+        raise UnknownMetadataError(f"RemoveUserScramCredentialRecord for user {record.name}, who has no credential")
+    delta.other_changes.add("scram")
+
+
+def _quota(image: ClusterImage, record: m.ClientQuotaRecord, delta: ClusterDelta) -> None:
+    entity: Entity = tuple(sorted(((e.entity_type, e.entity_name) for e in record.entity), key=lambda pair: pair[0]))
+    quotas = image.quotas.setdefault(entity, {})
+    if record.remove:
+        quotas.pop(record.key, None)
+    else:
+        quotas[record.key] = record.value
+    if not quotas:
+        del image.quotas[entity]
+    delta.other_changes.add("quotas")
+
+
+def _token(image: ClusterImage, record: m.DelegationTokenRecord, delta: ClusterDelta) -> None:
+    image.tokens[record.token_id] = record
+    delta.other_changes.add("tokens")
+
+
+def _remove_token(image: ClusterImage, record: m.RemoveDelegationTokenRecord, delta: ClusterDelta) -> None:
+    image.tokens.pop(record.token_id, None)
+    delta.other_changes.add("tokens")
+
+
+def _register_controller(image: ClusterImage, record: m.RegisterControllerRecord, delta: ClusterDelta) -> None:
+    image.controllers[record.controller_id] = record
+    delta.other_changes.add("controllers")
+
+
+def _unregister_controller(image: ClusterImage, record: m.UnregisterControllerRecord, delta: ClusterDelta) -> None:
+    image.controllers.pop(record.controller_id, None)
+    delta.other_changes.add("controllers")
+
+
+def _zk_migration_state(image: ClusterImage, record: m.ZkMigrationStateRecord, delta: ClusterDelta) -> None:
+    image.zk_migration_state = record.zk_migration_state
+    delta.other_changes.add("zk migration state")
+
+
+def _nothing(image: ClusterImage, record: m.NoOpRecord, delta: ClusterDelta) -> None:
+    """NoOpRecord changes nothing but the offset."""
+
+
+_Handler = Callable[[ClusterImage, Any, ClusterDelta], None]
+_HANDLERS: Final = cast(
+    "dict[type[Message], _Handler]",
+    {
+        m.TopicRecord: _topic,
+        m.RemoveTopicRecord: _remove_topic,
+        m.PartitionRecord: _partition,
+        m.PartitionChangeRecord: _partition_change,
+        m.ClearElrRecord: _clear_elr,
+        m.ConfigRecord: _config,
+        m.RegisterBrokerRecord: _register_broker,
+        m.UnregisterBrokerRecord: _unregister_broker,
+        m.FenceBrokerRecord: _fence_broker,
+        m.UnfenceBrokerRecord: _unfence_broker,
+        m.BrokerRegistrationChangeRecord: _broker_change,
+        m.FeatureLevelRecord: _feature_level,
+        m.ProducerIdsRecord: _producer_ids,
+        m.AccessControlEntryRecord: _acl,
+        m.RemoveAccessControlEntryRecord: _remove_acl,
+        m.UserScramCredentialRecord: _scram,
+        m.RemoveUserScramCredentialRecord: _remove_scram,
+        m.ClientQuotaRecord: _quota,
+        m.DelegationTokenRecord: _token,
+        m.RemoveDelegationTokenRecord: _remove_token,
+        m.RegisterControllerRecord: _register_controller,
+        m.UnregisterControllerRecord: _unregister_controller,
+        m.ZkMigrationStateRecord: _zk_migration_state,
+        m.NoOpRecord: _nothing,
+    },
+)
