@@ -27,7 +27,7 @@ from barnabas.storage import layout
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.transport import Reactor
+    from barnabas.broker.net.reactor import Reactor
     from barnabas.storage.log import Log
 
 logger = logging.getLogger("kafka.server.KafkaScheduler")

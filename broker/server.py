@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker import background
+from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.fetch_sessions import FetchSessions
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from barnabas.broker.config.keys.log import LOG_DIRS
@@ -43,7 +44,9 @@ from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
-from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
+from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.limits import Limits
+from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.replicas.flush_threads import FlushExecutor, FlushThreads
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
@@ -145,7 +148,7 @@ class Server:
                 listener.socket.close()
             raise
         broker = self.broker
-        self.reactor = Reactor(broker, _limits(self.config))
+        self.reactor = Reactor(broker.loop, _limits(self.config), Dispatcher(broker).dispatch)
         broker.controller.on_config_change.append(lambda _changed: self._follow_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:

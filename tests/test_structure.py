@@ -23,14 +23,6 @@ LONG_FUNCTIONS: dict[str, str] = {}
 """`path::function`, each with the reason."""
 
 CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "broker.context": (
-        "the context holds this part of the broker, and the part takes the context",
-        (
-            "broker.apis.registry",
-            "broker.net.connection",
-        ),
-    ),
-    "broker.net.connection": ("a part of the connection takes the connection", ("broker.net.frame_buffers",)),
     "coord.groups.consumer.groups": (
         "members of the classic protocol are served inside a consumer group",
         ("coord.groups.consumer.classic_members",),

@@ -1,7 +1,7 @@
-"""One accepted socket with its connection, and how answers leave through it.
+"""One accepted socket with its connection, and how responses are sent through it.
 
-Chunks in memory go out together by `sendmsg`; a file slice goes by `sendfile`, what precedes it marked MSG_MORE; at
-most about a megabyte a turn, so that one large answer does not hold up the other connections.
+Chunks in memory are sent together by `sendmsg`, a file slice by `sendfile`, and the chunks before it with MSG_MORE; at
+most about a megabyte per turn, so that one large response does not delay the other connections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.Processor")
 
 TURN_BYTES = 1024 * 1024
-"""What one connection may read or send before the others have their turn."""
+"""Bytes that one connection may read or send per turn."""
 MAX_CHUNKS = 64
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
@@ -36,10 +36,10 @@ class Channel:
         self.connection = connection
         self.interest = READ
         self.is_queued = False
-        self._slice_sent = 0  # bytes of the file slice at the head of `out` that have left
+        self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
 
     def flush(self, now: float) -> None:
-        """Send what the socket takes, at most about TURN_BYTES; then go on with requests that waited for it."""
+        """Send what the socket accepts, at most about TURN_BYTES; then go on with requests that were held back."""
         connection = self.connection
         budget = TURN_BYTES
         while True:
@@ -55,7 +55,7 @@ class Channel:
             connection.out_bytes -= sent
 
     def _send_some(self) -> int:
-        """One system call's worth of `out`; BlockingIOError when the socket takes nothing."""
+        """Send a part of `out` with one system call; BlockingIOError when the socket's buffer is full."""
         out = self.connection.out
         head = out[0]
         if not isinstance(head, (bytes, memoryview)):
@@ -94,17 +94,17 @@ class Channel:
         out = self.connection.out
         piece = out[0]
         offset = piece.offset + self._slice_sent  # type: ignore[union-attr]
-        wanted = len(piece) - self._slice_sent
+        remaining = len(piece) - self._slice_sent
         file = piece.file  # type: ignore[union-attr]
         try:
-            sent = os.sendfile(self.fd, file.fd, offset, min(wanted, TURN_BYTES))
+            sent = os.sendfile(self.fd, file.fd, offset, min(remaining, TURN_BYTES))
             if not sent:
-                raise OSError(errno.EIO, "the file ended before what it must hold")
+                raise OSError(errno.EIO, "the file is shorter than the slice")
         except OSError as error:
-            if error.errno == errno.EIO:  # no error of the socket; the answer has begun, so closing must do
-                logger.error("Cannot read %s: %s. The connection that was to get it is closed", file.path, error)
+            if error.errno == errno.EIO:  # of the file: part of the response has been sent, so the connection is closed
+                logger.error("Cannot read %s: %s. Closing the connection that it was sent to", file.path, error)
             raise
-        if sent == wanted:
+        if sent == remaining:
             out.popleft()
             self._slice_sent = 0
         else:

@@ -1,57 +1,67 @@
-"""Memory for frames that do not come in one read: reused, grown with what arrives, and limited over all connections.
+"""Memory for frames that do not arrive in one read: reused, grown as bytes arrive, limited over all connections.
 
-Kafka reserves a frame's announced size before it reads it (`MemoryPool`). Here the buffer grows with the bytes, so that
-an announcement costs nothing; only the limit (queued.max.request.bytes) counts what was announced.
+Kafka allocates a frame's announced size before it reads it (`MemoryPool`). Here the buffer grows with the bytes that
+arrive, so an announced size costs no memory; it only counts towards the limit (queued.max.request.bytes).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from barnabas.broker.net.connection import Connection
+from typing import Protocol
 
 FIRST_BUFFER_BYTES = 64 * 1024
-"""What a frame gets to begin with; also the size from which on frames count against the limit."""
+"""Size of a frame's first buffer; larger frames count towards the limit."""
+
+
+class Reader(Protocol):
+    """A connection that reads a large frame."""
+
+    is_closed: bool
+
+    @property
+    def frame_bytes(self) -> int:
+        """The size of the frame."""
+
+    def admit(self) -> None:
+        """The frame fits under the limit now: go on reading it."""
 
 
 class FrameBuffers:
-    """Buffers of large frames, kept for the next one: a megabyte freshly mapped costs more than reading into it.
+    """Buffers of large frames, kept for reuse: mapping a fresh megabyte costs more than reading into it.
 
-    It also keeps count of the bytes that all frames under way will need (queued.max.request.bytes): a connection whose
-    frame does not fit is not read until others have done with theirs. One frame is always let in.
+    Also counts the bytes of all frames being received (queued.max.request.bytes): a connection whose frame exceeds the
+    limit is not read until others have finished theirs. One frame is always admitted.
     """
 
     __slots__ = ("_free", "_free_bytes", "_waiting", "kept_bytes", "max_bytes", "reserved_bytes")
 
     def __init__(self, max_bytes: int = -1, kept_bytes: int = 8 * 1024 * 1024) -> None:
-        """`max_bytes` is what frames under way may take together, -1 for no limit; `kept_bytes` is kept for reuse."""
+        """`max_bytes` limits the frames being received together, -1 is no limit; `kept_bytes` are kept for reuse."""
         self._free: list[bytearray] = []
         self._free_bytes = 0
-        self._waiting: deque[Connection] = deque()
+        self._waiting: deque[Reader] = deque()
         self.max_bytes = max_bytes
         self.kept_bytes = kept_bytes
         self.reserved_bytes = 0
 
-    def reserve(self, connection: Connection, size: int) -> bool:
-        """Room for a frame of `size` bytes; without it the connection is told by `admit` once there is."""
+    def reserve(self, reader: Reader, size: int) -> bool:
+        """Count a frame of `size` bytes; False if it exceeds the limit: `reader.admit` is called once it fits."""
         if self.max_bytes >= 0 and self.reserved_bytes and self.reserved_bytes + size > self.max_bytes:
-            self._waiting.append(connection)
+            self._waiting.append(reader)
             return False
         self.reserved_bytes += size
         return True
 
     def release(self, size: int) -> None:
-        """A frame is done with: those that wait for room may come."""
+        """A frame of `size` bytes is done: admit waiting ones that fit now."""
         self.reserved_bytes -= size
         while self._waiting:
-            connection = self._waiting[0]
-            if not connection.is_closed:
-                if self.reserved_bytes and self.reserved_bytes + connection.frame_bytes > self.max_bytes:
+            reader = self._waiting[0]
+            if not reader.is_closed:
+                if self.reserved_bytes and self.reserved_bytes + reader.frame_bytes > self.max_bytes:
                     return
-                self.reserved_bytes += connection.frame_bytes
-                connection.admit()
+                self.reserved_bytes += reader.frame_bytes
+                reader.admit()
             self._waiting.popleft()
 
     def take(self, wanted: int) -> bytearray:
@@ -65,7 +75,7 @@ class FrameBuffers:
         return bytearray(min(wanted, FIRST_BUFFER_BYTES))
 
     def give_back(self, buffer: bytearray) -> None:
-        """Keep `buffer` for another frame if there is room; nobody may hold a view of it."""
+        """Keep `buffer` for another frame unless enough are kept; there must be no view of it left."""
         size = len(buffer)
         if size > FIRST_BUFFER_BYTES and self._free_bytes + size <= self.kept_bytes:
             self._free.append(buffer)

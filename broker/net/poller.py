@@ -1,7 +1,7 @@
-"""Which sockets are ready: epoll where there is one, else what `selectors` finds.
+"""Polls sockets: epoll on Linux, elsewhere the best selector of `selectors`.
 
-Both answer with (target, ready) pairs, where the target is whatever was registered with the descriptor. epoll is used
-bare since `selectors` costs more than the system call itself.
+Both return (target, ready) pairs, where the target is the object registered with the descriptor. epoll is used directly
+since `selectors` costs more than the system call itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WRITE = 2
 
 
 class Poller(Protocol):
-    """What the reactor asks of the system."""
+    """Watches file descriptors for readiness."""
 
     def fileno(self) -> int:
         """A descriptor that is readable when something is ready."""
@@ -24,20 +24,20 @@ class Poller(Protocol):
         """Watch a descriptor."""
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Watch it for something else."""
+        """Change what a descriptor is watched for."""
 
     def unregister(self, fd: int) -> None:
-        """Watch it no more."""
+        """Stop watching a descriptor."""
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
-        """What is ready, waiting up to `timeout_s` seconds for the first; READ stands for errors and hang-ups too."""
+        """What is ready, after waiting up to `timeout_s` seconds; READ includes errors and hang-ups."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
 class EpollPoller:
-    """Linux."""
+    """epoll, on Linux."""
 
     __slots__ = ("_epoll", "_targets")
 
@@ -55,12 +55,12 @@ class EpollPoller:
         self._targets[fd] = target
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Watch it for something else."""
+        """Change what a descriptor is watched for."""
         self._epoll.modify(fd, _EPOLL_OF[interest])
         self._targets[fd] = target
 
     def unregister(self, fd: int) -> None:
-        """Watch it no more."""
+        """Stop watching a descriptor."""
         del self._targets[fd]
         self._epoll.unregister(fd)
 
@@ -79,7 +79,7 @@ class EpollPoller:
 
 
 class SelectorPoller:
-    """Other systems: kqueue where there is one."""
+    """`selectors`, on other systems: kqueue where available."""
 
     __slots__ = ("_selector",)
 
@@ -87,10 +87,10 @@ class SelectorPoller:
         self._selector = selectors.DefaultSelector()
 
     def fileno(self) -> int:
-        """The selector's descriptor; OSError where it has none."""
+        """The selector's descriptor; OSError if it has none."""
         fileno = getattr(self._selector, "fileno", None)
         if fileno is None:
-            raise OSError("this system's selector cannot be waited for")
+            raise OSError("this system's selector has no file descriptor")
         return int(fileno())
 
     def register(self, fd: int, interest: int, target: object) -> None:
@@ -98,11 +98,11 @@ class SelectorPoller:
         self._selector.register(fd, _SELECT_OF[interest], target)
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Watch it for something else."""
+        """Change what a descriptor is watched for."""
         self._selector.modify(fd, _SELECT_OF[interest], target)
 
     def unregister(self, fd: int) -> None:
-        """Watch it no more."""
+        """Stop watching a descriptor."""
         self._selector.unregister(fd)
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
@@ -132,5 +132,5 @@ _SELECT_OF = {
 
 
 def make_poller() -> Poller:
-    """The best this system has."""
+    """The fastest poller of this system."""
     return EpollPoller() if _EPOLL else SelectorPoller()

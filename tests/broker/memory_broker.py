@@ -7,6 +7,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
 
+from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.context import Broker
@@ -140,7 +141,7 @@ class Client:
         self.buffers = buffers or FrameBuffers()
         self.outputs = 0
         self.connection = Connection(
-            memory.broker,
+            Dispatcher(memory.broker).dispatch,
             listener="PLAINTEXT",
             peer=("10.0.0.1", 5000),
             local=local,

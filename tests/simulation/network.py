@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.wire.frame import encode_request, parse_response_header
@@ -103,7 +104,7 @@ class Wire:
         broker = world.node.broker
         assert broker is not None
         self.server: Connection | None = Connection(
-            broker,
+            Dispatcher(broker).dispatch,
             listener="PLAINTEXT",
             peer=("10.0.0.1", 5000),
             local=("127.0.0.1", 9092),

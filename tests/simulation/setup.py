@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.net.connection import Connection
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages import fetch as f
@@ -38,7 +39,7 @@ def ask_directly(world: World, request: Message, version: int) -> Any:
 
 def _connect(world: World, broker: Broker) -> Connection:
     return Connection(
-        broker,
+        Dispatcher(broker).dispatch,
         listener="PLAINTEXT",
         peer=("10.0.0.2", 5000),
         local=("127.0.0.1", 9092),

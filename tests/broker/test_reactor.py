@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 import trio
 
+from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
-from barnabas.broker.net import transport
-from barnabas.broker.net.transport import Limits, Listener, Reactor, bind
+from barnabas.broker.net import reactor as reactor_module
+from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.limits import Limits
+from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.replicas.flush_threads import FlushThreads
 from barnabas.broker.server import open_broker
 from barnabas.wire.frame import encode_request, parse_response_header
@@ -51,7 +54,7 @@ class Loopback:
         self.broker = open_broker(config, [str(data_dir)], flushes=self.syncs)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
-        self.reactor = Reactor(self.broker, limits or Limits())
+        self.reactor = Reactor(self.broker.loop, limits or Limits(), Dispatcher(self.broker).dispatch)
         self.reactor.watch(self.syncs.fileno(), self.syncs.collect)
         self.reactor.listen(Listener("PLAINTEXT", listening))
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", *self.address)])
@@ -303,7 +306,7 @@ async def test_out_of_descriptors_the_broker_goes_on_and_takes_up_again(tmp_path
     async with serving(tmp_path) as loopback:
         first = await loopback.dial()
         await first.ask(ASK, 3)
-        listener = loopback.reactor._listeners[0]
+        listener = loopback.reactor.acceptor.listeners[0]
         real = listener.socket
         refusals = []
 
@@ -468,8 +471,8 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_an_address_of_both_families_is_told_as_ipv4() -> None:
-    assert transport._plain("::ffff:10.1.2.3") == "10.1.2.3"
-    assert transport._plain("::1") == "::1"
+    assert reactor_module._plain("::ffff:10.1.2.3") == "10.1.2.3"
+    assert reactor_module._plain("::1") == "::1"
 
 
 @pytest.mark.trio
@@ -500,9 +503,9 @@ async def test_two_listeners_out_of_descriptors_pause_together(tmp_path: Path) -
         second = bind("127.0.0.1", 0, 50)
         loopback.reactor.listen(Listener("SECOND", second))
         error = OSError(errno.EMFILE, "Too many open files")
-        for listener in loopback.reactor._listeners:
-            if not loopback.reactor._is_pausing:
-                loopback.reactor._pause_accepting(error)
-            loopback.reactor._accept(listener)
+        for listener in loopback.reactor.acceptor.listeners:
+            if not loopback.reactor.acceptor.is_paused:
+                loopback.reactor.acceptor.pause(error)
+            loopback.reactor.acceptor.accept(listener)
         peer = await loopback.dial()
         assert isinstance(await peer.ask(ASK, 3), ApiVersionsResponse)

@@ -1,29 +1,24 @@
 """The reactor: one trio task that owns every socket of the broker.
 
-The task waits (through trio) until the poller's own descriptor is readable, then serves everything that is ready
-without awaiting: reads into one shared buffer, hands the bytes to the connection, and sends once what the turn has
-produced. That is about twice the requests per second of a task per connection, and a request costs no checkpoint.
-While there is traffic the task lingers: it waits for the next event itself for up to a millisecond, since going
-through trio for each costs more than most requests do. Nothing that a connection does can reach another: whatever its
-code raises closes it alone.
+The task waits (through trio) until the poller's descriptor is readable, then serves everything that is ready without
+awaiting: it reads into one shared buffer, passes the bytes to the connection, and at the end of the turn sends what
+was produced. That gives about twice the requests per second of a task per connection, and no checkpoint per request.
+While there is traffic the task polls for the next event itself for up to a millisecond, since a round through trio's
+scheduler costs more than most requests. Connections are isolated: an exception closes only the connection it came from.
 
-How answers leave is in `broker.net.channel`. Interest in writing exists only while a socket's buffer is full.
+How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import resource
 import socket
-import sys
 from collections.abc import Callable
-from math import inf
 from typing import TYPE_CHECKING
 
 import trio
 
+from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
@@ -31,84 +26,43 @@ from barnabas.broker.net.poller import READ, WRITE, make_poller
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.net.limits import Limits
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
 SCRATCH_BYTES = 256 * 1024
-ACCEPT_BATCH = 64
-NO_DESCRIPTORS_PAUSE_S = 0.1
-COMPLAINT_S = 10.0
-"""A lack of descriptors is not told more often."""
-RESERVED_FROM = 0.9
-"""The part of the file descriptors that connections may have; numbers are given out from below."""
 LINGER_S = 0.001
-"""How long the reactor waits for the next event by itself before it leaves the thread to the other tasks."""
-TURNS_A_CHECKPOINT = 32
-
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-class Limits:
-    """What the transport allows, by Kafka's config keys."""
-
-    __slots__ = ("idle_s", "max_connections", "max_connections_per_ip", "max_frame_bytes", "max_queued_bytes")
-
-    def __init__(
-        self,
-        *,
-        max_frame_bytes: int = 104857600,
-        max_connections: int = 2147483647,
-        max_connections_per_ip: int = 2147483647,
-        max_queued_bytes: int = -1,
-        idle_s: float = 600.0,
-    ) -> None:
-        self.max_frame_bytes = max_frame_bytes  # socket.request.max.bytes
-        self.max_queued_bytes = max_queued_bytes  # queued.max.request.bytes
-        self.max_connections = max_connections  # max.connections
-        self.max_connections_per_ip = max_connections_per_ip  # max.connections.per.ip
-        self.idle_s = idle_s  # connections.max.idle.ms
-
-
-class Listener:
-    """A listening socket and the name of its listener."""
-
-    __slots__ = ("name", "socket")
-
-    def __init__(self, name: str, listening: socket.socket) -> None:
-        self.name = name
-        self.socket = listening
+"""How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
+TURNS_PER_CHECKPOINT = 32
 
 
 class Reactor:
     """Serves listeners and their connections until cancelled."""
 
-    def __init__(self, broker: Broker, limits: Limits) -> None:
-        self._broker = broker
+    def __init__(self, loop: Loop, limits: Limits, dispatch: Callable[[Connection, memoryview], None]) -> None:
+        """`dispatch` serves one request frame of a connection."""
+        self._loop = loop
         self.limits = limits
+        self._dispatch = dispatch
         self._poller = make_poller()
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels))
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._listeners: list[Listener] = []
         self._channels: dict[Connection, Channel] = {}
         self._per_ip: dict[str, int] = {}
         self._to_flush: list[Channel] = []
         self._in_turn = False
-        self._accepting = True
-        self._is_pausing = False
-        self._next_complaint = -inf
         self._closed: trio.Event | None = None
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._channels)
 
     def listen(self, listener: Listener) -> None:
         """Serve a socket that is already bound and listening."""
-        listener.socket.setblocking(False)
-        self._listeners.append(listener)
-        self._poller.register(listener.socket.fileno(), READ, listener)
+        self.acceptor.listen(listener)
 
     def watch(self, fd: int, callback: Callable[[], None]) -> None:
         """Call `callback` in a turn whenever `fd` is readable."""
@@ -128,13 +82,13 @@ class Reactor:
                     continue
                 self._turn(events)
                 turns += 1
-                if turns % TURNS_A_CHECKPOINT == 0 or self._broker.timers.is_due(self._broker.now()):
+                if turns % TURNS_PER_CHECKPOINT == 0 or self._loop.timers.is_due(self._loop.now()):
                     await trio.lowlevel.checkpoint()
         finally:
             self._close_all()
 
     def _turn(self, events: list[tuple[object, int]]) -> None:
-        now = self._broker.now()
+        now = self._loop.now()
         self._in_turn = True
         for target, ready in events:
             if type(target) is Channel:
@@ -143,51 +97,22 @@ class Reactor:
                 if ready & WRITE:
                     self._queue(target)
             elif isinstance(target, Listener):
-                self._accept(target)
+                self.acceptor.accept(target)
             else:
                 target()  # type: ignore[operator]  # given to `watch`
-        self._broker.after_turn()
+        self._loop.after_turn()
         self._flush_queued(now)
         self._in_turn = False
 
     def after_turn(self) -> None:
-        """Send what came about outside of a turn."""
+        """Send what was produced outside of a turn."""
         if self._in_turn:
             return
         self._in_turn = True
-        self._flush_queued(self._broker.now())
+        self._flush_queued(self._loop.now())
         self._in_turn = False
 
     # -- accepting
-
-    def _accept(self, listener: Listener) -> None:
-        if self._is_pausing:
-            return
-        for _ in range(ACCEPT_BATCH):
-            try:
-                self._check_descriptors()
-                accepted, peer = listener.socket.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno in _OUT_OF_DESCRIPTORS:
-                    self._pause_accepting(error)
-                    return
-                continue  # the peer has gone before we took it
-            try:
-                self._admit(listener, accepted, peer)
-            except OSError:
-                accepted.close()
-
-    def _check_descriptors(self) -> None:
-        """OSError when the next descriptor is one of those kept for the logs: a connection not taken yet can wait."""
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if descriptors == resource.RLIM_INFINITY:
-            return
-        following = os.dup(self._poller.fileno())
-        os.close(following)
-        if following >= RESERVED_FROM * descriptors:
-            raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
 
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
@@ -195,7 +120,7 @@ class Reactor:
         in_use = self._per_ip.get(host, 0)
         if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
             name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
-            logger.warning("Refused a connection from %s: %s is reached", host, name)
+            logger.warning("Refused a connection from %s: the limit %s is reached", host, name)
             accepted.close()
             return
         accepted.setblocking(False)
@@ -203,39 +128,19 @@ class Reactor:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         local = accepted.getsockname()
         connection = Connection(
-            self._broker,
+            self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),
             max_frame_bytes=limits.max_frame_bytes,
             buffers=self._buffers,
             on_output=self._on_output,
-            now=self._broker.now(),
+            now=self._loop.now(),
         )
         channel = Channel(accepted, connection)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
         self._per_ip[host] = in_use + 1
-
-    def _pause_accepting(self, error: OSError) -> None:
-        """Out of file descriptors: leave the queue to the kernel for a moment, so as not to spin."""
-        now = self._broker.now()
-        if now >= self._next_complaint:
-            self._next_complaint = now + COMPLAINT_S
-            logger.warning(
-                "Cannot accept connections for now, with %d open: %s. Raise the limit of open files (ulimit -n)",
-                *(len(self._channels), error.strerror),
-            )
-        self._is_pausing = True
-        for listener in self._listeners:
-            self._poller.unregister(listener.socket.fileno())
-        self._broker.timers.at(now + NO_DESCRIPTORS_PAUSE_S, self._resume_accepting)
-
-    def _resume_accepting(self) -> None:
-        self._is_pausing = False
-        if self._accepting:
-            for listener in self._listeners:
-                self._poller.register(listener.socket.fileno(), READ, listener)
 
     # -- reading
 
@@ -279,21 +184,21 @@ class Reactor:
         logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
         connection.is_closing = True
         try:
-            channel.flush(self._broker.now())  # answers to the good requests before it
+            channel.flush(self._loop.now())  # responses to the valid requests before it
         except Exception:
-            logger.debug("What was left for %s:%d is lost", connection.peer_host, connection.peer_port, exc_info=True)
+            logger.debug("Responses to %s:%d are lost", connection.peer_host, connection.peer_port, exc_info=True)
         self._close(channel)
 
     # -- sending
 
     def _on_output(self, connection: Connection) -> None:
-        """A connection has something to send, or may go on reading."""
+        """A connection has something to send, or can go on reading."""
         channel = self._channels.get(connection)
         if channel is None:
             return
         self._queue(channel)
         if not self._in_turn:
-            self._broker.call_after_turn(self.after_turn)
+            self._loop.call_after_turn(self.after_turn)
 
     def _queue(self, channel: Channel) -> None:
         if not channel.is_queued:
@@ -317,10 +222,10 @@ class Reactor:
                 except Exception:
                     logger.exception("The connection from %s failed", channel.connection.peer_host)
                     self._close(channel)
-            self._broker.after_turn()
+            self._loop.after_turn()
 
     def _settle(self, channel: Channel) -> None:
-        """Ask the selector for what the channel needs now; close it if it is finished."""
+        """Have the poller watch the channel for what it needs now; close the channel if it is finished."""
         connection = channel.connection
         if connection.is_closing and not connection.out and not connection.must_still_respond:
             self._close(channel)
@@ -358,9 +263,9 @@ class Reactor:
             logger.exception("Closing the connection from %s failed", connection.peer_host)
 
     def close_idle(self, now: float) -> int:
-        """Close the connections on which nothing was asked for `connections.max.idle.ms`; returns how many.
+        """Close connections without a request for `connections.max.idle.ms`; returns their number.
 
-        A frame begun and not finished is no activity: a peer that trickles bytes is closed like one that sends none.
+        An incomplete frame is no activity: a peer that sends single bytes is closed like one that sends nothing.
         """
         oldest = now - self.limits.idle_s
         idle = [
@@ -373,18 +278,11 @@ class Reactor:
         return len(idle)
 
     def stop_accepting(self) -> None:
-        """Close the listeners; the connections go on."""
-        self._accepting = False
-        for listener in self._listeners:
-            try:
-                self._poller.unregister(listener.socket.fileno())
-            except KeyError:
-                pass
-            listener.socket.close()
-        self._listeners.clear()
+        """Close the listeners; the connections stay open."""
+        self.acceptor.close()
 
     def stop_reading(self) -> None:
-        """Take no further request; what has been answered still leaves."""
+        """Handle no further requests; responses that are ready are still sent."""
         for channel in list(self._channels.values()):
             channel.connection.is_closing = True
             self._queue(channel)
@@ -404,27 +302,5 @@ class Reactor:
 
 
 def _plain(host: str) -> str:
-    """An IPv4 address as such, also where it came over a socket of both families."""
+    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
     return host.removeprefix("::ffff:") if "." in host else host
-
-
-def bind(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket; OSError says why there is none. An empty host is every interface."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    if not host:
-        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-    else:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family = found[0][0]
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if sys.platform != "win32":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6 and not host:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listening.bind((host, port))
-        listening.listen(max(backlog, 511))  # the burst of clients at a restart is larger than Kafka's 50
-    except BaseException:
-        listening.close()
-        raise
-    return listening

@@ -1,0 +1,199 @@
+"""Dispatches requests: decodes a frame, calls the API's handler, encodes its response into the connection's output.
+
+A KafkaError of a handler is answered, a ProtocolError closes the connection (the transport does that), any other
+exception is a bug: it is logged with its traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept
+by its connection, which dispatches no further request until it has an outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.registry import Route, route_for
+from barnabas.broker.context import RequestContext
+from barnabas.broker.net.connection import SMALL_SLICE_BYTES
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.runtime import unknown_tags
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker
+    from barnabas.broker.net.connection import Connection
+    from barnabas.wire.schema import Message
+    from barnabas.wire.types import Chunk
+
+logger = logging.getLogger("kafka.network.Processor")
+request_logger = logging.getLogger("kafka.request.logger")
+
+_REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
+_RESPONSE_HEADER = Struct(">ii")  # size, correlation id
+_FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
+
+
+class Dispatcher:
+    """Serves the requests of all connections of a broker."""
+
+    __slots__ = ("_broker",)
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
+        try:
+            api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
+        except Exception:
+            raise ProtocolError("a request shorter than its header") from None
+        if api_key == ApiKey.API_VERSIONS:
+            route, frame, client_id_size = _api_versions_route(api_version, correlation_id, frame, client_id_size)
+        else:
+            route = route_for(api_key, api_version)
+        position = 10
+        client_id = None
+        if client_id_size >= 0:
+            position += client_id_size
+            client_id = _text(frame, 10, position)
+        if route.request_is_flexible:
+            position = _after_tagged_fields(frame, position)
+        request, _ = route.request_codec.parse(frame, position)
+        context = RequestContext(
+            self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
+        )
+        if request_logger.isEnabledFor(logging.DEBUG):
+            peer = (connection.peer_host, connection.peer_port)
+            request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
+        _serve(connection, route, correlation_id, request, context)
+
+
+def _serve(
+    connection: Connection, route: Route, correlation_id: int, request: Message, context: RequestContext
+) -> None:
+    """Call the handler, and send its response unless that is delayed or there is none."""
+    try:
+        outcome = route.handler(context, request)
+    except KafkaError as error:
+        _respond_with_error(connection, route, correlation_id, request, error)
+    except ProtocolError:
+        raise
+    except Exception:
+        _respond_to_bug(connection, route, correlation_id, request)
+    else:
+        if outcome is None:
+            return
+        if isinstance(outcome, DelayedResponse):
+            connection.delayed = outcome
+            outcome.attach(partial(_deliver, connection, route, correlation_id, request))
+            return
+        _try_to_respond(connection, route, correlation_id, request, outcome)
+
+
+def _deliver(
+    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | KafkaError
+) -> None:
+    """Send the outcome of a delayed response."""
+    if connection.delayed is None:
+        return
+    connection.delayed = None
+    connection.last_active = connection.now
+    if isinstance(outcome, KafkaError):
+        try:
+            _respond_with_error(connection, route, correlation_id, request, outcome)
+        except Exception:
+            _respond_to_bug(connection, route, correlation_id, request)
+    else:
+        _try_to_respond(connection, route, correlation_id, request, outcome)
+    connection.on_output(connection)
+
+
+def _try_to_respond(
+    connection: Connection, route: Route, correlation_id: int, request: Message, response: Message
+) -> None:
+    """Send a response, or an error when it cannot be encoded."""
+    try:
+        _respond(connection, route, correlation_id, response)
+    except OSError as error:  # small parts of log files are read only now
+        peer = (connection.peer_host, connection.peer_port)
+        logger.error("Cannot read the records that %s:%d has requested: %s", *peer, error)
+        _respond_with_error(connection, route, correlation_id, request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    except Exception:
+        _respond_to_bug(connection, route, correlation_id, request)
+
+
+def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
+    """Append one response to the connection's output; nothing of it if encoding fails."""
+    chunks = route.response_codec.build(response)
+    size = 4 + route.response_is_flexible
+    for chunk in chunks:
+        size += len(chunk)
+    out = connection.out
+    if route.response_is_flexible:
+        head = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
+    else:
+        head = _RESPONSE_HEADER.pack(size, correlation_id)
+    if len(chunks) == 1:
+        out.append(head + chunks[0])  # type: ignore[operator]
+    else:
+        out.append(head)
+        out.extend([_in_memory(chunk) for chunk in chunks])
+    connection.out_bytes += size + 4
+
+
+def _respond_with_error(
+    connection: Connection, route: Route, correlation_id: int, request: Message, error: KafkaError
+) -> None:
+    response = route.error_response(request, error)
+    if response is None:
+        raise ProtocolError(f"{route.name} failed with {error.code.name}, which its response cannot carry")
+    _respond(connection, route, correlation_id, response)
+
+
+def _respond_to_bug(connection: Connection, route: Route, correlation_id: int, request: Message) -> None:
+    """Log the current exception and send UNKNOWN_SERVER_ERROR; close the connection if that fails too."""
+    peer = (connection.peer_host, connection.peer_port)
+    logger.exception("%s v%d from %s:%d failed", route.name, route.api_version, *peer)
+    error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why.")
+    try:
+        _respond_with_error(connection, route, correlation_id, request, error)
+    except Exception:
+        connection.is_closing = True
+
+
+def _api_versions_route(
+    api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
+) -> tuple[Route, memoryview, int]:
+    """KIP-511: an ApiVersions request of an unknown version is answered in version 0, with UNSUPPORTED_VERSION."""
+    try:
+        return route_for(ApiKey.API_VERSIONS, api_version), frame, client_id_size
+    except ProtocolError:
+        head = _REQUEST_HEADER.pack(ApiKey.API_VERSIONS, 0, correlation_id, -1)
+        return route_for(ApiKey.API_VERSIONS, 0), memoryview(head), -1
+
+
+def _in_memory(chunk: Chunk) -> Chunk:
+    """Read a small file slice into memory: that is cheaper than a system call of its own to send it."""
+    if isinstance(chunk, (bytes, memoryview, bytearray)) or len(chunk) >= SMALL_SLICE_BYTES:
+        return chunk
+    return chunk.read()
+
+
+def _text(frame: memoryview, start: int, end: int) -> str:
+    if end > len(frame):
+        raise ProtocolError("a client id that extends beyond its frame")
+    try:
+        return str(frame[start:end], "utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolError("a client id that is not UTF-8") from None
+
+
+def _after_tagged_fields(frame: memoryview, position: int) -> int:
+    """The position after the header's tagged fields, which nearly always are the single byte 0."""
+    try:
+        if frame[position] == 0:
+            return position + 1
+        return unknown_tags(frame, position, len(frame))[1]
+    except IndexError:
+        raise ProtocolError("a request shorter than its header") from None

@@ -1,0 +1,149 @@
+"""Listening sockets: accepts connections while file descriptors are left, and pauses when they are not."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING
+
+from barnabas.broker.net.poller import READ
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.net.poller import Poller
+
+logger = logging.getLogger("kafka.network.SocketServer")
+
+ACCEPT_BATCH = 64
+"""Connections accepted from one listener in a turn."""
+NO_DESCRIPTORS_PAUSE_S = 0.1
+"""How long accepting pauses when file descriptors are exhausted, seconds."""
+WARNING_INTERVAL_S = 10.0
+"""Minimum interval between warnings about exhausted file descriptors, seconds."""
+CONNECTIONS_SHARE = 0.9
+"""The share of the file descriptors that connections may use; the rest is kept for logs."""
+
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Listener:
+    """A listening socket and the name of its listener."""
+
+    __slots__ = ("name", "socket")
+
+    def __init__(self, name: str, listening: socket.socket) -> None:
+        self.name = name
+        self.socket = listening
+
+
+class Acceptor:
+    """Accepts the connections of all listeners."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        poller: Poller,
+        admit: Callable[[Listener, socket.socket, tuple[str, int]], None],
+        connection_count: Callable[[], int],
+    ) -> None:
+        """`admit` takes an accepted socket and its peer; an OSError of it closes the socket."""
+        self._loop = loop
+        self._poller = poller
+        self._admit = admit
+        self._connection_count = connection_count
+        self.listeners: list[Listener] = []
+        self.is_paused = False
+        self._next_warning = -inf
+
+    def listen(self, listener: Listener) -> None:
+        """Accept from a socket that is already bound and listening."""
+        listener.socket.setblocking(False)
+        self.listeners.append(listener)
+        self._poller.register(listener.socket.fileno(), READ, listener)
+
+    def accept(self, listener: Listener) -> None:
+        """Accept what is waiting on a listener, at most `ACCEPT_BATCH` connections."""
+        if self.is_paused:
+            return
+        for _ in range(ACCEPT_BATCH):
+            try:
+                self._check_descriptors()
+                accepted, peer = listener.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    self.pause(error)
+                    return
+                continue  # the peer has disconnected before it was accepted
+            try:
+                self._admit(listener, accepted, peer)
+            except OSError:
+                accepted.close()
+
+    def _check_descriptors(self) -> None:
+        """OSError when the next descriptor is one of those kept for the logs: the connection waits in the backlog."""
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if descriptors == resource.RLIM_INFINITY:
+            return
+        following = os.dup(self._poller.fileno())
+        os.close(following)
+        if following >= CONNECTIONS_SHARE * descriptors:
+            raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
+
+    def pause(self, error: OSError) -> None:
+        """Stop polling the listeners for a moment: no connection can be accepted because of `error`."""
+        now = self._loop.now()
+        if now >= self._next_warning:
+            self._next_warning = now + WARNING_INTERVAL_S
+            logger.warning(
+                "Cannot accept connections for now, with %d open: %s. Raise the limit of open files (ulimit -n)",
+                *(self._connection_count(), error.strerror),
+            )
+        self.is_paused = True
+        for listener in self.listeners:
+            self._poller.unregister(listener.socket.fileno())
+        self._loop.timers.at(now + NO_DESCRIPTORS_PAUSE_S, self._resume)
+
+    def _resume(self) -> None:
+        self.is_paused = False
+        for listener in self.listeners:
+            self._poller.register(listener.socket.fileno(), READ, listener)
+
+    def close(self) -> None:
+        """Close the listeners; accepted connections stay open."""
+        for listener in self.listeners:
+            try:
+                self._poller.unregister(listener.socket.fileno())
+            except KeyError:
+                pass
+            listener.socket.close()
+        self.listeners.clear()
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; an empty host means all interfaces. OSError when the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not host:
+        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    else:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family = found[0][0]
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and not host:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind((host, port))
+        listening.listen(max(backlog, 511))  # a burst of clients after a restart exceeds Kafka's default of 50
+    except BaseException:
+        listening.close()
+        raise
+    return listening
