@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 _LEVEL_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 _LEVELS = {
@@ -25,8 +26,18 @@ _LEVELS = {
 }
 
 
+def escape_controls(text: str) -> str:
+    """`text` with line breaks, terminal escapes and other unprintable characters as Python escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 class KafkaFormatter(logging.Formatter):
-    """Time, level, message, logger."""
+    """Time, level, message, logger. Every event begins a line, and nothing that a client sent can begin one.
+
+    Unprintable characters of the message are escaped. Tracebacks keep their lines, each indented by a tab.
+    """
 
     def __init__(self) -> None:
         super().__init__("[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)", "%Y-%m-%d %H:%M:%S")
@@ -35,6 +46,15 @@ class KafkaFormatter(logging.Formatter):
         """One log event as text."""
         record.levelname = _LEVEL_NAMES.get(record.levelno, record.levelname)
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - overrides logging's method
+        """The event's first line."""
+        record.message = escape_controls(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - overrides logging's method
+        """The traceback, indented."""
+        return "\n".join("\t" + escape_controls(line) for line in super().formatException(ei).splitlines())
 
 
 class JsonFormatter(logging.Formatter):

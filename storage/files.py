@@ -148,8 +148,8 @@ class Files:
             pass
 
     def mkdirs(self, path: str) -> None:
-        """Make a directory and its parents; existing ones are fine."""
-        os.makedirs(path, exist_ok=True)
+        """Make a directory (only its owner may enter it) and its parents; existing ones are fine."""
+        os.makedirs(path, 0o700, exist_ok=True)
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with all in it; a missing one is fine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import UnsyncedFiles
+from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch, LogDir, LogDirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
@@ -29,6 +30,15 @@ def open_log(dirs: LogDirs, topic: str = "t", partition: int = 0, topic_id: byte
     return dirs.open_log(
         topic, partition, small_config(file_delete_delay_ms=60_000), topic_id=topic_id, now_ms=10_000, now=now
     )
+
+
+def test_a_data_directory_that_is_made_admits_only_its_owner(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        Files().mkdirs(str(tmp_path / "data"))
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
 def test_identity_is_made_once_and_kept(tmp_path: Path) -> None:
