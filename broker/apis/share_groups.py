@@ -1,59 +1,36 @@
-"""Share groups: ShareGroupHeartbeat (76), ShareGroupDescribe (77), DescribeShareGroupOffsets (90),
-AlterShareGroupOffsets (91), DeleteShareGroupOffsets (92). KIP-932.
+"""Members of share groups: ShareGroupHeartbeat (76), ShareGroupDescribe (77). KIP-932.
 
-DescribeShareGroupOffsets v1 tells the lag (KIP-1226). What the requests mean is in `coord.groups.share`; positions are
-those of the share coordinator.
+The events are handled in `coord.groups.share`.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_protocols import needs_share_groups
-from barnabas.broker.apis.groups import GROUP_OPERATIONS, client_of
+from barnabas.broker.apis.group_requests import GROUP_OPERATIONS, MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
-    AlterShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupHeartbeatRequest,
 )
-from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult
-    from barnabas.wire.types import Uuid
-
-NO_OFFSET, NO_LAG, NO_COUNT = -1, -1, -1
-MAX_MEMBER_ID_LENGTH = 36
 
 
 @api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
 def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> DelayedResponse:
-    """Joins, stays in or leaves a group; answered when what it changes is committed."""
+    """Join, stay in or leave a group; answered when its changes are committed."""
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     delayed = DelayedResponse()
     ctx.broker.coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
     return delayed
-
-
-# ---- ShareGroupDescribe
 
 
 def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
@@ -62,7 +39,7 @@ def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> Sh
 
 @api(ShareGroupDescribeRequest, on_error=_none_described, needs=needs_share_groups)
 def share_group_describe(ctx: RequestContext, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
-    """State, members and assignments of each group."""
+    """Describe the state, the members and the assignments of each group."""
     response = ShareGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
     if request.include_authorized_operations:
         for group in response.groups:
@@ -84,132 +61,3 @@ def _not_described(group_id: str, error: KafkaError) -> ShareGroupDescribeRespon
     return ShareGroupDescribeResponseDescribedGroup(
         group_id=group_id, error_code=int(error.code), error_message=error.message
     )
-
-
-# ---- DescribeShareGroupOffsets
-
-
-def _no_offsets_described(
-    request: DescribeShareGroupOffsetsRequest, error: KafkaError
-) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(groups=[_no_offsets(group.group_id, error) for group in request.groups])
-
-
-def _no_offsets(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
-    return DescribeShareGroupOffsetsResponseGroup(
-        group_id=group_id, error_code=int(error.code), error_message=error.message
-    )
-
-
-@api(DescribeShareGroupOffsetsRequest, on_error=_no_offsets_described, needs=needs_share_groups)
-def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> DelayedResponse:
-    """Where groups stand, of the partitions asked for or of all that they share out."""
-    delayed = DelayedResponse()
-    response = DescribeShareGroupOffsetsResponse()
-    wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]] = []
-    for group in request.groups:
-        response.groups.append(_described_offsets(ctx, group, wanted))
-    missing = len(wanted)
-    if not missing:
-        delayed.resolve(response)
-
-    def told(
-        name: str,
-        one: DescribeShareGroupOffsetsResponsePartition,
-        summary: ReadShareGroupStateSummaryResponsePartitionResult,
-    ) -> None:
-        nonlocal missing
-        _fill_in(ctx, name, one, summary)
-        missing -= 1
-        if not missing:
-            delayed.resolve(response)
-
-    for about, name, one in wanted:
-        ctx.broker.shares.read_summary(about, partial(told, name, one))
-    return delayed
-
-
-def _described_offsets(
-    ctx: RequestContext,
-    asked: DescribeShareGroupOffsetsRequestGroup,
-    wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]],
-) -> DescribeShareGroupOffsetsResponseGroup:
-    """One group's answer, in which the partitions that are added to `wanted` are to be filled in."""
-    found = DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
-    try:
-        topics = _wanted(ctx, asked)
-    except KafkaError as error:
-        return _no_offsets(asked.group_id, error)
-    for name, topic_id, partitions in topics:
-        topic = DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
-        found.topics.append(topic)
-        for index in partitions:
-            one = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
-            topic.partitions.append(one)
-            if topic_id != ZERO_UUID:
-                wanted.append((SharePartitionKey(asked.group_id, topic_id, index), name, one))
-    return found
-
-
-def _wanted(
-    ctx: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
-) -> Iterable[tuple[str, Uuid, Iterable[int]]]:
-    """Names, ids and partitions; the zero id stands for a topic that there is not."""
-    image = ctx.broker.image
-    if not asked.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    if asked.topics is not None:
-        by_name = [(topic.topic_name, image.topic(topic.topic_name), topic.partitions) for topic in asked.topics]
-        return [(name, ZERO_UUID if topic is None else topic.topic_id, parts) for name, topic, parts in by_name]
-    groups = ctx.broker.coordinators.of_group(asked.group_id).share_groups
-    initialized = groups.group(asked.group_id).state_partitions.initialized
-    by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
-    return [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
-
-
-def _fill_in(
-    ctx: RequestContext,
-    name: str,
-    one: DescribeShareGroupOffsetsResponsePartition,
-    summary: ReadShareGroupStateSummaryResponsePartitionResult,
-) -> None:
-    """What the share coordinator keeps; an error of its is no position. The lag is that of committed records."""
-    if summary.error_code:
-        return
-    one.start_offset, one.leader_epoch = summary.start_offset, summary.leader_epoch
-    if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
-        return
-    try:
-        log = ctx.broker.partitions.get(name, one.partition_index).log
-    except KafkaError as error:
-        one.start_offset, one.leader_epoch = 0, 0
-        one.error_code, one.error_message = int(error.code), error.message
-        return
-    one.lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
-
-
-# ---- AlterShareGroupOffsets, DeleteShareGroupOffsets
-
-
-@api(AlterShareGroupOffsetsRequest, needs=needs_share_groups)
-def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> DelayedResponse:
-    """Lets an empty group begin anew at given offsets."""
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.resolve, at)
-    )
-    return delayed
-
-
-@api(DeleteShareGroupOffsetsRequest, needs=needs_share_groups)
-def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> DelayedResponse:
-    """Lets an empty group forget topics."""
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.resolve)
-    )
-    return delayed

@@ -1,10 +1,9 @@
-"""InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86),
-ReadShareGroupStateSummary (87): the share coordinator over the wire (KIP-932).
+"""The share coordinator over the wire (KIP-932): InitializeShareGroupState (83), ReadShareGroupState (84),
+WriteShareGroupState (85), DeleteShareGroupState (86), ReadShareGroupStateSummary (87).
 
-Leaders of partitions and group coordinators send these; in this broker they ask
-`broker.coordinators.share_coordinators` directly.
-Each partition of a request is judged by itself. As in Kafka a request without a group, a topic or a partition gets an
-empty answer. Write v1 and Summary v1 carry how many records are finished (KIP-1226).
+Brokers send these requests; the parts of this broker call `broker.coordinators.share_coordinators` directly. Each
+partition of a request is handled on its own. As in Kafka, a request without a group, topics or partitions gets an empty
+response. Write v1 and Summary v1 have the number of delivered records (KIP-1226).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 Answer = Callable[[Any], None]
-Ask = Callable[[SharePartitionKey, Any, Answer], None]
+Send = Callable[[SharePartitionKey, Any, Answer], None]
 
 
 class _Topic(Protocol):
@@ -56,47 +55,47 @@ class _Request(Protocol):
 
 @api(InitializeShareGroupStateRequest)
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
-    """Begin share partitions."""
+    """Initialize share partitions."""
     response = InitializeShareGroupStateResponse()
     return _gather(request, response, InitializeStateResult, ctx.broker.shares.initialize)
 
 
 @api(ReadShareGroupStateRequest)
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
-    """Everything that is kept of share partitions."""
+    """Read the whole state of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.read)
 
 
 @api(WriteShareGroupStateRequest)
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
-    """Keep what has become of records."""
+    """Write delivery states of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.write)
 
 
 @api(DeleteShareGroupStateRequest)
 def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
-    """Forget share partitions."""
+    """Delete the state of share partitions."""
     shares = ctx.broker.shares
 
-    def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
-        shares.delete(about, answer)
+    def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
+        shares.delete(key, answer)
 
-    return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, ask)
+    return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, send)
 
 
 @api(ReadShareGroupStateSummaryRequest)
 def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
-    """Start offsets and epochs of share partitions."""
+    """Read the start offsets and epochs of share partitions."""
     shares = ctx.broker.shares
 
-    def ask(about: SharePartitionKey, _asked: Any, answer: Answer) -> None:
-        shares.read_summary(about, answer)
+    def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
+        shares.read_summary(key, answer)
 
-    return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, ask)
+    return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, send)
 
 
-def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], ask: Ask) -> DelayedResponse:
-    """Ask about each partition; answer when all answers are there, in the order of the request."""
+def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], send: Send) -> DelayedResponse:
+    """Send a request for each partition; answer when all have been answered, in the order of the request."""
     delayed = DelayedResponse(send_before_close=True)
     topics = request.topics
     if not request.group_id or not topics or not all(topic.partitions for topic in topics):
@@ -106,10 +105,10 @@ def _gather(request: _Request, response: Message, topic_result: Callable[..., An
     results = [topic_result(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions)) for topic in topics]
     response.results = results  # type: ignore[attr-defined]  # each of the five has it
 
-    def answer_into(place: list[Any], index: int) -> Answer:
+    def answer_into(answers: list[Any], index: int) -> Answer:
         def answer(result: Any) -> None:
             nonlocal missing
-            place[index] = result
+            answers[index] = result
             missing -= 1
             if not missing:
                 delayed.resolve(response)
@@ -117,7 +116,7 @@ def _gather(request: _Request, response: Message, topic_result: Callable[..., An
         return answer
 
     for topic, result in zip(topics, results, strict=True):
-        for index, asked in enumerate(topic.partitions):
-            about = SharePartitionKey(request.group_id, topic.topic_id, asked.partition)
-            ask(about, asked, answer_into(result.partitions, index))
+        for index, partition in enumerate(topic.partitions):
+            key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
+            send(key, partition, answer_into(result.partitions, index))
     return delayed

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.groups import client_of
-from barnabas.broker.apis.offsets import settle_topics
+from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.offset_commit import split_off_missing
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
     NO_COORDINATOR,
@@ -68,7 +68,7 @@ def txn_offset_commit(
     def answer(decided: OffsetCommitResponse) -> None:
         delayed.resolve(_as_response(decided))
 
-    response, complete = settle_topics(ctx, commit, answer, by_id=ctx.api_version >= 6)
+    response, complete = split_off_missing(ctx, commit, answer, by_id=ctx.api_version >= 6)
     if not commit.topics:
         return _as_response(response)
     producer = (request.producer_id, request.producer_epoch)

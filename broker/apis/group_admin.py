@@ -1,0 +1,104 @@
+"""Administration of groups: DescribeGroups (15), ListGroups (16), DeleteGroups (42).
+
+DescribeGroups: v3 authorized operations (KIP-430), v6 GROUP_ID_NOT_FOUND (KIP-1043). ListGroups: v4 states (KIP-518),
+v5 types (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.group_requests import GROUP_OPERATIONS
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.coordinators.groups import GroupEvent
+
+
+def _none_described(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[
+            DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
+            for group_id in request.groups
+        ]
+    )
+
+
+@api(DescribeGroupsRequest, on_error=_none_described)
+def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """State, members and assignments of each group."""
+    response = DescribeGroupsResponse(groups=[_describe(ctx, group_id) for group_id in request.groups])
+    if request.include_authorized_operations:
+        for group in response.groups:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return response
+
+
+def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    try:
+        return ctx.broker.coordinators.of_group(group_id).describe(group_id, ctx.api_version)
+    except KafkaError as error:
+        return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
+
+
+@api(ListGroupsRequest)
+def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading."""
+    ctx.broker.coordinators.check_loaded()
+    return ListGroupsResponse(
+        groups=[
+            group
+            for coordinator in ctx.broker.coordinators
+            for group in coordinator.list_groups(request.states_filter, request.types_filter)
+        ]
+    )
+
+
+def _none_deleted(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[_not_deleted(group_id, error) for group_id in request.groups_names])
+
+
+def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=int(error.code), error_message=error.message)
+
+
+@api(DeleteGroupsRequest, on_error=_none_deleted)
+def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedResponse:
+    """Delete empty groups with their offsets; answered when all of them are committed."""
+    delayed = DelayedResponse(send_before_close=True)
+    response = DeleteGroupsResponse()
+    coordinators = ctx.broker.coordinators
+    group_ids = list(dict.fromkeys(request.groups_names))
+
+    def answer(result: DeletableGroupResult) -> None:
+        response.results.append(result)
+        if len(response.results) == len(group_ids):
+            delayed.resolve(response)
+
+    for group_id in group_ids:
+        try:
+            coordinators.handle(group_id, _deletion(group_id, answer))
+        except KafkaError as error:
+            answer(_not_deleted(group_id, error))
+    if not group_ids:
+        delayed.resolve(response)
+    return delayed
+
+
+def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> GroupEvent:
+    return lambda groups, _: groups.delete_group(group_id, answer)

@@ -1,0 +1,22 @@
+"""What the handlers of all group protocols share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coord.groups.context import ClientContext
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
+"""The authorized operations of a group without ACLs: bit n is AclOperation n (read, delete, describe, describe and
+alter configs)."""
+
+MAX_MEMBER_ID_LENGTH = 36
+"""Limit of the ids that members of share groups choose (KIP-932)."""
+
+
+def client_of(ctx: RequestContext) -> ClientContext:
+    """The client of a request, in the form in which coordinators record it."""
+    return ClientContext(ctx.client_id or "", ctx.client_host, ctx.api_version)

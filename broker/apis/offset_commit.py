@@ -1,0 +1,122 @@
+"""OffsetCommit (8). v6 leader epochs, v7 static members, v10 topic ids (KIP-848).
+
+Topics are checked against the metadata image here; the commit is handled in `coord.groups`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.groups.offsets import commit_error
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.image import ClusterImage
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+_UNDECIDED = -32768
+"""Placeholder for an error code that the coordinator will set."""
+
+
+@api(OffsetCommitRequest, on_error=lambda request, error: commit_error(request, error.code))
+def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedResponse | OffsetCommitResponse:
+    """Commit the offsets of partitions that exist; the others get an error."""
+    delayed = DelayedResponse(send_before_close=True)
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    response, complete = split_off_missing(ctx, request, delayed.resolve, by_id=by_id)
+    if not request.topics:
+        return response
+    client = client_of(ctx)
+    ctx.broker.coordinators.handle(
+        request.group_id, lambda groups, at: groups.commit_offsets(request, complete, client, at)
+    )
+    return delayed
+
+
+def split_off_missing(
+    ctx: RequestContext,
+    request: OffsetCommitRequest,
+    answer: Callable[[OffsetCommitResponse], None],
+    *,
+    by_id: bool,
+) -> tuple[OffsetCommitResponse, Callable[[OffsetCommitResponse], None]]:
+    """Remove topics and partitions that do not exist from the request, and set name and id of the others.
+
+    Returns the response with the errors of those removed, and a function that takes the coordinator's response, merges
+    both and gives the result to `answer`. With `by_id` the request names topics by id.
+    """
+    response = OffsetCommitResponse()
+    if _all_exist(ctx.broker.image, request, by_id=by_id):
+        return response, answer
+    accepted: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        response.topics.append(answers)
+        _check_topic(ctx, topic, answers, accepted, by_id=by_id)
+    request.topics = accepted
+
+    def complete(decided: OffsetCommitResponse) -> None:
+        _fill_in(response, decided)
+        answer(response)
+
+    return response, complete
+
+
+def _all_exist(image: ClusterImage, request: OffsetCommitRequest, *, by_id: bool) -> bool:
+    """Whether every partition of the request exists, the usual case; if so, sets name and id of its topics."""
+    for topic in request.topics:
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if found is None:
+            return False
+        for partition in topic.partitions:
+            if partition.partition_index not in found.partitions:
+                return False
+        topic.name, topic.topic_id = found.name, found.topic_id
+    return True
+
+
+def _check_topic(
+    ctx: RequestContext,
+    topic: OffsetCommitRequestTopic,
+    answers: OffsetCommitResponseTopic,
+    accepted: list[OffsetCommitRequestTopic],
+    *,
+    by_id: bool,
+) -> None:
+    """Add the errors of partitions that do not exist to `answers`, and the others, with name and id, to `accepted`."""
+    image = ctx.broker.image
+    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    existing = []
+    for partition in topic.partitions:
+        index = partition.partition_index
+        if found is not None and index in found.partitions:
+            existing.append(partition)
+            error = _UNDECIDED
+        else:
+            error = int(missing)
+        answers.partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+    if found is not None and existing:
+        accepted.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.topic_id, partitions=existing))
+
+
+def _fill_in(response: OffsetCommitResponse, decided: OffsetCommitResponse) -> None:
+    """Copy the coordinator's error codes, which are in the order of the request, into the response."""
+    codes = iter([partition.error_code for topic in decided.topics for partition in topic.partitions])
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.error_code == _UNDECIDED:
+                partition.error_code = next(codes)

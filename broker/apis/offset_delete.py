@@ -1,0 +1,64 @@
+"""OffsetDelete (47). KIP-496."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.registry import api
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.offsets import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+
+@api(OffsetDeleteRequest)
+def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
+    """Delete the offsets of partitions that exist and to which no member of the group is subscribed."""
+    response = OffsetDeleteResponse()
+    accepted: list[OffsetDeleteRequestTopic] = []
+    for topic in request.topics:
+        found = ctx.broker.image.topic(topic.name)
+        existing = [
+            asked for asked in topic.partitions if found is not None and asked.partition_index in found.partitions
+        ]
+        if existing:
+            accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
+        response.topics.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(
+                        partition_index=asked.partition_index,
+                        error_code=0 if asked in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+        )
+    request.topics = accepted
+    delayed = DelayedResponse(send_before_close=True)
+
+    def answer(decided: OffsetDeleteResponse) -> None:
+        if decided.error_code:
+            delayed.resolve(decided)
+            return
+        codes = {
+            (topic.name, partition.partition_index): partition.error_code
+            for topic in decided.topics
+            for partition in topic.partitions
+        }
+        for topic in response.topics:
+            for partition in topic.partitions:
+                partition.error_code = codes.get((topic.name, partition.partition_index), partition.error_code)
+        delayed.resolve(response)
+
+    ctx.broker.coordinators.handle(request.group_id, lambda groups, _: groups.delete_offsets(request, answer))
+    return delayed

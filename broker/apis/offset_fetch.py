@@ -1,0 +1,144 @@
+"""OffsetFetch (9).
+
+v2 all topics, and an error of the whole group; v7 require_stable (KIP-447); v8 several groups (KIP-709); v10 topic ids
+(KIP-848).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.committed_reads import once_committed
+from barnabas.broker.apis.registry import api
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offsets import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.cluster.topic_image import TopicImage
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_GROUP_ERROR = 2
+
+
+def _none_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        error_code=int(error.code),
+        groups=[
+            OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code)) for group in request.groups
+        ],
+    )
+
+
+@api(OffsetFetchRequest, on_error=_none_fetched)
+def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
+    """The offsets of one group (up to v7) or several, answered when they are committed."""
+    group_ids = [request.group_id, *(group.group_id for group in request.groups)]
+    return once_committed(_fetch(ctx, request), ctx.broker.coordinators.uncommitted(group_ids))
+
+
+def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
+        return OffsetFetchResponse(
+            groups=[_fetch_group(ctx, group, request.require_stable) for group in request.groups]
+        )
+    topics = request.topics
+    asked = OffsetFetchRequestGroup(
+        group_id=request.group_id,
+        topics=None
+        if topics is None
+        else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
+    )
+    found = _fetch_group(ctx, asked, request.require_stable)
+    if found.error_code and ctx.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
+        found.topics = [
+            _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in asked.topics or ()
+        ]
+    return OffsetFetchResponse(
+        error_code=found.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in found.topics
+        ],
+    )
+
+
+def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    try:
+        coordinator = ctx.broker.coordinators.of_group(asked.group_id)
+    except KafkaError as error:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=int(error.code))
+    image = ctx.broker.image
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if asked.topics is None:
+        response = coordinator.fetch_offsets(asked, require_stable=require_stable)
+        if by_id:
+            response.topics = [topic for topic in response.topics if _set_id(image, topic)]
+        return response
+    unknown: dict[int, OffsetFetchResponseTopics] = {}
+    known = []
+    for position, topic in enumerate(asked.topics):
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if by_id and found is None:
+            code = int(ErrorCode.UNKNOWN_TOPIC_ID)
+            unknown[position] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
+        else:
+            known.append(_with_name_and_id(topic, found))
+    response = coordinator.fetch_offsets(
+        OffsetFetchRequestGroup(group_id=asked.group_id, topics=known), require_stable=require_stable
+    )
+    for position, answer in unknown.items():
+        response.topics.insert(position, answer)
+    return response
+
+
+def _with_name_and_id(topic: OffsetFetchRequestTopics, found: TopicImage | None) -> OffsetFetchRequestTopics:
+    """Set name and id of a requested topic that exists, so that offsets of a deleted topic of the name do not match."""
+    if found is not None:
+        topic.name, topic.topic_id = found.name, found.topic_id
+    return topic
+
+
+def _set_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
+    """Set the topic id of an answer; False if the topic that was committed to does not exist any more."""
+    found = image.topic(topic.name)
+    if found is None or topic.topic_id not in (bytes(16), found.topic_id):
+        return False
+    topic.topic_id = found.topic_id
+    return True
+
+
+def _no_offsets(name: str, partitions: list[int], error: int, topic_id: bytes = bytes(16)) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=name,
+        topic_id=topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=error)
+            for index in partitions
+        ],
+    )

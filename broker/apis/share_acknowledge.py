@@ -1,0 +1,65 @@
+"""ShareAcknowledge (79): acknowledgements of the records of a share group (KIP-932). v2 renewal of locks (KIP-1222)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.group_protocols import needs_share_groups
+from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.share_acknowledgements import (
+    FIRST_VERSION_WITH_RENEWAL,
+    Errors,
+    acknowledge,
+    checked_ids,
+    end_session,
+    lock_timeout_ms,
+)
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.share_groups import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeResponsePartitionData,
+    ShareAcknowledgeTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+
+@api(ShareAcknowledgeRequest, needs=needs_share_groups)
+def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> DelayedResponse:
+    """Apply acknowledgements; answered once they are committed."""
+    group_id, member_id = checked_ids(request)
+    if request.share_session_epoch == INITIAL_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+    broker = ctx.broker
+    session = broker.share_partitions.sessions.resume(group_id, member_id, request.share_session_epoch)
+    acknowledgements = [
+        (SharedPartition(topic.topic_id, asked.partition_index), asked.acknowledgement_batches)
+        for topic in request.topics
+        for asked in topic.partitions
+    ]
+    delayed = DelayedResponse(send_before_close=True)
+
+    def acknowledged(errors: Errors) -> None:
+        if request.share_session_epoch == FINAL_EPOCH:
+            end_session(broker, session, lambda: respond(errors))
+        else:
+            respond(errors)
+
+    def respond(errors: Errors) -> None:
+        topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
+        for (topic_id, index), error in errors.items():
+            topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
+            topic.partitions.append(ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error)))
+        delayed.resolve(
+            ShareAcknowledgeResponse(
+                acquisition_lock_timeout_ms=lock_timeout_ms(broker, session), responses=list(topics.values())
+            )
+        )
+
+    may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
+    acknowledge(broker, session, acknowledgements, acknowledged, may_renew=may_renew)
+    return delayed

@@ -1,0 +1,77 @@
+"""What ShareFetch and ShareAcknowledge share: acknowledging records, closing sessions (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH
+from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
+from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
+from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker
+    from barnabas.wire.messages.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
+
+FIRST_VERSION_WITH_RENEWAL = 2
+
+Acknowledged = tuple[SharedPartition, Sequence[BatchFields]]
+Errors = dict[SharedPartition, ErrorCode]
+
+
+def checked_ids(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:
+    """The group id and the member id of a request. KafkaError INVALID_REQUEST if one is missing."""
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return request.group_id, request.member_id
+
+
+def acknowledge(
+    broker: Broker,
+    session: ShareSession,
+    acknowledged: Sequence[Acknowledged],
+    then: Callable[[Errors], None],
+    *,
+    may_renew: bool,
+) -> None:
+    """Apply a member's acknowledgements; `then` gets the error of each partition once all are committed."""
+    errors: Errors = {}
+    open_count = 1
+
+    def settled(partition: SharedPartition, error: ErrorCode) -> None:
+        nonlocal open_count
+        errors[partition] = error
+        open_count -= 1
+        if not open_count:
+            then(errors)
+
+    for partition, batches in acknowledged:
+        settle = partial(settled, partition)
+        open_count += 1
+        try:
+            found = acknowledgements(batches, may_renew=may_renew)
+            live = broker.share_partitions.find(SharePartitionKey(session.group_id, *partition))
+            if live is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            live.acknowledge(session.member_id, found, settle)
+        except KafkaError as error:
+            settle(error.code)
+    open_count -= 1
+    if not open_count:
+        then(errors)
+
+
+def end_session(broker: Broker, session: ShareSession, then: Callable[[], None]) -> None:
+    """Close a session and release the member's records; `then` is called once that is written."""
+    broker.share_partitions.sessions.close(session)
+    broker.share_partitions.release(session, then)
+
+
+def lock_timeout_ms(broker: Broker, session: ShareSession) -> int:
+    """The duration of the acquisition locks of a session's group."""
+    return broker.group_configs(session.group_id).share_record_lock_duration_ms
