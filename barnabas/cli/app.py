@@ -1,6 +1,6 @@
 """Every command but `serve`, on click. A command's module is imported only when that command runs.
 
-Exit codes: 0 ok, 1 the operation failed, 2 usage, 3 not found, 4 timeout, 5 not allowed, 130 interrupted.
+Exit codes: 0 ok, 1 the operation failed, 2 usage, 3 not found or not ready, 4 timeout, 5 not authorized, 130 interrupted.
 Every failure is one sentence on stderr; stdout carries data and nothing else.
 """
 
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
     lazy=COMMANDS,
     context_settings=CONTEXT,
     epilog="'barnabas COMMAND -h' explains a command. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
-    "4 timeout, 130 interrupted.",
+    "4 timeout, 5 not authorized, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
 @click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker to ask; every command also takes it itself.")

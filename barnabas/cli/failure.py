@@ -1,11 +1,11 @@
-"""What a failed command says, and its exit code: 1 failed, 3 not found, 4 timeout, 5 not allowed."""
+"""What a failed command says, and its exit code: 1 failed, 3 not found, 4 timeout, 5 not authorized."""
 
 from __future__ import annotations
 
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
-FAILED, NOT_FOUND, TIMED_OUT, NOT_ALLOWED = 1, 3, 4, 5
+FAILED, NOT_FOUND, TIMED_OUT, NOT_AUTHORIZED = 1, 3, 4, 5
 
 _CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
@@ -13,10 +13,10 @@ _CODES = {
     ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
     ErrorCode.RESOURCE_NOT_FOUND: NOT_FOUND,
     ErrorCode.REQUEST_TIMED_OUT: TIMED_OUT,
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: NOT_ALLOWED,
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: NOT_ALLOWED,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: NOT_ALLOWED,
-    ErrorCode.SASL_AUTHENTICATION_FAILED: NOT_ALLOWED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
+    ErrorCode.SASL_AUTHENTICATION_FAILED: NOT_AUTHORIZED,
 }
 
 
