@@ -1,6 +1,6 @@
 """Every command but `serve`, on click. A command's module is imported only when that command runs.
 
-Exit codes: 0 ok, 1 the operation failed, 2 usage, 3 not found or not ready, 4 timeout, 5 not authorized, 130 interrupted.
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, 4 timeout, 5 not authorized, 130 interrupted.
 Every failure is one sentence on stderr; stdout carries data and nothing else.
 """
 
