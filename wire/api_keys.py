@@ -1,4 +1,4 @@
-"""The API keys of Kafka 4.4.0. Versions are not here: they stand with the message declarations."""
+"""The API keys of Kafka 4.4.0. Their versions are part of the message declarations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """One member per request/response pair, by Kafka's name in upper snake case."""
+    """Kafka's ApiKeys."""
 
     PRODUCE = 0
     FETCH = 1

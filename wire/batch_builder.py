@@ -1,4 +1,4 @@
-"""Record batches built record by record."""
+"""Builds record batches."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _NO_HEADERS = encode_varint(0)
 
 
 class BatchBuilder:
-    """Collects records into one batch. The base timestamp is the first record's, as Kafka's MemoryRecordsBuilder does.
+    """Collects records into one batch. The base timestamp is that of the first record, as in MemoryRecordsBuilder.
 
-    With `timestamp_type` LOG_APPEND_TIME the batch's max timestamp is `log_append_time_ms` (or the greatest given).
-    `delete_horizon_ms` becomes the base timestamp and sets its attribute bit (rule L8). `level` is the codec's.
+    With `timestamp_type` LOG_APPEND_TIME the max timestamp is `log_append_time_ms`, if given. `delete_horizon_ms`
+    becomes the base timestamp and sets the attribute bit (L8, KIP-534). `level` is the compression level.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class BatchBuilder:
 
     @property
     def size_estimate(self) -> int:
-        """Bytes of the batch so far, before compression."""
+        """The size of the batch so far in bytes, before compression."""
         return HEADER_SIZE + self._size
 
     def append(
@@ -109,14 +109,14 @@ class BatchBuilder:
         headers: Iterable[Header] = (),
         offset: int | None = None,
     ) -> None:
-        """Add a record at the next offset, or at `offset` (the cleaner keeps offsets, rule L7).
+        """Add a record with the next offset, or with `offset` (the cleaner retains offsets, L7).
 
-        Raises ValueError for a negative timestamp other than -1, or an offset that does not increase.
+        Raises ValueError for a negative timestamp other than -1, or an offset below the next one.
         """
         if offset is None:
             offset = self._next_offset
         elif offset < self._next_offset:
-            raise ValueError(f"Offset {offset} after {self._next_offset - 1}")
+            raise ValueError(f"Offset {offset} is not greater than the last offset {self._next_offset - 1}")
         self._next_offset = offset + 1
         if self._base_timestamp is None:
             self._base_timestamp = timestamp
@@ -148,7 +148,7 @@ class BatchBuilder:
         self.count += 1
 
     def build(self, last_offset: int | None = None) -> bytes:
-        """The batch. `last_offset` keeps a last offset whose record is gone (rule L9: sequence memory)."""
+        """The encoded batch. `last_offset`: retain a last offset whose record was removed, and so its sequence (L9)."""
         records = b"".join(self._parts)
         codec = self.attributes & CODEC_MASK
         if codec and records:
@@ -184,7 +184,7 @@ def encode_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """A batch of `count` encoded records, compressed already if `attributes` name a codec: header, CRC, records."""
+    """A batch from its header fields and `records`, which are encoded and, if `attributes` set a codec, compressed."""
     checked = HEADER_FROM_CRC_START.pack(
         attributes,
         last_offset - base_offset,
@@ -220,7 +220,7 @@ def build_batch(
     codec: int = Codec.NONE,
     **batch: int | bool | None,
 ) -> bytes:
-    """One batch of (timestamp, key, value[, headers]) tuples; `batch` takes what BatchBuilder does."""
+    """One batch of (timestamp, key, value[, headers]) tuples; `batch`: further arguments of BatchBuilder."""
     builder = BatchBuilder(base_offset, codec, **batch)  # type: ignore[arg-type]
     for record in records:
         builder.append(*record)

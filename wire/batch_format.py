@@ -1,14 +1,15 @@
-"""The layout of record batches of magic 2, and the words for it.
+"""The layout of record batches of magic 2, and Kafka's names for its parts.
 
-A batch is 61 bytes of header and then the records, compressed as one block when a codec is set (KIP-98, KIP-32):
+A batch is a header of 61 bytes and the records, which are compressed as one block if a codec is set (KIP-98, KIP-32):
 
     base offset 8 | batch length 4 | partition leader epoch 4 | magic 1 | crc 4 | attributes 2 | last offset delta 4
     | base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | record count 4
 
     attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 base timestamp is a delete horizon
 
-The CRC-32C covers everything from the attributes on, so a broker may write the base offset and the leader epoch into
-a batch that it otherwise leaves as it came. A record's timestamp and offset are deltas to the batch's, zig-zag varints:
+The CRC-32C covers everything from the attributes to the end, so a broker can set the base offset and the leader epoch
+of a batch without a new CRC (R1). A record's timestamp and offset are deltas to the batch's. Numbers in a record are
+zig-zag varints:
 
     length | attributes 1 | timestamp delta | offset delta | key length, key | value length, value | header count,
     then of each header: key length, key (UTF-8) | value length, value; a length of -1 is null
@@ -25,13 +26,13 @@ HEADER_FROM_CRC_START = Struct(">hiqqqhii")
 HEADER_SIZE = 61
 LENGTH_OFFSET = 8
 LOG_OVERHEAD = 12
-"""Base offset and batch length: the bytes before the part that batch_length counts."""
+"""The size of base offset and batch length, which the batch length does not include."""
 PARTITION_LEADER_EPOCH_OFFSET = 12
 MAGIC_OFFSET = 16
 CRC_OFFSET = 17
 MAX_TIMESTAMP_OFFSET = 35
 CRC_START = 21
-"""Where the attributes begin: the CRC covers from here to the end of the batch."""
+"""The offset of the attributes: the CRC covers from here to the end of the batch."""
 MAGIC = 2
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -54,7 +55,7 @@ Header = tuple[str, bytes | None]
 
 
 class ControlRecordType(IntEnum):
-    """The type in a control record's key."""
+    """The type in the key of a control record."""
 
     ABORT = 0
     COMMIT = 1
@@ -104,5 +105,5 @@ class Record:
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """A sequence `by` further on: after 2^31-1 comes 0 (rule I2)."""
+    """The sequence plus `by`, wrapping from 2^31-1 to 0 (I2)."""
     return sequence + by & MAX_INT32

@@ -1,4 +1,4 @@
-"""A batch's header without a copy, the batches of a buffer one by one, and what is patched in place."""
+"""Reads the headers of batches without copying, and patches timestamps in place."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _UINT32 = Struct(">I")
 
 
 class BatchView:
-    """The header of the batch that starts at `start` in `buffer`; nothing is copied and nothing is checked.
+    """The header of the batch that starts at `start` in `buffer`; neither copied nor validated.
 
-    Raises CorruptRecord when fewer than 61 bytes are there. The fields are those at the time of the call:
-    patching the buffer does not change them. `buffer` may hold more than the batch, or less of its records.
+    Raises CorruptRecord when there are fewer than 61 bytes. Later changes of the buffer do not change the fields.
+    `buffer` may be longer than the batch, or may end before its last record.
     """
 
     __slots__ = (
@@ -96,17 +96,17 @@ class BatchView:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header included."""
+        """The size of the batch in bytes, header included."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
     def end(self) -> int:
-        """Where the batch ends in `buffer`."""
+        """The position in `buffer` of the end of the batch."""
         return self.start + LOG_OVERHEAD + self.batch_length
 
     @property
     def view(self) -> memoryview:
-        """The whole batch, not copied."""
+        """The bytes of the batch, not copied."""
         return memoryview(self.buffer)[self.start : self.end]
 
     @property
@@ -119,7 +119,7 @@ class BatchView:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last offset, wrapped after 2^31-1 (rule I2); -1 without sequences."""
+        """The sequence of the last offset, wrapped after 2^31-1 (I2); -1 without sequences."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return increment_sequence(self.base_sequence, self.last_offset_delta)
@@ -147,7 +147,7 @@ class BatchView:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the cleaner may drop this batch's tombstones and markers (rule L8); then the base timestamp is it."""
+        """When the cleaner may remove tombstones and markers (L8, KIP-534): the base timestamp, if its bit is set."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def computed_crc(self) -> int:
@@ -167,15 +167,15 @@ class BatchView:
 
 
 def iter_batches(buffer: Buffer, *, partial_ok: bool = False) -> Iterator[BatchView]:
-    """The batches that fill `buffer`. CRCs are not checked.
+    """The batches of `buffer`. CRCs are not checked.
 
-    With `partial_ok` a batch cut off at the end is left out, as a consumer does with the tail of a fetch.
-    Raises CorruptRecord for a batch that is cut off, that claims less than a header, or that is not magic 2.
+    With `partial_ok` an incomplete last batch is ignored, as consumers do at the end of a fetch response. Raises
+    CorruptRecord for an incomplete batch, a batch length smaller than a header, or a magic other than 2.
     """
     pos = 0
     end = len(buffer)
     while pos < end:
-        if partial_ok and _is_cut_off(buffer, pos):
+        if partial_ok and _is_incomplete(buffer, pos):
             return
         batch = BatchView(buffer, pos)
         if batch.batch_length < MIN_BATCH_LENGTH:
@@ -183,22 +183,22 @@ def iter_batches(buffer: Buffer, *, partial_ok: bool = False) -> Iterator[BatchV
         if batch.magic != MAGIC:
             raise CorruptRecord(f"A record batch of magic {batch.magic}; only {MAGIC} is supported")
         if batch.end > end:
-            raise CorruptRecord(f"A record batch of {batch.size} bytes where {end - pos} are left")
+            raise CorruptRecord(f"A record batch of {batch.size} bytes with {end - pos} bytes remaining")
         yield batch
         pos = batch.end
 
 
-def _is_cut_off(buffer: Buffer, pos: int) -> bool:
+def _is_incomplete(buffer: Buffer, pos: int) -> bool:
     left = len(buffer) - pos
     return left < LOG_OVERHEAD or left < LOG_OVERHEAD + _INT32.unpack_from(buffer, pos + LENGTH_OFFSET)[0]
 
 
 def set_log_append_time(batch: memoryview | bytearray, now_ms: int) -> None:
-    """Give every record of a batch the broker's time (message.timestamp.type=LogAppendTime), and a new CRC."""
+    """Set the timestamp of all records to the broker's time (message.timestamp.type=LogAppendTime), and the CRC."""
     view = memoryview(batch)
     size = LOG_OVERHEAD + _INT32.unpack_from(view, LENGTH_OFFSET)[0]
     if not HEADER_SIZE <= size <= len(view):
-        raise CorruptRecord(f"A record batch of {size} bytes where {len(view)} are left")
+        raise CorruptRecord(f"A record batch of {size} bytes in a buffer of {len(view)}")
     _INT16.pack_into(view, CRC_START, _INT16.unpack_from(view, CRC_START)[0] | TIMESTAMP_TYPE_BIT)
     _INT64.pack_into(view, MAX_TIMESTAMP_OFFSET, now_ms)
     _UINT32.pack_into(view, CRC_OFFSET, crc32c(view[CRC_START:size]))

@@ -1,7 +1,7 @@
-"""The codec of one message version: two functions compiled from its construct, each on its first use.
+"""The codec of one message version: a parse and a build function, each compiled from its construct on first use.
 
-A broker only parses requests and builds responses, and a client the other way round, so that half is never compiled.
-The functions hold no reference to the frame after they return (construct's own `parse` leaves cycles that do).
+A broker only parses requests and builds responses, a client the reverse, so half of the functions are never compiled.
+The functions keep no reference to the frame after they return (construct's own `parse` leaves cycles that do).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Parse(Protocol[M_co]):
 
 
 class Build(Protocol[M_contra]):
-    """Writes a message in pieces; errors as `Message.encode`."""
+    """Encodes a message in chunks; errors as `Message.encode`."""
 
     def __call__(self, message: M_contra, /) -> list[Chunk]: ...
 
@@ -64,13 +64,13 @@ class Codec(Generic[M]):
         return self.build(message)
 
     def source(self) -> str:
-        """The generated code, for a reader of it."""
+        """The generated code, for inspection."""
         return self._parse_code().toString() + self._build_code().toString()
 
     def _parse_code(self) -> ParseGen:
         views = holds_records(self.message_class.declared)
         code = ParseGen(views)
-        code.scope["malformed"] = self._malformed
+        code.scope["decode_error"] = self._decode_error
         code.scope["errors"] = (IndexError, struct_error, UnicodeDecodeError, ProtocolError)
         kind = "memoryview" if views else "bytes"
         with code.function("parse(buf, pos=0)"):
@@ -81,16 +81,16 @@ class Codec(Generic[M]):
                 code.read(self.interpreted, "message")
                 code.flush()
             with code.block("except errors as error:"):
-                code.line("raise malformed(error) from None")
+                code.line("raise decode_error(error) from None")
             with code.block("if pos > end:"):
-                code.line("raise malformed(None)")
+                code.line("raise decode_error(None)")
             code.line("return message, pos")
         return code
 
     def _build_code(self) -> BuildGen:
         with_records = holds_records(self.message_class.declared)
         code = BuildGen()
-        code.scope["unfit"] = self._unfit
+        code.scope["encode_error"] = self._encode_error
         code.scope["errors"] = (struct_error, TypeError, AttributeError, UnicodeEncodeError, OverflowError)
         with code.function("build(message)"):
             code.line("out = []")
@@ -102,7 +102,7 @@ class Codec(Generic[M]):
                 code.flush()
                 code.line("last = b''.join(out)")
             with code.block("except errors as error:"):
-                code.line("raise unfit(error) from None")
+                code.line("raise encode_error(error) from None")
             if with_records:
                 with code.block("if last or not chunks:"):
                     code.line("chunks.append(last)")
@@ -111,16 +111,16 @@ class Codec(Generic[M]):
                 code.line("return [last]")
         return code
 
-    def _malformed(self, error: Exception | None) -> ProtocolError:
-        why = str(error) if isinstance(error, ProtocolError | UnicodeDecodeError) else "the message is cut short"
+    def _decode_error(self, error: Exception | None) -> ProtocolError:
+        why = str(error) if isinstance(error, ProtocolError | UnicodeDecodeError) else "the message is truncated"
         return ProtocolError(f"{self.message_class.__name__} v{self.version}: {why}")
 
-    def _unfit(self, error: Exception) -> ValueError:
+    def _encode_error(self, error: Exception) -> ValueError:
         return ValueError(f"{self.message_class.__name__} v{self.version} cannot be encoded: {error}")
 
 
 def holds_records(declared: tuple[Field, ...]) -> bool:
-    """Whether a message has records anywhere: it is then read from a memoryview, and built in several pieces."""
+    """Whether a message has a `records` field: it is then parsed from a memoryview and built in several chunks."""
     for field in declared:
         if field.kind == "records":
             return True

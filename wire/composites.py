@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Array(AnyConstruct):
-    """A count and that many elements, perhaps null. The count may not exceed what the bytes left can hold."""
+    """A count and that many elements; may be nullable. The count is checked against the remaining bytes."""
 
     def __init__(self, subcon: Any, length: Length, nullable: bool) -> None:
         super().__init__()
@@ -29,16 +29,16 @@ class Array(AnyConstruct):
         count = self.length._parse(stream, context, path)
         if count < 0:
             if not self.nullable:
-                raise StreamError("null where the version does not allow it", path=path)
+                raise StreamError("null in a field that is not nullable in this version", path=path)
             return None
         if count * self.element_size > stream_size(stream) - stream_tell(stream, path):
-            raise RangeError(f"an array of {count} elements does not fit the bytes left", path=path)
+            raise RangeError(f"an array of {count} elements, more than the remaining bytes can hold", path=path)
         return [self.subcon._parse(stream, context, path) for _ in range(count)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None:
             if not self.nullable:
-                raise RangeError("null where the version does not allow it", path=path)
+                raise RangeError("null in a field that is not nullable in this version", path=path)
             self.length._build(-1, stream, context, path)
             return obj
         self.length._build(len(obj), stream, context, path)
@@ -54,10 +54,10 @@ class Array(AnyConstruct):
             reader.line(f"{count} -= 1")
         with reader.block(f"if {count} >= 0:"):
             with reader.block(f"if {count} * {self.element_size} > end - pos:"):
-                reader.line(f"too_many({count}, {field_name(target)})")
+                reader.line(f"too_many_elements({count}, {field_name(target)})")
             self._emit_elements(reader, target, count)
         with reader.block("else:"):
-            reader.line(f"{target} = None" if self.nullable else f"null({field_name(target)})")
+            reader.line(f"{target} = None" if self.nullable else f"unexpected_null({field_name(target)})")
         return target
 
     def _emit_elements(self, reader: ParseGen, target: str, count: str) -> None:
@@ -95,7 +95,7 @@ class Array(AnyConstruct):
                 writer.line(f"{count} = {0 if plus else -1}")
                 writer.line(f"{items} = ()")
             else:
-                writer.line(f"null_to_build({field_name(source)})")
+                writer.line(f"unexpected_null_to_build({field_name(source)})")
         with writer.block("else:"):
             writer.line(f"{count} = len({items}){plus}")
         writer.length(count, self.length.compact, self.length.cell)
@@ -118,7 +118,7 @@ class Array(AnyConstruct):
 
 
 class NullableStruct(AnyConstruct):
-    """A byte, 1 before the struct, -1 for null (KIP-893); in a tagged field null is 0, as Kafka's classes write it."""
+    """A byte, 1 before a struct and -1 for null (KIP-893); Kafka writes 0 for null in a tagged field."""
 
     min_size = 1
 

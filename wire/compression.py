@@ -1,13 +1,13 @@
 """The five codecs of record batches, as Kafka's Java classes write and read them.
 
-- gzip: one member written, any number read.
-- snappy: written in snappy-java's ("xerial") blocks of 32 KiB; read so, or as one raw block, which is what
-  librdkafka sends and what snappy-java's SnappyInputStream falls back to.
-- lz4: a frame of independent 64 KiB blocks with no checksum of the content, the only kind Kafka's reader takes.
-- zstd: a frame without its content size, as a streaming writer leaves it; frames may follow one another.
+- gzip: writes one member, reads any number.
+- snappy: writes snappy-java's ("xerial") format with blocks of 32 KiB; reads this format and a single raw block, which
+  librdkafka sends and snappy-java's SnappyInputStream also accepts.
+- lz4: a frame of independent 64 KiB blocks without a content checksum, the only kind that Kafka reads.
+- zstd: writes a frame without content size, as a streaming writer does; reads any number of frames.
 
-Reading is bounded: what would grow past `max_size` bytes is refused while it grows, never after. Every failure
-is CorruptRecord. The libraries are imported on first use: a broker that never decompresses never loads them.
+Decompression stops with CorruptRecord as soon as the output exceeds `max_size` bytes. Every failure is CorruptRecord.
+The libraries are imported on first use: most brokers never decompress.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.wire.varint import record_varint
 Buffer = bytes | bytearray | memoryview
 
 MAX_DECOMPRESSED_SIZE = 100 * 1024 * 1024
-"""The bound when the caller names none: socket.request.max.bytes, more than any batch was before compression."""
+"""The default limit, larger than any batch before compression: the default of socket.request.max.bytes."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -44,7 +44,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress a batch's records. `level` is Kafka's compression.<codec>.level; None is its default."""
+    """Compress the records of a batch. `level` is Kafka's compression.<codec>.level; None for the default."""
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.GZIP:
@@ -59,7 +59,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_size: int = MAX_DECOMPRESSED_SIZE) -> bytes:
-    """The records of a batch. Raises CorruptRecord: broken, of an unknown codec, or more than `max_size` bytes."""
+    """Decompress the records of a batch. CorruptRecord for invalid data, an unknown codec, or over `max_size` bytes."""
     if codec == Codec.NONE:
         return _checked(bytes(data), max_size)
     if codec == Codec.GZIP:
@@ -75,7 +75,7 @@ def decompress(codec: int, data: Buffer, max_size: int = MAX_DECOMPRESSED_SIZE) 
 
 def _checked(data: bytes, max_size: int) -> bytes:
     if len(data) > max_size:
-        raise CorruptRecord(f"The records take more than {max_size} bytes uncompressed")
+        raise CorruptRecord(f"The uncompressed records are larger than the limit of {max_size} bytes")
     return data
 
 
@@ -100,12 +100,12 @@ def _gunzip(data: Buffer, max_size: int) -> bytes:
             if size > max_size:
                 return _checked(b"".join(out), max_size)
             if not inflate.eof:
-                raise CorruptRecord("The gzip stream ends early")
+                raise CorruptRecord("The gzip stream is truncated")
             rest = inflate.unused_data
             if not rest:
                 return b"".join(out)
     except zlib.error as error:
-        raise CorruptRecord(f"Broken gzip data: {error}") from None
+        raise CorruptRecord(f"Invalid gzip data: {error}") from None
 
 
 def _snappy(data: Buffer) -> bytes:
@@ -127,17 +127,17 @@ def _unsnappy(data: memoryview, max_size: int) -> bytes:
     left = max_size
     pos, end = len(_XERIAL_HEADER), len(data)
     if end < pos:
-        raise CorruptRecord("The snappy stream ends inside its header")
+        raise CorruptRecord("The snappy stream is truncated in its header")
     while pos < end:
-        if data[pos : pos + 8] == _XERIAL_MAGIC:  # snappy-java reads streams written one after another
+        if data[pos : pos + 8] == _XERIAL_MAGIC:  # snappy-java reads concatenated streams
             pos += len(_XERIAL_HEADER)
             continue
         if end - pos < 4:
-            raise CorruptRecord("The snappy stream ends inside a block's length")
+            raise CorruptRecord("The snappy stream is truncated in the length of a block")
         (length,) = _INT32.unpack_from(data, pos)
         pos += 4
         if length <= 0 or length > end - pos:
-            raise CorruptRecord(f"A snappy block of {length} bytes in {end - pos}")
+            raise CorruptRecord(f"A snappy block of {length} bytes with {end - pos} bytes remaining")
         block = _unsnappy_block(data[pos : pos + length], left, max_size)
         out.append(block)
         left -= len(block)
@@ -149,19 +149,19 @@ def _unsnappy_block(data: memoryview, left: int, max_size: int) -> bytes:
     import snappy
 
     if _snappy_size(data) > left:
-        raise CorruptRecord(f"The records take more than {max_size} bytes uncompressed")
+        raise CorruptRecord(f"The uncompressed records are larger than the limit of {max_size} bytes")
     try:
         return bytes(snappy.uncompress(bytes(data)))
     except Exception as error:  # the binding's own exception types differ between releases
-        raise CorruptRecord(f"Broken snappy data: {error}") from None
+        raise CorruptRecord(f"Invalid snappy data: {error}") from None
 
 
 def _snappy_size(data: memoryview) -> int:
-    """The uncompressed size that a raw snappy block announces: a little-endian varint of 32 bits."""
+    """The uncompressed size that a raw snappy block starts with: a varint of 32 bits."""
     try:
         return record_varint(data, 0)[0]
     except IndexError:
-        raise CorruptRecord("The snappy block ends inside its size") from None
+        raise CorruptRecord("The snappy block is truncated in its size") from None
 
 
 def _lz4(data: Buffer, level: int | None) -> bytes:
@@ -184,7 +184,7 @@ def _unlz4(data: Buffer, max_size: int) -> bytes:
     if len(data) < 7 or bytes(data[:4]) != _LZ4_MAGIC:
         raise CorruptRecord("Not an lz4 frame")
     if not data[4] & _LZ4_INDEPENDENT_BLOCKS:
-        raise CorruptRecord("An lz4 frame of dependent blocks, which Kafka does not read")
+        raise CorruptRecord("An lz4 frame of dependent blocks, which Kafka does not support")
     frame = lz4.frame.LZ4FrameDecompressor()
     out: list[bytes] = []
     size = 0
@@ -194,13 +194,13 @@ def _unlz4(data: Buffer, max_size: int) -> bytes:
             piece = frame.decompress(rest, max_length=min(_STEP, max_size - size + 1))
             rest = b""
             if not piece and not frame.eof:
-                raise CorruptRecord("The lz4 frame ends early")
+                raise CorruptRecord("The lz4 frame is truncated")
             out.append(piece)
             size += len(piece)
             if size > max_size:
                 break
     except (RuntimeError, EOFError, ValueError, MemoryError) as error:
-        raise CorruptRecord(f"Broken lz4 data: {error}") from None
+        raise CorruptRecord(f"Invalid lz4 data: {error}") from None
     return _checked(b"".join(out), max_size)
 
 
@@ -223,12 +223,12 @@ def _unzstd(data: Buffer, max_size: int) -> bytes:
                 out.append(piece)
                 left -= len(piece)
     except zstandard.ZstdError as error:
-        raise CorruptRecord(f"Broken zstd data: {error}") from None
+        raise CorruptRecord(f"Invalid zstd data: {error}") from None
     return _checked(b"".join(out), max_size)
 
 
 def _check_zstd_frames(data: bytes) -> None:
-    """Walk the blocks of every frame: the streaming reader takes the end of its input for the end of a frame."""
+    """Check that every frame is complete, which the streaming reader does not detect at the end of its input."""
     import zstandard
 
     pos = 0
@@ -241,7 +241,7 @@ def _check_zstd_frames(data: bytes) -> None:
             last, kind, size = header & 1, header >> 1 & 3, header >> 3
             pos += 3 + (1 if kind == _ZSTD_RLE_BLOCK else size)
             if pos > len(data):
-                raise CorruptRecord("The zstd frame ends early")
+                raise CorruptRecord("The zstd frame is truncated")
         pos += 4 if has_checksum else 0
     if pos > len(data):
-        raise CorruptRecord("The zstd frame ends early")
+        raise CorruptRecord("The zstd frame is truncated")

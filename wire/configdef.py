@@ -1,10 +1,9 @@
 """Config keys: each declared once, with Kafka's name, type, default, valid values and documentation.
 
-A declaration is the only place that knows a key. Files, environment, DescribeConfigs, the checks of
-AlterConfigs, the command line's help and `docs/configuration.md` read it. `valid` is Kafka's own
-notation (`[1,...]`, `[compact, delete]`, ...) and is interpreted only when a value is checked, so that
-declaring 400 keys costs next to nothing at start. Errors use Kafka's sentences, which tests of other
-people look for. Source: Kafka 4.4 `ConfigDef`.
+Configuration files, environment variables, DescribeConfigs, the checks of AlterConfigs, the command line's help and
+`docs/configuration.md` use these declarations. `valid` has Kafka's notation (`[1,...]`, `[compact, delete]`, ...) and
+is interpreted when a value is checked, so that declaring 400 keys takes little time at start. Error texts are Kafka's,
+as clients' tests expect. Source: Kafka 4.4 `ConfigDef`.
 """
 
 from __future__ import annotations
@@ -42,15 +41,14 @@ _BITS: Final = {SHORT: 16, INT: 32, LONG: 64}
 
 
 class ConfigError(Exception):
-    """A config that cannot be used, told in one sentence."""
+    """An invalid config value or name."""
 
 
 class ConfigKey(Generic[T_co]):
     """One declared key; the type parameter is the type of its value.
 
-    `required` keys have no default of Kafka's (`default` is None). `synonyms` of a topic key are the
-    broker keys that give its default, strongest first, each with the factor to the topic key's unit.
-    `used` says that Barnabas acts on the key.
+    `required` keys have no default in Kafka. `synonyms` of a topic key are the broker keys that set its default, in
+    order of priority, each with the factor to the unit of the topic key. `used`: whether Barnabas uses the key.
     """
 
     __slots__ = ("default", "doc", "dynamic", "importance", "name", "required", "synonyms", "type", "used", "valid")
@@ -84,23 +82,23 @@ class ConfigKey(Generic[T_co]):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether values must never be shown."""
+        """Whether values must not be displayed."""
         return self.type == PASSWORD
 
     def parse(self, text: str) -> T_co:
-        """Turn the text of a file, a request or a command line into the value; ConfigError when it is not one."""
+        """Parse the text of a value. ConfigError when it is invalid."""
         value = parse_value(self.name, self.type, text)
         if self.valid:
             check_valid(self.name, self.valid, value)
         return cast("T_co", value)
 
     def format(self, value: ConfigValue) -> str | None:
-        """Write a value as Kafka does, so that `parse` gives it back; None stays None (the key is unset)."""
+        """Kafka's text form of a value, which `parse` reads; None for None (the key is not set)."""
         return format_value(value)
 
 
 def format_value(value: ConfigValue) -> str | None:
-    """Write a value in Kafka's own text form."""
+    """Kafka's text form of a value."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -113,12 +111,12 @@ def format_value(value: ConfigValue) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """Java's Double.toString for the values configs have: `0.5`, `1.7976931348623157E308`."""
+    """Java's Double.toString for values of configs: `0.5`, `1.7976931348623157E308`."""
     return repr(value).replace("e+", "E").replace("e", "E")
 
 
 def parse_value(name: str, type_: str, text: str) -> ConfigValue:
-    """Parse by type alone, without regard to valid values."""
+    """Parse a value by its type, without checking whether it is in range."""
     stripped = text.strip()
     if type_ in _BITS:
         return _parse_integer(name, type_, stripped)
@@ -135,7 +133,7 @@ def parse_value(name: str, type_: str, text: str) -> ConfigValue:
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Split at commas, trim, and drop repetitions as Kafka does (KIP-1161)."""
+    """Split at commas, trim, and remove duplicates (KIP-1161)."""
     return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text.strip() else ()
 
 
@@ -159,12 +157,12 @@ def _parse_double(name: str, text: str) -> float:
 
 
 def invalid(name: str, value: object, why: str) -> ConfigError:
-    """Kafka's sentence for a value that does not fit."""
+    """Kafka's error for an invalid value."""
     return ConfigError(f"Invalid value {value} for configuration {name}: {why}")
 
 
 def check_valid(name: str, valid: str, value: ConfigValue) -> None:
-    """Check a value against Kafka's notation for valid values; ConfigError when it is outside."""
+    """Check a value against `valid` in Kafka's notation. ConfigError when it is not valid."""
     if valid == "non-empty string":
         if value == "":
             raise ConfigError(f"Invalid value  for configuration {name}: String must be non-empty")
@@ -204,7 +202,7 @@ def _check_range(name: str, valid: str, value: float) -> None:
 
 
 def _check_throttled(name: str, value: tuple[str, ...]) -> None:
-    """Throttled replicas are `partition:broker` pairs, or `*` alone."""
+    """Check throttled replicas: `partition:broker` pairs, or a single `*`."""
     if value == ("*",):
         return
     for item in value:
@@ -218,8 +216,7 @@ def _check_throttled(name: str, value: tuple[str, ...]) -> None:
             )
 
 
-# Declarations, one function a type, in the order of a reader's questions: what is the key called, what is
-# it worth, what may it be, how much does it matter, what does it do.
+# Functions that declare keys, one for each type.
 
 N = TypeVar("N", int, int | None)
 S = TypeVar("S", str, str | None)
@@ -285,11 +282,11 @@ def class_name(
 def password(
     name: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
 ) -> ConfigKey[str | None]:
-    """Declare a PASSWORD key: never shown, unset by default."""
+    """Declare a PASSWORD key: never displayed, not set by default."""
     return ConfigKey(PASSWORD, name, None, "", importance, dynamic, doc, used)
 
 
 def required(key: ConfigKey[T]) -> ConfigKey[T]:
-    """Mark a key as one that Kafka gives no default; its default here is what Barnabas falls back on."""
+    """Mark a key as one without a default in Kafka; its default is specific to Barnabas."""
     key.required = True
     return key

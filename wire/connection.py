@@ -1,14 +1,14 @@
-"""The Kafka protocol on one connection, without a socket: bytes go in, events come out, for a client or a server.
+"""The Kafka protocol on one connection, without a socket: bytes in, events out, for clients and servers.
 
     connection = Connection.client("my-client")
     for chunk in connection.send_request(MetadataRequest(), 12): ...  # send the chunks
-    connection.receive_data(data)                                    # what the peer sent; b"" at its end
+    connection.receive_data(data)                                    # bytes from the peer; b"" at the end of the stream
     event = connection.next_event()                                  # ResponseReceived, NEED_DATA, ConnectionClosed
 
-A server gets RequestReceived and answers with `send_response`. Answers come in the order of the requests; a request
-that has no answer (Produce with acks 0) is not waited for. Both special cases of ApiVersions are kept here: a server
-answers a request of unknown version in version 0; a client reads an answer UNSUPPORTED_VERSION as version 0 (KIP-511).
-After a ProtocolError the connection is broken: every later call raises it again.
+A server receives RequestReceived and answers with `send_response`. Responses have the order of their requests; a
+request without a response (Produce with acks=0) is not tracked. Both special cases of ApiVersions are handled: a server
+answers a request of an unknown version in version 0, and a client reads the response UNSUPPORTED_VERSION as version 0
+(KIP-511). After a ProtocolError every later call raises it again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import (
     DEFAULT_MAX_FRAME_BYTES,
     SIZE,
-    api_versions_answer_version,
+    api_versions_response_version,
     check_frame_size,
     encode_request,
     encode_response,
@@ -39,7 +39,7 @@ MAX_CORRELATION_ID = 2**31 - 1
 
 
 class RequestReceived:
-    """A client asks. `version` is that of the answer: 0 for an ApiVersions of a version that does not exist."""
+    """A request. `version` is the response's version: 0 for an ApiVersions request of an unknown version."""
 
     __slots__ = ("header", "is_supported", "request", "version")
 
@@ -47,14 +47,14 @@ class RequestReceived:
         self.header = header
         self.request = request
         self.version = version
-        self.is_supported = is_supported  # False: an ApiVersions to be answered UNSUPPORTED_VERSION
+        self.is_supported = is_supported  # False: an ApiVersions request to be answered with UNSUPPORTED_VERSION
 
     def __repr__(self) -> str:
         return f"RequestReceived({self.header!r}, {self.request!r})"
 
 
 class ResponseReceived:
-    """A server answers. `version` is that of the answer, which differs from the question's only for ApiVersions."""
+    """A response. `version` differs from the request's only for ApiVersions."""
 
     __slots__ = ("correlation_id", "response", "version")
 
@@ -68,14 +68,14 @@ class ResponseReceived:
 
 
 class ConnectionClosed:
-    """The peer will send nothing more, and ended at a frame's edge."""
+    """The peer closed its side of the connection at the end of a frame."""
 
     def __repr__(self) -> str:
         return "CONNECTION_CLOSED"
 
 
 class NeedData:
-    """No event yet: `receive_data` first."""
+    """No complete frame: call `receive_data`."""
 
     def __repr__(self) -> str:
         return "NEED_DATA"
@@ -88,7 +88,11 @@ Event: TypeAlias = "RequestReceived | ResponseReceived | ConnectionClosed | Need
 
 
 class FrameSplitter:
-    """Cuts a stream of bytes into frames. Its buffer grows with the bytes that came, not with the size announced."""
+    """Splits a stream of bytes into frames. Its buffer grows with the bytes received, not with the announced size.
+
+    The broker splits frames in place instead (`broker/net/connection.py`): 0.25 µs a frame of 100 bytes with 50 frames
+    in a read, against 0.8 µs here, where each frame is copied.
+    """
 
     __slots__ = ("_buffer", "_start", "max_frame_bytes")
 
@@ -98,18 +102,18 @@ class FrameSplitter:
         self._start = 0
 
     def __len__(self) -> int:
-        """Bytes that wait for the rest of their frame."""
+        """Bytes received of frames not yet returned."""
         return len(self._buffer) - self._start
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
-        """Bytes as they came."""
+        """Append received bytes."""
         if self._start:
             del self._buffer[: self._start]
             self._start = 0
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame without its size, or None. ProtocolError for a size that cannot be."""
+        """The next complete frame without its size, or None. ProtocolError for an invalid size."""
         if len(self) < SIZE.size:
             return None
         (size,) = SIZE.unpack_from(self._buffer, self._start)
@@ -138,21 +142,21 @@ class Connection:
 
     @classmethod
     def client(cls, client_id: str | None = None, *, max_frame_bytes: int = 2**31 - 1) -> Connection:
-        """The side that asks."""
+        """The side that sends requests."""
         return cls(True, client_id, max_frame_bytes)
 
     @classmethod
     def server(cls, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> Connection:
-        """The side that answers. `max_frame_bytes` is Kafka's socket.request.max.bytes."""
+        """The side that sends responses. `max_frame_bytes` is Kafka's socket.request.max.bytes."""
         return cls(False, None, max_frame_bytes)
 
     @property
     def in_flight(self) -> int:
-        """Requests of this client that have no answer yet."""
+        """The number of requests of this client without a response yet."""
         return len(self._awaited)
 
     def send_request(self, request: Message, version: int) -> list[Chunk]:
-        """The frame of a request, in pieces to send. Errors as `Message.encode`; a failed one is not remembered."""
+        """The frame of a request, in chunks to send. Errors as `Message.encode`; then no response is expected."""
         assert self._is_client
         correlation_id = self._next_correlation_id
         chunks = encode_request(request, version, correlation_id, self.client_id)
@@ -163,16 +167,16 @@ class Connection:
 
     @property
     def last_correlation_id(self) -> int:
-        """That of the request sent last."""
+        """The correlation id of the last request."""
         return (self._next_correlation_id - 1) & MAX_CORRELATION_ID
 
     def send_response(self, response: Message, to: RequestReceived) -> list[Chunk]:
-        """The frame of the answer to a request, in pieces to send. Errors as `Message.encode`."""
+        """The frame of the response to a request, in chunks to send. Errors as `Message.encode`."""
         assert not self._is_client
         return encode_response(response, to.version, to.header.correlation_id)
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
-        """What the peer sent; empty when it will send no more."""
+        """Bytes from the peer; empty at the end of the stream."""
         if self._broken:
             raise ProtocolError(str(self._broken))
         if len(data):
@@ -181,7 +185,7 @@ class Connection:
             self._ended = True
 
     def next_event(self) -> Event:
-        """The next event. ProtocolError when the peer does not speak the protocol: close the connection."""
+        """The next event. ProtocolError when the peer violates the protocol: close the connection."""
         if self._broken:
             raise ProtocolError(str(self._broken))
         try:
@@ -190,10 +194,10 @@ class Connection:
                 return self._response(frame) if self._is_client else self._request(frame)
             if self._ended and len(self._frames):
                 raise ProtocolError(
-                    f"the peer went away in the middle of a frame, after {len(self._frames)} bytes of it"
+                    f"the peer closed the connection after {len(self._frames)} bytes of an incomplete frame"
                 )
         except ProtocolError as error:
-            self._broken = ProtocolError(str(error))  # another object: this one's traceback holds the frame
+            self._broken = ProtocolError(str(error))  # a new object: the traceback of this one keeps the frame alive
             raise
         return CONNECTION_CLOSED if self._ended else NEED_DATA
 
@@ -210,19 +214,17 @@ class Connection:
 
     def _response(self, frame: bytes) -> ResponseReceived:
         if not self._awaited:
-            raise ProtocolError("an answer came to no question")
+            raise ProtocolError("a response without a request")
         correlation_id, api_key, version = self._awaited.popleft()
         header, pos = parse_response_header(frame, api_key, version)
         if header.correlation_id != correlation_id:
-            raise ProtocolError(
-                f"an answer with correlation id {header.correlation_id} came where {correlation_id} is due"
-            )
+            raise ProtocolError(f"a response with correlation id {header.correlation_id}, expected {correlation_id}")
         if api_key == ApiKey.API_VERSIONS:
-            version = api_versions_answer_version(memoryview(frame)[pos:], version)
+            version = api_versions_response_version(memoryview(frame)[pos:], version)
         response, _ = message_for(api_key)[1].codec(version).parse(frame, pos)
         return ResponseReceived(correlation_id, response, version)
 
 
 def expects_response(request: Message) -> bool:
-    """Whether there will be an answer: always, but for Produce with acks 0 (rule R13)."""
+    """Whether the server sends a response: always, except for Produce with acks=0 (R13)."""
     return request.api_key != ApiKey.PRODUCE or getattr(request, "acks", 1) != 0

@@ -1,6 +1,6 @@
-"""The keyword constructor of a declared class, written out as straight-line code on its first use.
+"""The keyword constructor of a declared class, generated as straight-line code on its first use.
 
-It runs on the broker's hot path for every answer, and a generic loop over the fields would cost five times as much.
+The broker constructs several objects for every response; a generic loop over the fields takes five times as long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches that hold a control record: transaction markers and what the metadata log writes about itself."""
+"""Builds and reads control batches: transaction markers, and control records of the metadata log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def control_batch(
     transactional: bool = False,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """A batch of one control record: key (version 0, type), `value` as given (version included)."""
+    """A batch of one control record: `kind` is its type, `value` its encoded value, version included."""
     builder = BatchBuilder(
         base_offset,
         producer_id=producer_id,
@@ -43,7 +43,7 @@ def control_batch(
 
 
 def control_key(kind: int) -> bytes:
-    """The key of a control record: version 0 and its type (a ControlRecordType)."""
+    """The key of a control record: version 0 and the type (a ControlRecordType)."""
     return _CONTROL_KEY.pack(0, kind)
 
 
@@ -57,7 +57,7 @@ def end_txn_marker(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The batch that ends a transaction in one partition (rule T5)."""
+    """The batch of a transaction marker, which ends a transaction in one partition (T5, KIP-98)."""
     return control_batch(
         ControlRecordType.COMMIT if commit else ControlRecordType.ABORT,
         _END_TXN_VALUE.pack(0, coordinator_epoch),
@@ -71,7 +71,7 @@ def end_txn_marker(
 
 
 def control_record_type(record: Record) -> int:
-    """The type in a control record's key (a ControlRecordType, or a number yet unknown). Raises CorruptRecord."""
+    """The type of a control record: a ControlRecordType or an unknown number. Raises CorruptRecord."""
     if record.key is None or len(record.key) < 4:
         raise CorruptRecord("A control record without a type in its key")
     kind: int = _CONTROL_KEY.unpack_from(record.key)[1]

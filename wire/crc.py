@@ -1,8 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of record batches, over any contiguous buffer.
 
-The `crc32c` package reads its own version through importlib.metadata when it is imported, which costs
-~25 ms of a start-up that has 300 ms in all. So its extension module is loaded by itself; where it cannot
-be found like that, the package is imported as usual.
+Importing the `crc32c` package reads its version with importlib.metadata, which takes about 25 ms of a start-up of
+300 ms. So only its extension module is loaded; if that is not found, the package is imported as usual.
 """
 
 from __future__ import annotations

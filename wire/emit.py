@@ -1,11 +1,11 @@
-"""The code generators behind compiled codecs: construct's CodeGen, writing statements in place of expressions.
+"""The code generators of compiled codecs: construct's CodeGen, extended to emit statements.
 
-A construct emits through construct's own hooks, `_emitparse(code)` and `_emitbuild(code)`. With one of these generators
-it writes statements that assign to `code.target`, or that write out the value `code.source`; with construct's plain
-CodeGen (`construct.compile()`) it raises NotImplementedError, and construct falls back to the interpreted code.
+A construct emits code in construct's hooks `_emitparse(code)` and `_emitbuild(code)`. Given one of these generators it
+emits statements that assign to `code.target`, or that write the value `code.source`; given construct's own CodeGen
+(`construct.compile()`) it raises NotImplementedError, and construct uses the interpreted code.
 
-Values of fixed size are not read at once: `cell` collects them until `flush` reads or writes the whole run with one
-struct.Struct. The length byte of a string or an array, and the count of tagged fields, end the run before them.
+Values of fixed size are collected by `cell` until `flush` reads or writes the whole run with one struct.Struct. The
+length byte of a string or an array, and the count of tagged fields, are the last value of a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
 
     class CodeGen:
-        """What is used of construct's CodeGen; its stubs leave it out."""
+        """The methods used of construct's CodeGen, which its stubs do not declare."""
 
         def append(self, block: str) -> None: ...
         def allocateId(self) -> int: ...  # noqa: N802
@@ -35,7 +35,7 @@ else:
 
 
 class StatementGen(CodeGen):
-    """What reading and writing have in common: functions, blocks, names, and the objects that the code refers to."""
+    """The common part of both generators: functions, blocks, names, and the objects that the code refers to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,12 +49,12 @@ class StatementGen(CodeGen):
         self._bound: dict[int, str] = {}
 
     def line(self, text: str) -> None:
-        """One statement."""
+        """Emits one statement."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """An indented block: `with code.block("if x:")`. Nothing may be pending at its edges."""
+        """Emits an indented block: `with code.block("if x:")`. No run may be pending at its start or end."""
         self.line(head)
         self._depth += 1
         yield
@@ -62,7 +62,7 @@ class StatementGen(CodeGen):
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """A function of its own; its body is what is emitted inside."""
+        """Emits a separate function; its body is what is emitted inside the `with`."""
         outer = self._lines, self._depth, self.cells
         self._lines, self._depth, self.cells = [f"def {head}:"], 1, []
         yield
@@ -70,11 +70,11 @@ class StatementGen(CodeGen):
         self._lines, self._depth, self.cells = outer
 
     def name(self, prefix: str) -> str:
-        """A fresh local name."""
+        """A new local name."""
         return f"{prefix}{self.allocateId()}"
 
     def bind(self, value: object, prefix: str) -> str:
-        """The global name under which the code reaches an object."""
+        """The global name of an object in the generated code."""
         name = self._bound.get(id(value))
         if name is None:
             name = self._bound[id(value)] = self.name(prefix)
@@ -93,13 +93,13 @@ class StatementGen(CodeGen):
         return name
 
     def run(self) -> dict[str, Any]:
-        """Executes the source; the functions are in the scope that comes back."""
+        """Executes the source; returns the scope with the functions."""
         exec(compile(self.toString(), "<wire codec>", "exec"), self.scope)  # noqa: S102
         return self.scope
 
 
 class ParseGen(StatementGen):
-    """Generates reading code. Its locals: `buf`, `pos` (moves on) and `end`."""
+    """Generates parsing code. Its locals: `buf`, `pos` (the current position) and `end`."""
 
     def __init__(self, views: bool) -> None:
         super().__init__()
@@ -107,12 +107,12 @@ class ParseGen(StatementGen):
         self.target = ""
 
     def read(self, subcon: Any, target: str) -> None:
-        """Emits the reading of one value to `target`."""
+        """Emits code that reads one value into `target`."""
         self.target = target
         subcon._emitparse(self)
 
     def cell(self, letter: str, target: str) -> None:
-        """Reads a value of fixed size with the next run."""
+        """Adds a value of fixed size to the pending run."""
         self.cells.append((letter, target))
 
     def flush(self) -> None:
@@ -130,7 +130,7 @@ class ParseGen(StatementGen):
         self.line(f"pos += {struct.calcsize('>' + letters)}")
 
     def length(self, compact: bool, letter: str, long_form: str = "unsigned_varint") -> str:
-        """Emits the reading of a length; returns its local. A compact one is still one too high."""
+        """Emits code that reads a length; returns its local. A compact length is still the length + 1."""
         local = self.name("n")
         self.cell("B" if compact else letter, local)
         self.flush()
@@ -141,19 +141,19 @@ class ParseGen(StatementGen):
 
 
 class BuildGen(StatementGen):
-    """Generates writing code. Its locals: `out` (a list of bytes), `w` (its append) and, with records, `chunks`."""
+    """Generates building code. Its locals: `out` (a list of bytes), `w` (its append) and, with records, `chunks`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.source = ""
 
     def write(self, subcon: Any, source: str) -> None:
-        """Emits the writing of one value, the expression `source`."""
+        """Emits code that writes one value, the expression `source`."""
         self.source = source
         subcon._emitbuild(self)
 
     def cell(self, letter: str, source: str) -> None:
-        """Writes a value of fixed size with the next run."""
+        """Adds a value of fixed size to the pending run."""
         self.cells.append((letter, source))
 
     def flush(self) -> None:
@@ -162,7 +162,7 @@ class BuildGen(StatementGen):
         self.cells.clear()
 
     def flush_keeping(self) -> None:
-        """Emits the pending run and keeps it pending, for the other branch of a condition."""
+        """Emits the pending run and keeps it pending for the other branch of a condition."""
         if not self.cells:
             return
         letters = "".join([letter for letter, _ in self.cells])
@@ -173,7 +173,7 @@ class BuildGen(StatementGen):
             self.line(f"w({self.bind_struct(letters, 'pack')}({', '.join(sources)}))")
 
     def length(self, local: str, compact: bool, letter: str, long_form: str = "long_length") -> None:
-        """Emits the writing of a length with the pending run. A compact one is already one higher."""
+        """Emits code that writes the pending run and a length. A compact length is given as the length + 1."""
         if not compact:
             self.cell(letter, local)
             self.flush()

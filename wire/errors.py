@@ -1,7 +1,7 @@
-"""Kafka's error codes, and the two exceptions that cross module borders.
+"""Kafka's error codes, and the exceptions that are part of an interface.
 
-`KafkaError` is answered to the client (per partition or per item); `ProtocolError` closes the
-connection. Anything else that escapes is a bug of ours. Source: Kafka 4.4.0 `Errors`.
+A KafkaError becomes an error code of a response (per partition or per item); a ProtocolError closes the connection. Any
+other exception is a bug. Source: Kafka 4.4.0 `Errors`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.4.0, by Kafka's own name."""
+    """The error codes of Kafka 4.4.0."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -192,7 +192,7 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(
 
 
 class KafkaError(Exception):
-    """A failure that the client is told: an error code, and a sentence for the error_message field."""
+    """A failure that is reported to the client: an error code, and a text for the error_message field."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -208,4 +208,4 @@ class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
 
 
 class ProtocolError(Exception):
-    """The peer sent bytes that are not the Kafka protocol: log it and close the connection."""
+    """The peer violated the Kafka protocol: log it and close the connection."""

@@ -36,7 +36,7 @@ def parse_versions(text: str) -> range:
 
 
 class _Fresh:
-    """Marks a default that is made anew for each message."""
+    """Marks a mutable default (list or struct): each message gets a new one."""
 
     def __repr__(self) -> str:
         return "<fresh>"
@@ -46,7 +46,7 @@ FRESH: Any = _Fresh()
 
 
 class Field:
-    """One declared field: what it is, and in which versions."""
+    """One declared field: its type, its versions, its default."""
 
     __slots__ = ("compact", "default", "element", "entity", "ignorable", "kind", "name", "nullable", "tag", "versions")
 
@@ -69,9 +69,9 @@ class Field:
         self.tag = tag  # -1: not tagged
         self.default = default
         self.ignorable = ignorable
-        self.entity = entity  # what the value names, Kafka's entityType: topicName, groupId, brokerId ...
-        self.compact = compact  # False: the old length form even in flexible versions
-        self.element = element  # of an array: the field function or the Struct of its elements; of a struct: its class
+        self.entity = entity  # Kafka's entityType: topicName, groupId, brokerId ...
+        self.compact = compact  # False: the length is not compact in flexible versions
+        self.element = element  # of an array: the field function or the class of its elements; of a struct: its class
 
     def __repr__(self) -> str:
         return f"<Field {self.name}: {self.kind} {self.versions}>"
@@ -90,17 +90,17 @@ class Field:
 
     @property
     def has_fresh_default(self) -> bool:
-        """True where the default is mutable, so that each message needs its own."""
+        """Whether the default is mutable, so that each message needs a new one."""
         return self.default is FRESH
 
     def is_default(self, value: object) -> bool:
-        """Whether a value is Kafka's default, so that a version without the field loses nothing."""
+        """Whether a value equals Kafka's default, so that nothing is lost in a version without the field."""
         if self.kind == "array" and self.default is FRESH:
             return value is not None and not value
         return bool(value == self.make_default())
 
     def make_default(self) -> object:
-        """Kafka's default value; a list or a struct is a fresh one."""
+        """Kafka's default value; a list or a struct is a new one."""
         if self.default is not FRESH:
             return self.default
         return [] if self.kind == "array" else cast("type[StructBase]", self.element)()
@@ -154,7 +154,7 @@ def float64(versions: str, *, tag: int = -1, default: float = 0.0, ignorable: bo
 
 
 def boolean(versions: str, *, tag: int = -1, default: bool = False, ignorable: bool = False, entity: str = "") -> bool:
-    """One byte; whatever is not zero is true, as in Kafka."""
+    """One byte; every value other than zero is true, as in Kafka."""
     return cast("bool", Field("boolean", versions, "none", tag, default, ignorable, entity))
 
 
@@ -175,8 +175,8 @@ def string(
 ) -> str:
     """UTF-8 with a length: int16, or an unsigned varint of length + 1 in flexible versions.
 
-    `flexible="none"` keeps the int16 in every version: the client id of a request header, which a broker must be able
-    to read before it knows the version.
+    `flexible="none"` keeps the int16 in every version. The client id of a request header needs it: a broker reads it
+    before it knows the version.
     """
     return cast("str", Field("string", versions, nullable, tag, default, ignorable, entity, compact=flexible != "none"))
 
@@ -195,7 +195,7 @@ def byte_string(
 
 
 def records(versions: str, *, nullable: str = "none", ignorable: bool = False) -> Records:
-    """Record batches, framed as `bytes` and never copied. The default is null where that is allowed."""
+    """Record batches, encoded as `bytes` and never copied. The default is null if the field is nullable."""
     default = b"" if nullable == "none" else None
     return cast("Records", Field("records", versions, nullable, -1, default, ignorable, ""))
 
@@ -210,7 +210,7 @@ def array(
     ignorable: bool = False,
     entity: str = "",
 ) -> list[T]:
-    """A count and that many elements: of a Struct, or of a primitive, given by its field function."""
+    """A count and that many elements. `element` is a Struct, or the field function of a primitive type."""
     return cast("list[T]", Field("array", versions, nullable, tag, default, ignorable, entity, element))
 
 
@@ -223,7 +223,7 @@ def nested(
     default: S | None = FRESH,
     ignorable: bool = False,
 ) -> S:
-    """A struct in place; a nullable one has a byte before it (KIP-893)."""
+    """A nested struct; a nullable one has a byte before it (KIP-893)."""
     return cast("S", Field("struct", versions, nullable, tag, default, ignorable, "", element))
 
 

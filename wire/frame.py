@@ -1,12 +1,12 @@
 """Frames and headers: a size of four bytes, a request or response header, the message.
 
-A request header is version 2 where the message is flexible and 1 before; a response header 1 and 0. The two exceptions
-are ApiVersions: its response header is version 0 in every version (KIP-482, KIP-511: a client must be able to read it
-before it knows anything), and its answer to a request of unknown version is version 0. They are here and in
-`connection.py`.
+The request header has version 2 for flexible versions of a message and version 1 otherwise; the response header 1 and
+0. ApiVersions has two exceptions, handled here and in `connection.py`: its response header is always version 0, and a
+request of an unknown version is answered in version 0, since a client must be able to read the response before it knows
+the broker's versions (KIP-482, KIP-511).
 
-Sizes are checked before anything is allocated, and the first bytes of what is not Kafka at all get a sentence that
-says what they are.
+A size is checked before anything is allocated. An invalid size that is the start of another protocol (HTTP, TLS, SSH)
+gets an error text that names the protocol.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Chunk, TaggedField
 
 __all__ = [
-    "DEFAULT_MAX_FRAME_BYTES", "api_versions_answer_version", "check_frame_size", "encode_request", "encode_response",
+    "DEFAULT_MAX_FRAME_BYTES", "api_versions_response_version", "check_frame_size", "encode_request", "encode_response",
     "message_for", "parse_request_header", "parse_response_header", "request_header_version", "response_header_version",
 ]  # fmt: skip
 
@@ -43,21 +43,21 @@ _flexible_since: dict[int, int] = {}
 
 
 def check_frame_size(size: int, limit: int = DEFAULT_MAX_FRAME_BYTES) -> None:
-    """ProtocolError when a frame's announced size cannot be; the sentence says what was probably meant."""
+    """ProtocolError for an invalid frame size; the text names the protocol that the peer probably speaks instead."""
     if _MIN_FRAME <= size <= limit:
         return
     start = SIZE.pack(size)
     if start in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PRI "):
-        raise ProtocolError("an HTTP request came to a Kafka port: this port does not speak HTTP")
+        raise ProtocolError("an HTTP request was sent to a Kafka port: this port does not speak HTTP")
     if start[:2] == b"\x16\x03":
         raise ProtocolError(
-            "a TLS handshake came to a listener without TLS: set security.protocol=PLAINTEXT in the client, "
+            "a TLS handshake was sent to a listener without TLS: set security.protocol=PLAINTEXT in the client, "
             "or use the TLS port"
         )
     if start[:2] == b"\x15\x03":
-        raise ProtocolError("a TLS alert came in place of a frame: the peer expects TLS here")
+        raise ProtocolError("a TLS alert was sent in place of a frame: the peer expects TLS on this port")
     if start[:3] == b"SSH":
-        raise ProtocolError("an SSH client came to a Kafka port")
+        raise ProtocolError("an SSH client connected to a Kafka port")
     if size < 0:
         raise ProtocolError(f"a frame of negative size {size}: the peer does not speak the Kafka protocol")
     if size < _MIN_FRAME:
@@ -73,20 +73,20 @@ def _first_flexible(api_key: int) -> int:
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """2 where the request is flexible, otherwise 1. ProtocolError for an API that does not exist."""
+    """2 if the request is flexible, otherwise 1. ProtocolError for an unknown API."""
     return 2 if version >= _first_flexible(api_key) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """1 where the response is flexible, otherwise 0; ApiVersions always 0. ProtocolError when there is no such API."""
+    """1 if the response is flexible, otherwise 0; ApiVersions always 0. ProtocolError for an unknown API."""
     return 1 if api_key != ApiKey.API_VERSIONS and version >= _first_flexible(api_key) else 0
 
 
 def parse_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]:
-    """The header of a request frame (without its size), and where the body starts.
+    """The header of a request frame (without its size), and the position of the body.
 
-    The same as RequestHeader's codec, without copying the frame. ProtocolError when the API does not exist or the
-    header is broken; whether the version exists is left to the caller.
+    The same as RequestHeader's codec, without copying the frame. ProtocolError for an unknown API or an invalid header;
+    the caller checks whether the version exists.
     """
     try:
         api_key, api_version, correlation_id, size = _REQUEST_HEAD.unpack_from(frame)
@@ -95,7 +95,7 @@ def parse_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]
         if size >= 0:
             pos += size
             if pos > len(frame):
-                raise ProtocolError("a request header with a client id that is cut short")
+                raise ProtocolError("a request header with a truncated client id")
             client_id = str(frame[10:pos], "utf-8")
         tags: tuple[TaggedField, ...] = ()
         if api_version >= _first_flexible(api_key):
@@ -115,7 +115,7 @@ def parse_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]
 
 
 def parse_response_header(frame: bytes | memoryview, api_key: int, version: int) -> tuple[ResponseHeader, int]:
-    """The header of a response frame (without its size) to a request, and where the body starts."""
+    """The header of a response frame (without its size), and the position of the body."""
     try:
         header = ResponseHeader(correlation_id=_RESPONSE_HEAD.unpack_from(frame)[0])
         pos = 4
@@ -126,17 +126,17 @@ def parse_response_header(frame: bytes | memoryview, api_key: int, version: int)
     return header, pos
 
 
-def api_versions_answer_version(body: bytes | memoryview, asked: int) -> int:
-    """The version of an answer to ApiVersions: 0 when it says UNSUPPORTED_VERSION, since such a broker knows no other.
+def api_versions_response_version(body: bytes | memoryview, requested: int) -> int:
+    """The version of an ApiVersions response: 0 if its error is UNSUPPORTED_VERSION, otherwise the requested one.
 
-    The error code comes first in every version.
+    The error code is the first field of every version (KIP-511).
     """
     unsupported = len(body) >= 2 and _ERROR_CODE.unpack_from(body)[0] == ErrorCode.UNSUPPORTED_VERSION
-    return 0 if unsupported else asked
+    return 0 if unsupported else requested
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str | None) -> list[Chunk]:
-    """A whole request frame with its size, in pieces; records are not copied. Errors as `Message.encode`."""
+    """A request frame with its size, in chunks; records are not copied. Errors as `Message.encode`."""
     header = RequestHeader(
         request_api_key=request.api_key,
         request_api_version=version,
@@ -147,7 +147,7 @@ def encode_request(request: Message, version: int, correlation_id: int, client_i
 
 
 def encode_response(response: Message, version: int, correlation_id: int) -> list[Chunk]:
-    """A whole response frame with its size, in pieces; records are not copied. Errors as `Message.encode`."""
+    """A response frame with its size, in chunks; records are not copied. Errors as `Message.encode`."""
     header = _RESPONSE_HEAD.pack(correlation_id)
     if response_header_version(response.api_key, version):
         header += b"\0"

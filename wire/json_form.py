@@ -1,8 +1,8 @@
-"""Messages as JSON, in the shape of Kafka's JsonConverter: what `barnabas wire` speaks and Kafka's own tools print.
+"""Messages as JSON in the format of Kafka's JsonConverter, which Kafka's tools print and `barnabas wire` uses.
 
 camelCase names; bytes and records as base64, uuids in Kafka's text form; only the fields of the version, tagged ones
-only when they are not at their default. Kafka drops tagged fields that it does not know; here they stand under
-`unknownTaggedFields` (tag and base64), so that decoding and encoding loses nothing.
+only if they differ from their default. Kafka drops unknown tagged fields; here they are in `unknownTaggedFields` (tag
+and base64), so that no data is lost.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ UNKNOWN = "unknownTaggedFields"
 
 
 def json_name(name: str) -> str:
-    """Kafka's JSON name of an attribute: `throttle_time_ms` is `throttleTimeMs`."""
+    """Kafka's JSON name of an attribute: `throttleTimeMs` for `throttle_time_ms`."""
     first, *rest = name.split("_")
     return first + "".join([word[:1].upper() + word[1:] for word in rest])
 
 
 def to_json(message: StructBase, version: int) -> dict[str, Any]:
-    """A message as JSON values. KafkaError(UNSUPPORTED_VERSION) as `Message.encode`."""
+    """A message as a JSON value. KafkaError(UNSUPPORTED_VERSION) as `Message.encode`."""
     out: dict[str, Any] = {}
     for field in message.declared:
         value = getattr(message, field.name)
@@ -49,8 +49,8 @@ def to_json(message: StructBase, version: int) -> dict[str, Any]:
 
 
 def from_json(message_class: type[M], value: object, version: int) -> M:
-    """A message from JSON values. ValueError, in one sentence, when they are not those of this version."""
-    message_class.at(version)  # no such version: KafkaError
+    """A message from a JSON value. ValueError when it is not valid for this version."""
+    message_class.at(version)  # KafkaError for an unknown version
     return _struct_from_json(message_class, value, version, message_class.__name__)
 
 
@@ -81,7 +81,7 @@ def _base64(data: bytes) -> str:
 
 def _struct_from_json(struct_class: type[S], value: object, version: int, where: str) -> S:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{where}: an object is needed, not {value!r}")
+        raise ValueError(f"{where}: expected an object, got {value!r}")
     made = struct_class()
     names = {UNKNOWN}
     for field in struct_class.declared:
@@ -92,7 +92,7 @@ def _struct_from_json(struct_class: type[S], value: object, version: int, where:
         if name in value:
             setattr(made, field.name, _value_from_json(field, value[name], version, f"{where}.{name}"))
         elif field.tag < 0:
-            raise ValueError(f"{where}: the field {name} is missing, which version {version} must have")
+            raise ValueError(f"{where}: the field {name} is missing, which version {version} requires")
     if excess := value.keys() - names:
         raise ValueError(f"{where}: version {version} has no field {', '.join(sorted(map(str, excess)))}")
     if UNKNOWN in value:
@@ -109,7 +109,7 @@ def _value_from_json(field: Field, value: object, version: int, where: str) -> A
     if field.kind != "array":
         return _single_from_json(field.kind, field, value, version, where)
     if not isinstance(value, list):
-        raise ValueError(f"{where}: an array is needed, not {value!r}")
+        raise ValueError(f"{where}: expected an array, got {value!r}")
     kind = field.element_kind
     return [_single_from_json(kind, field, element, version, f"{where}[{n}]") for n, element in enumerate(value)]
 
@@ -118,9 +118,9 @@ def _single_from_json(kind: str, field: Field, value: object, version: int, wher
     if kind == "struct":
         assert field.struct_class is not None
         return _struct_from_json(field.struct_class, value, version, where)
-    wanted, name = _JSON_TYPES.get(kind, (int, "a number"))
-    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "boolean"):
-        raise ValueError(f"{where}: {name} is needed, not {value!r}")
+    expected, name = _JSON_TYPES.get(kind, (int, "a number"))
+    if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
+        raise ValueError(f"{where}: expected {name}, got {value!r}")
     try:
         if kind == "uuid":
             return uuid_from_text(str(value))

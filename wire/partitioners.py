@@ -1,8 +1,8 @@
-"""Which partition a producer sends a record to: by key as every Kafka client does, else by turn, by batch or by load.
+"""Producer partitioners: by key as in every Kafka client; without a key round-robin, sticky or by load.
 
-A partitioner is `choose(key, size) -> partition`: `size` is what the record adds to its batch. Records with a key go
-to `partition_for_key` (Kafka's murmur2), except under RoundRobin, which like Kafka's looks at no key.
-`random_int(n)` gives a number in [0, n): randomness is the caller's.
+`choose(key, size)` returns a partition; `size` is the size in bytes that the record adds to its batch. A key selects
+`partition_for_key` (Kafka's murmur2), except with RoundRobin, which like Kafka's RoundRobinPartitioner ignores keys.
+`random_int(n)` returns a random number in [0, n).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995
 _SEED = 0x9747B28C
 DEFAULT_BATCH_SIZE = 16384
-"""The producer's batch.size: how many bytes a partition gets before the next one is chosen (KIP-794)."""
+"""The default of batch.size: after this many bytes the next partition is chosen (KIP-794)."""
 
 RandomInt = Callable[[int], int]
 
 
 class Partitioner(Protocol):
-    """What chooses a partition for each record."""
+    """Chooses a partition for each record."""
 
     def choose(self, key: bytes | None, size: int) -> int: ...
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit MurmurHash2 of the bytes, as Java's signed int."""
+    """Kafka's 32-bit MurmurHash2 as a signed int."""
     length = len(data)
     h = _SEED ^ length
     words = length >> 2
@@ -44,12 +44,12 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition that the Java client's default partitioner gives to a key."""
+    """The partition of a key, as in the Java client's default partitioner."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 class RoundRobin:
-    """One record after the other to each partition in turn, whatever its key (KIP-369)."""
+    """Each record to the next partition, regardless of its key (KIP-369)."""
 
     def __init__(self, partition_count: int) -> None:
         self._count = partition_count
@@ -62,7 +62,7 @@ class RoundRobin:
 
 
 class Murmur2:
-    """Keys by hash; each record without a key to any partition."""
+    """Records with a key by hash, each record without one to a random partition."""
 
     def __init__(self, partition_count: int, random_int: RandomInt) -> None:
         self._count = partition_count
@@ -73,7 +73,7 @@ class Murmur2:
 
 
 class Sticky:
-    """Keys by hash; the others stay on one partition until it got a batch's worth, then move (KIP-480, KIP-794)."""
+    """Records with a key by hash, the others to one partition until `batch_size` bytes are sent (KIP-480, KIP-794)."""
 
     def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:
         self._count = partition_count
@@ -96,7 +96,7 @@ class Sticky:
 
 
 class LoadAware(Sticky):
-    """Sticky, but a partition is chosen the more often the shorter its queue is (KIP-794's BuiltInPartitioner)."""
+    """Sticky, with partitions with a shorter queue chosen more often (KIP-794, BuiltInPartitioner)."""
 
     def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:
         super().__init__(partition_count, random_int, batch_size)
@@ -104,9 +104,9 @@ class LoadAware(Sticky):
         self._partitions: list[int] = []
 
     def update(self, queue_sizes: Sequence[int], partitions: Sequence[int] | None = None) -> None:
-        """Take the lengths of the queues of `partitions` (all, when not given), those whose leader is there.
+        """Set the queue sizes of the available partitions; `partitions` are their ids (default: all).
 
-        A queue of q weighs max(q) + 1 - q. Equal queues of all partitions make the choice uniform.
+        The weight of a partition with queue size q is max(q) + 1 - q. Equal queues of all partitions: uniform choice.
         """
         ids = list(range(self._count) if partitions is None else partitions)
         if len(ids) != len(queue_sizes):

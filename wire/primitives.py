@@ -1,8 +1,8 @@
 """Kafka's primitive types as constructs: they parse and build on a stream, and emit code for the compiled codec.
 
-Errors of the interpreted side are construct's own (`ConstructError`). `min_size` is the least number of bytes a value
-takes: the array-count guard divides by it. Lengths: int16 or int32 in old versions, unsigned varint of length + 1 in
-flexible ones (KIP-482); -1 or 0 is null.
+Parsing and building on a stream raise construct's `ConstructError`. `min_size` is the smallest encoded size of a value
+in bytes; arrays check their count with it. A length is an int16 or int32, in flexible versions an unsigned varint of
+length + 1 (KIP-482); -1, or 0 in the compact form, is null.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ else:
 
 
 def reading(code: Any) -> ParseGen:
-    """Our own generator; with construct's plain one the code stays interpreted (construct's way to say so)."""
+    """The ParseGen. NotImplementedError for construct's own CodeGen, which then uses the interpreted code."""
     if not isinstance(code, ParseGen):
         raise NotImplementedError
     return code
 
 
 def writing(code: Any) -> BuildGen:
-    """As `reading`."""
+    """The BuildGen; as `reading`."""
     if not isinstance(code, BuildGen):
         raise NotImplementedError
     return code
@@ -79,7 +79,9 @@ class FixedBytes(Bytes):
 
     def _emitbuild(self, code: Any) -> str:
         writer = writing(code)
-        with writer.block(f"if len({writer.source}) != {self.length}:"):  # struct would pad or cut it in silence
+        with writer.block(
+            f"if len({writer.source}) != {self.length}:"
+        ):  # struct would pad or truncate it without an error
             writer.line(f"bad_uuid({field_name(writer.source)})")
         writer.cell(self.cell, writer.source)
         return writer.source
@@ -122,9 +124,9 @@ UNSIGNED_VARINT = UnsignedVarint()
 
 
 class Length(AnyConstruct):
-    """The length of a string, of bytes or of an array; less than 0 is null, and -1 is written.
+    """The length of a string, of bytes or of an array; below 0 is null, written as -1.
 
-    `cell` is the number of the old versions; "" stands for the compact form.
+    `cell` is the struct letter of the number; "" is the compact form.
     """
 
     def __init__(self, cell: str) -> None:
@@ -140,7 +142,7 @@ class Length(AnyConstruct):
 
     def _build(self, obj: int, stream: Any, context: Any, path: str) -> int:
         if obj > self.most:
-            raise StringError(f"{obj} is longer than the {self.most} that the length can say", path=path)
+            raise StringError(f"a length of {obj}: the maximum is {self.most}", path=path)
         self.number._build(obj + self.compact, stream, context, path)
         return obj
 
@@ -151,7 +153,7 @@ COMPACT_LENGTH = Length("")
 
 
 class Sized(AnyConstruct):
-    """A length and that many bytes, perhaps null."""
+    """A length and that many bytes; may be nullable."""
 
     most = 2**31 - 1
     long_read = "unsigned_varint"
@@ -167,10 +169,10 @@ class Sized(AnyConstruct):
         count = self.length._parse(stream, context, path)
         if count < 0:
             if not self.nullable:
-                raise StreamError("null where the version does not allow it", path=path)
+                raise StreamError("null in a field that is not nullable in this version", path=path)
             return None
         if count > self.most:
-            raise StringError(f"{count} bytes: the most is {self.most}", path=path)
+            raise StringError(f"{count} bytes: the maximum is {self.most}", path=path)
         try:
             return self.from_wire(stream_read(stream, count, path))
         except UnicodeError as error:
@@ -179,15 +181,15 @@ class Sized(AnyConstruct):
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None:
             if not self.nullable:
-                raise StringError("null where the version does not allow it", path=path)
+                raise StringError("null in a field that is not nullable in this version", path=path)
             self.length._build(-1, stream, context, path)
             return obj
         try:
             data = self.to_wire(obj)
         except (TypeError, AttributeError, UnicodeError) as error:
-            raise StringError(f"{obj!r} does not fit: {error}", path=path) from None
+            raise StringError(f"invalid value {obj!r}: {error}", path=path) from None
         if len(data) > self.most:
-            raise StringError(f"{len(data)} bytes: the most is {self.most}", path=path)
+            raise StringError(f"{len(data)} bytes: the maximum is {self.most}", path=path)
         self.length._build(len(data), stream, context, path)
         stream_write(stream, data, len(data), path)
         return obj
@@ -201,7 +203,7 @@ class Sized(AnyConstruct):
             reader.line(f"{target} = {self.slice(reader.views)}")
             reader.line("pos = stop")
         with reader.block("else:"):
-            reader.line(f"{target} = None" if self.nullable else f"null({field_name(target)})")
+            reader.line(f"{target} = None" if self.nullable else f"unexpected_null({field_name(target)})")
         return target
 
     def _emitbuild(self, code: Any) -> str:
@@ -214,7 +216,7 @@ class Sized(AnyConstruct):
                 writer.line(f"{size} = {0 if plus else -1}")
                 writer.line(f"{data} = b''")
             else:
-                writer.line(f"null_to_build({field_name(source)})")
+                writer.line(f"unexpected_null_to_build({field_name(source)})")
         with writer.block("else:"):
             if self.encoding:
                 writer.line(f"{data} = {data}{self.encoding}")
@@ -227,7 +229,7 @@ class Sized(AnyConstruct):
     size = "len"
 
     def emit_contents(self, writer: BuildGen, data: str, size: str) -> None:  # noqa: ARG002
-        """Emits the writing of what comes after the length."""
+        """Emits code that writes the bytes after the length."""
         writer.line(f"w({data})")
 
     def slice(self, views: bool) -> str:
@@ -235,11 +237,11 @@ class Sized(AnyConstruct):
         raise NotImplementedError
 
     def from_wire(self, data: bytes) -> Any:
-        """The value of the bytes."""
+        """Decodes a value."""
         raise NotImplementedError
 
     def to_wire(self, value: Any) -> bytes:
-        """The bytes of the value."""
+        """Encodes a value."""
         raise NotImplementedError
 
 
@@ -271,11 +273,11 @@ class ByteString(Sized):
         return data
 
     def to_wire(self, value: Any) -> bytes:
-        return b"".join((value,))  # bytes(value) would take a number for a size
+        return b"".join((value,))  # bytes(value) would accept a number as a size
 
 
 class RecordBytes(Sized):
-    """Record batches: a view of the frame; on the way out one piece or several, some of them slices of files."""
+    """Record batches: parsed to a view of the frame; built from one chunk or several, also from slices of files."""
 
     size = "records_size"
 

@@ -1,4 +1,4 @@
-"""The records inside a batch. Broken ones raise CorruptRecord, and nothing is allocated for what is not there."""
+"""Reads the records of a batch. Invalid records raise CorruptRecord; sizes are checked before allocating."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from barnabas.wire.varint import record_varint, record_varlong
 
 
 def _batch_records(batch: BatchView, max_size: int) -> bytes:
-    """The record section, decompressed."""
+    """The encoded records of a batch, decompressed."""
     if batch.end > len(batch.buffer) or batch.batch_length < MIN_BATCH_LENGTH:
-        raise CorruptRecord(f"A record batch of {batch.size} bytes where {len(batch.buffer) - batch.start} are left")
+        left = len(batch.buffer) - batch.start
+        raise CorruptRecord(f"A record batch of {batch.size} bytes with {left} bytes remaining")
     if batch.record_count < 0:
-        raise CorruptRecord(f"A record batch that counts {batch.record_count} records")
+        raise CorruptRecord(f"A record batch with a record count of {batch.record_count}")
     return decompress(batch.codec, memoryview(batch.buffer)[batch.start + HEADER_SIZE : batch.end], max_size)
 
 
 def iter_records(batch: BatchView, max_size: int = MAX_DECOMPRESSED_SIZE) -> Iterator[Record]:
     """The records of a batch, decompressed to at most `max_size` bytes. The CRC is not checked.
 
-    Raises CorruptRecord, perhaps after some records: whoever needs all or nothing makes a list.
+    Raises CorruptRecord, possibly after some records: make a list to get all or none.
     """
     return _parse_records(batch, _batch_records(batch, max_size))
 
 
 def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: C901 (the hot loop, inlined)
-    """Every bound is checked once a record, by the position at its end; a read past the data raises IndexError."""
+    """Bounds are checked once per record, by its end position; a read past the end raises IndexError."""
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
     append_time = batch.max_timestamp if batch.attributes & TIMESTAMP_TYPE_BIT else None
@@ -52,7 +53,7 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
                 length, pos = record_varint(data, pos - 1)
             end = pos + (length >> 1)
             if length & 1 or end > total:
-                raise CorruptRecord(f"A record of {_signed(length)} bytes where {total - pos} are left")
+                raise CorruptRecord(f"A record of {_signed(length)} bytes with {total - pos} bytes remaining")
             pos += 1  # the record's own attributes: none are defined
             delta = data[pos]
             pos += 1
@@ -86,11 +87,11 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[Record]:  # noqa: 
             if count:
                 headers, pos = _parse_headers(data, pos - 1, end)
             if pos != end:
-                raise CorruptRecord(f"A record whose fields end {pos - end} bytes after its length says")
+                raise CorruptRecord(f"A record whose fields end {pos - end} bytes after the end given by its length")
             sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else base_sequence + delta & MAX_INT32
             yield Record(base_offset + delta, timestamp, key, value, headers, sequence)
     except IndexError:
-        raise CorruptRecord("The records end early") from None
+        raise CorruptRecord("The records are truncated") from None
     if pos != total:
         raise CorruptRecord(f"{total - pos} bytes after the last of {batch.record_count} records")
 
@@ -99,12 +100,12 @@ def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
     count, pos = record_varint(data, pos)
     count = _signed(count)
     if not 0 <= count <= end - pos:
-        raise CorruptRecord(f"A record that counts {count} headers in {end - pos} bytes")
+        raise CorruptRecord(f"A record with a header count of {count} and {end - pos} bytes remaining")
     headers: list[Header] = []
     for _ in range(count):
         length, pos = record_varint(data, pos)
         if length & 1 or pos + (length >> 1) > end:
-            raise CorruptRecord(f"A header key of {_signed(length)} bytes where {end - pos} are left")
+            raise CorruptRecord(f"A header key of {_signed(length)} bytes with {end - pos} bytes remaining")
         start, pos = pos, pos + (length >> 1)
         key = data[start:pos].decode("utf-8", "replace")  # as Java's String does
         length, pos = record_varint(data, pos)
@@ -114,7 +115,7 @@ def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
         start, pos = pos, pos + (length >> 1)
         headers.append((key, data[start:pos]))
         if pos > end:
-            raise CorruptRecord("A header value that reaches past its record")
+            raise CorruptRecord("A header value that ends after its record")
     return headers, pos
 
 

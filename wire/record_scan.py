@@ -1,9 +1,8 @@
-"""Records as byte ranges: what the cleaner needs of them, at a fraction of the price of reading them whole.
+"""Reads keys, positions and timestamps of records without decoding whole records, for the log cleaner.
 
-`scan_keys` gives keys and nothing else, `record_starts` where records begin. A batch is rebuilt from the ranges of the
-records that stay: offsets and timestamps inside are deltas to the batch's own, which stay too. Only when the base
-timestamp changes (`rebase_timestamps`) are records written anew.
-The layout is in `batch_format`. What does not fit it raises CorruptRecord and nothing else.
+The cleaner builds a batch from the byte ranges of the records that it retains: their offsets and timestamps are deltas
+to those of the batch, which do not change. Only if the base timestamp changes are records encoded again
+(`rebase_timestamps`). Invalid records raise CorruptRecord and no other exception.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class ScannedKeys(NamedTuple):
 
 
 def scan_keys(data: bytes, pos: int, end: int, count: int) -> ScannedKeys:  # noqa: C901 (the hot loop, inlined)
-    """The keys of the `count` uncompressed records that fill data[pos:end]. `data` is bytes: they index quickest."""
+    """The keys of the `count` uncompressed records in data[pos:end]. `data` is bytes: their indexing is the fastest."""
     keys: list[bytes | None] = []
     append = keys.append
     null_values: list[int] = []
@@ -62,17 +61,17 @@ def scan_keys(data: bytes, pos: int, end: int, count: int) -> ScannedKeys:  # no
             if data[value] == _NULL:
                 null_values.append(index)
             if value >= stop or stop > end:
-                raise CorruptRecord(f"A record whose key ends {value - stop} bytes after its length says")
+                raise CorruptRecord(f"A record whose key ends {value - stop} bytes after the end given by its length")
             pos = stop
     except IndexError:
-        raise CorruptRecord("The records end early") from None
+        raise CorruptRecord("The records are truncated") from None
     if pos != end:
         raise CorruptRecord(f"{end - pos} bytes after the last of {count} records")
     return ScannedKeys(keys, null_values)
 
 
 def record_starts(data: bytes, pos: int, end: int, count: int) -> list[int]:
-    """Where each of the `count` uncompressed records that fill data[pos:end] begins, and at last `end`."""
+    """The start positions of the `count` uncompressed records in data[pos:end], followed by `end`."""
     starts: list[int] = []
     append = starts.append
     try:
@@ -89,7 +88,7 @@ def record_starts(data: bytes, pos: int, end: int, count: int) -> list[int]:
                 pos += 1
             pos += 1 + (length >> 1)
     except IndexError:
-        raise CorruptRecord("The records end early") from None
+        raise CorruptRecord("The records are truncated") from None
     if pos != end:
         raise CorruptRecord(f"{end - pos} bytes after the last of {count} records")
     starts.append(end)
@@ -97,7 +96,7 @@ def record_starts(data: bytes, pos: int, end: int, count: int) -> list[int]:
 
 
 def timestamp_deltas(data: bytes, starts: Iterable[int]) -> list[int]:
-    """The timestamp deltas of the records that begin at these positions."""
+    """The timestamp deltas of the records at the given start positions."""
     deltas = []
     try:
         for pos in starts:
@@ -106,12 +105,12 @@ def timestamp_deltas(data: bytes, starts: Iterable[int]) -> list[int]:
             delta, _ = record_varlong(data, pos + 2)
             deltas.append(delta >> 1 ^ -(delta & 1))
     except IndexError:
-        raise CorruptRecord("The records end early") from None
+        raise CorruptRecord("The records are truncated") from None
     return deltas
 
 
 def rebase_timestamps(data: bytes, ranges: Iterable[tuple[int, int]], shift: int) -> bytes:
-    """The records in these ranges with `shift` added to each timestamp delta: their batch's base moves by -shift."""
+    """The records in these ranges with `shift` added to each timestamp delta, for a base timestamp lower by `shift`."""
     out: list[bytes] = []
     try:
         for start, end in ranges:
@@ -122,5 +121,5 @@ def rebase_timestamps(data: bytes, ranges: Iterable[tuple[int, int]], shift: int
             body = b"".join((attributes, encode_varint(delta), data[pos:end]))
             out += (encode_varint(len(body)), body)
     except IndexError:
-        raise CorruptRecord("The records end early") from None
+        raise CorruptRecord("The records are truncated") from None
     return b"".join(out)

@@ -1,8 +1,8 @@
-"""Record batches of magic 2, all that is to be imported of them: read, built, patched.
+"""Record batches of magic 2: the public names of the modules that read, build and patch them.
 
-`batch_format` has the layout, `batch_view` the header and the way from batch to batch, `record_reader` the records
-inside, `batch_builder` and `control_records` the way back. Bytes that are no batch, or no records, raise CorruptRecord
-(CORRUPT_MESSAGE) and nothing else.
+`batch_format` has the layout, `batch_view` reads headers and iterates over batches, `record_reader` reads the records
+of a batch, `batch_builder` and `control_records` build batches. Invalid bytes raise CorruptRecord (CORRUPT_MESSAGE)
+and no other exception.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where each message is declared, so that a family is imported when its first message is needed and not before."""
+"""Finds the declaration of a message by API key or name; a family's module is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ FAMILIES: dict[int, tuple[str, str]] = {
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: ("streams_groups", "StreamsGroupTopologyDescriptionUpdate"),
     ApiKey.UNREGISTER_CONTROLLER: ("cluster", "UnregisterController"),
 }
-"""API key to module and name: the classes are `<name>Request` and `<name>Response`."""
+"""API key to module and name; the classes are `<name>Request` and `<name>Response`."""
 
 MODULES = (
     "acls", "api_versions", "cluster", "configs", "consumer_groups", "consumer_protocol", "coordinator_records",
@@ -122,10 +122,10 @@ MODULES = (
 
 @cache
 def message_for(api_key: int) -> tuple[type[Message], type[Message]]:
-    """The request and the response class of an API. ProtocolError when there is no such API."""
+    """The request and the response class of an API. ProtocolError for an unknown API."""
     found = FAMILIES.get(api_key)
     if found is None:
-        raise ProtocolError(f"there is no API with the key {api_key}")
+        raise ProtocolError(f"unknown API key {api_key}")
     module = import_module(f"barnabas.wire.messages.{found[0]}")
     request: type[Message] = getattr(module, f"{found[1]}Request")
     response: type[Message] = getattr(module, f"{found[1]}Response")
@@ -134,7 +134,7 @@ def message_for(api_key: int) -> tuple[type[Message], type[Message]]:
 
 @cache
 def all_messages() -> dict[str, type[Message]]:
-    """Every message by its Kafka name (`ProduceRequest`), in alphabetical order. Imports every family."""
+    """All messages by Kafka's name (`ProduceRequest`), in alphabetical order. Imports every family."""
     from barnabas.wire.schema import Message
 
     found = {}
@@ -146,6 +146,6 @@ def all_messages() -> dict[str, type[Message]]:
 
 
 def message_named(name: str) -> type[Message]:
-    """By Kafka's name, requests and responses also with Kafka's suffix `Data`. KeyError when there is none."""
+    """The message with Kafka's name, also with the suffix `Data` of Kafka's classes. KeyError when unknown."""
     messages = all_messages()
     return messages[name] if name in messages else messages[name.removesuffix("Data")]

@@ -4,13 +4,12 @@
     class ProduceRequest(Message):
         acks: int = int16("0+")
 
-A field says its Kafka type, the versions that have it (`"3+"`, `"0-12"`), where it may be null, its tag, its default
-and whether a version without it may drop it (`ignorable`). From the declaration come an ordinary construct for each
-version (`at`) and a compiled codec (`codec`), both on first use; importing a declaration imports neither construct nor
-the compiler. Classes have slots, a keyword constructor with every field optional, equality and a repr.
+The functions for fields are in `fields.py` and can be imported from here. A declared class has slots, a keyword
+constructor with every field optional, equality and a repr. For each version it makes a construct (`at`) and a compiled
+codec (`codec`) on first use; importing a declaration imports neither construct nor the compiler.
 
-Invariants: a class is declared once for all versions; attribute names are Kafka's JSON names in snake_case; a default
-is Kafka's default; `unknown_tagged_fields` holds the tagged fields a peer sent that this declaration does not know.
+Invariants: a class is declared once for all versions; attribute names are Kafka's JSON names in snake_case; defaults
+are Kafka's.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Struct(StructBase):
     _values: ClassVar[Callable[[Any], Any] | None] = None
 
     def __init__(self, **values: Any) -> None:
-        # The first construction of a class makes its real constructor: most of the 700 classes are never constructed.
+        # The first construction of a class generates its constructor: most of the 700 classes are never constructed.
         cls = type(self)
         cls.__init__ = make_constructor(cls)  # type: ignore[method-assign]
         cls.__init__(self, **values)
@@ -94,23 +93,23 @@ class Struct(StructBase):
 
 
 def _brief(value: object) -> str:
-    """Long bytes are told by their size: a repr is for a log line."""
+    """The repr of a value for a log line: long bytes are replaced by their size."""
     if isinstance(value, bytes | bytearray | memoryview):
         return repr(bytes(value)) if len(value) <= 32 else f"<{len(value)} bytes>"
     return repr(value)
 
 
 class Message(Struct):
-    """A whole message: what a frame, a record or a log entry holds."""
+    """A complete message: the contents of a frame, of a record's key or value, or of a metadata record."""
 
     __slots__ = ()
 
     kind: ClassVar[str] = ""
     """request, response, header, data, key, value (of a coordinator's records) or record (cluster metadata)."""
     api_key: ClassVar[int] = -1
-    """Kafka's apiKey: of the API, or of the record type; -1 where there is none."""
+    """Kafka's apiKey: the key of the API or of the record type; -1 for messages without one."""
     versions: ClassVar[range] = NO_VERSIONS
-    """The valid versions; empty for the APIs that Kafka 4 has no version of."""
+    """The valid versions; empty for APIs that Kafka 4 removed."""
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = -1
     flexible_since: ClassVar[int] = LAST_VERSION + 1
@@ -123,7 +122,7 @@ class Message(Struct):
 
     @classmethod
     def at(cls, version: int) -> Construct[Any, Any]:
-        """The ordinary construct of one version. KafkaError(UNSUPPORTED_VERSION) when there is no such version."""
+        """The construct of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
         found = cls._constructs.get(version)
         if found is None:
             from barnabas.wire.versioned import construct_of
@@ -134,7 +133,7 @@ class Message(Struct):
 
     @classmethod
     def codec(cls: type[M], version: int) -> Codec[M]:
-        """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) when there is no such version."""
+        """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
         found = cls._codecs.get(version)
         if found is None:
             from barnabas.wire.codec import Codec
@@ -144,21 +143,21 @@ class Message(Struct):
 
     @classmethod
     def decode(cls: type[M], data: bytes | bytearray | memoryview, version: int) -> M:
-        """A message from all the bytes of `data`. ProtocolError when they are not exactly one message."""
+        """Decode `data`. ProtocolError when it is not exactly one message."""
         decoded, pos = cls.codec(version).parse(data)
         if pos != len(data):
-            raise ProtocolError(f"{cls.__name__} v{version}: {len(data) - pos} bytes left over after the message")
+            raise ProtocolError(f"{cls.__name__} v{version}: {len(data) - pos} bytes after the end of the message")
         return decoded
 
     def encode_chunks(self, version: int) -> list[Chunk]:
-        """The message in pieces: records are not copied. Errors as `encode`."""
+        """The message in chunks: records are not copied. Errors as `encode`."""
         return self.codec(version).build(self)
 
     def encode(self, version: int) -> bytes:
         """The message as bytes.
 
-        KafkaError(UNSUPPORTED_VERSION) when the version does not exist, or lacks a field that is set and may not be
-        dropped; ValueError when a value does not fit its field.
+        KafkaError(UNSUPPORTED_VERSION) for an unknown version, or one without a field that is set and not ignorable;
+        ValueError for a value that its field cannot hold.
         """
         chunks = self.codec(version).build(self)
         if len(chunks) == 1 and type(chunks[0]) is bytes:
@@ -168,12 +167,12 @@ class Message(Struct):
     @classmethod
     def _check_version(cls, version: int) -> None:
         if version not in cls.versions:
-            known = f"versions are {cls.min_version}-{cls.max_version}" if cls.versions else "it has no version"
+            known = f"valid versions are {cls.min_version}-{cls.max_version}" if cls.versions else "it has no version"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cls.__name__} does not have version {version}: {known}")
 
 
 def _with_slots(cls: type[T]) -> type[T]:
-    """The class again, with a slot for each declared field."""
+    """A copy of the class with a slot for each declared field."""
     body = dict(cls.__dict__)
     declared = []
     for name, value in cls.__dict__.items():
@@ -190,7 +189,7 @@ def _with_slots(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[S]) -> type[S]:
-    """Makes a class of field declarations a part of messages."""
+    """Class decorator: turns a class of field declarations into a struct that messages can contain."""
     return _with_slots(cls)
 
 
@@ -204,7 +203,7 @@ def message(
     listeners: tuple[str, ...] = (),
     latest_unstable: bool = False,
 ) -> Callable[[type[M]], type[M]]:
-    """Makes a class of field declarations a message; the arguments are the head of Kafka's own declaration."""
+    """Class decorator: turns a class of field declarations into a message; arguments as in Kafka's declarations."""
 
     def declare(cls: type[M]) -> type[M]:
         made = _with_slots(cls)

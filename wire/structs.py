@@ -1,8 +1,8 @@
 """Structs and tagged fields as constructs.
 
-A struct parses to an object of its declared class and builds from one. What a version lacks gets Kafka's default when
-parsed; when built, it must be at its default or be ignorable. Tagged fields at their default are left out; tagged
-fields that the declaration does not know are kept and written again. KIP-482.
+A struct parses to an object of its declared class and builds from one. A field that the version does not have is set
+to Kafka's default by parsing; building requires that it has its default or is ignorable. Tagged fields with their
+default are not written; unknown tagged fields are kept and written again (KIP-482).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class TaggedFields(AnyConstruct):
     """The section at the end of a flexible struct: a count, then tag, size and bytes of each field, tags ascending.
 
-    It is a member without a name of its struct: it sets attributes of the struct's object, and builds from that object.
+    It is an unnamed member of its struct: it parses to attributes of the struct's object and builds from them.
     """
 
     min_size = 1
@@ -37,7 +37,7 @@ class TaggedFields(AnyConstruct):
         self.flagbuildnone = True
 
     def parse_onto(self, owner: StructBase, stream: Any, context: Any, path: str) -> None:
-        """Sets what the section holds on `owner`."""
+        """Parses the section into attributes of `owner`."""
         unknown = []
         for _ in range(UNSIGNED_VARINT._parse(stream, context, path)):
             tag = UNSIGNED_VARINT._parse(stream, context, path)
@@ -49,15 +49,15 @@ class TaggedFields(AnyConstruct):
             inner = io.BytesIO(data)
             setattr(owner, field.name, subcon._parse(inner, context, path))
             if inner.tell() != len(data):
-                raise StreamError(f"the tagged field {tag} does not fill its size", path=path)
+                raise StreamError(f"the tagged field {tag} does not match its size", path=path)
         if unknown:
             owner.unknown_tagged_fields = tuple(unknown)
 
     def build_from(self, owner: StructBase, stream: Any, context: Any, path: str) -> None:
-        """Writes the section of `owner`."""
+        """Builds the section from attributes of `owner`."""
         section = list(owner.unknown_tagged_fields)
         if not self.known.keys().isdisjoint([tag for tag, _ in section]):
-            raise IntegerError("an unknown tagged field has the tag of a known one", path=path)
+            raise IntegerError("an unknown tagged field with the tag of a known one", path=path)
         for tag, (field, subcon) in self.known.items():
             value = getattr(owner, field.name)
             if not field.is_default(value):
@@ -72,7 +72,7 @@ class TaggedFields(AnyConstruct):
             stream_write(stream, data, len(data), path)
 
     def emit_parse_onto(self, reader: ParseGen, owner: str) -> None:
-        """Emits the reading of the section; only a section that is not empty leaves the straight line."""
+        """Emits code that reads the section; a section with fields is read by a function of its own."""
         for field, _ in self.known.values():
             _emit_default(reader, field, owner)
         reader.line(f"{owner}.unknown_tagged_fields = ()")
@@ -95,7 +95,7 @@ class TaggedFields(AnyConstruct):
                 reader.line("size, pos = unsigned_varint(buf, pos)")
                 reader.line("field_end = pos + size")
                 with reader.block("if field_end > end:"):
-                    reader.line("short()")
+                    reader.line("truncated()")
                 word = "if"
                 for tag, (field, subcon) in self.known.items():
                     with reader.block(f"{word} tag == {tag}:"):
@@ -106,14 +106,14 @@ class TaggedFields(AnyConstruct):
                     reader.line("unknown.append((tag, bytes(buf[pos:field_end])))")
                     reader.line("pos = field_end")
                 with reader.block("if pos != field_end:"):
-                    reader.line("tag_size(tag)")
+                    reader.line("wrong_tag_size(tag)")
             with reader.block("if unknown:"):
                 reader.line("owner.unknown_tagged_fields = tuple(unknown)")
             reader.line("return pos")
         return name
 
     def emit_build_from(self, writer: BuildGen, owner: str) -> None:
-        """Emits the writing of the section: a zero, unless something is set."""
+        """Emits code that writes the section: a zero byte when it has no fields."""
         conditions = [_differs(writer, field, f"{owner}.{field.name}") for field, _ in self.known.values()]
         conditions.append(f"{owner}.unknown_tagged_fields")
         with writer.block(f"if {' or '.join(conditions)}:"):
@@ -222,7 +222,7 @@ class StructOfVersion(construct.Struct):
 
 
 def _emit_default(code: StatementGen, field: Field, owner: str) -> None:
-    """Emits the assignment of a field's default; a struct is made in place, without a call of its constructor."""
+    """Emits the assignment of a field's default; a struct is created without calling its constructor."""
     target = f"{owner}.{field.name}"
     if field.default is not FRESH:
         code.line(f"{target} = {code.literal(field.default)}")
@@ -237,7 +237,7 @@ def _emit_default(code: StatementGen, field: Field, owner: str) -> None:
 
 
 def _differs(code: StatementGen, field: Field, source: str) -> str:
-    """An expression that is true when the field is not at its default."""
+    """An expression that is true when the field does not have its default."""
     if field.kind == "array" and field.default is FRESH:
         return f"{source} is None or {source}" if field.nullable != "none" else source
     if field.default is None:

@@ -1,6 +1,6 @@
-"""The plain types that messages are made of, and Kafka's text form of a uuid.
+"""Types of message fields, and Kafka's text form of a uuid.
 
-A uuid is 16 raw bytes inside the process; Kafka prints it as 22 characters of url-safe base64 without padding.
+A uuid is 16 raw bytes in memory; Kafka prints it as 22 characters of url-safe base64 without padding.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ ONE_UUID: Uuid = bytes(15) + b"\x01"
 
 
 class Slice(Protocol):
-    """Bytes that are somewhere else, for example a slice of a segment file: sent with sendfile, or read on demand."""
+    """Bytes outside of memory, for example a slice of a segment file: sent with sendfile, or read on demand."""
 
     def __len__(self) -> int: ...
 
     def read(self) -> bytes:
-        """Every byte of the slice."""
+        """All bytes of the slice."""
 
 
 Chunk: TypeAlias = "bytes | memoryview | Slice"
-"""One piece of an encoded message."""
+"""A part of an encoded message."""
 
 Records: TypeAlias = "bytes | bytearray | memoryview | Slice | Sequence[Chunk]"
-"""What a `records` field holds. Decoding always gives a memoryview of the frame."""
+"""The value of a `records` field. Decoding returns a memoryview of the frame."""
 
 TaggedField: TypeAlias = "tuple[int, bytes]"
-"""A tagged field that the declaration does not know: its tag and its bytes."""
+"""An unknown tagged field: its tag and its bytes."""
 
 
 def uuid_to_text(value: Uuid) -> str:

@@ -1,8 +1,8 @@
-"""Test vectors of messages: a value and its bytes, checked both ways through compiled and interpreted codec alike.
+"""Checks test vectors of messages: a value must encode to its bytes and the bytes decode to the value.
 
-A vector is one JSON object a line, `{"message": "ProduceRequestData", "version": 9, "value": {...}, "hex": "..."}`,
-with the value in the shape of Kafka's JsonConverter. Records that Kafka wrote before it converted them stand there as
-"": such a vector leaves their content open, and it is taken from the bytes.
+Both the compiled and the interpreted codec are checked. A vector is a line with a JSON object,
+`{"message": "ProduceRequestData", "version": 9, "value": {...}, "hex": "..."}`, whose value has the format of Kafka's
+JsonConverter. Kafka writes "" for records that it had already sent; these are not compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FAILURES = (ProtocolError, KafkaError, ValueError, ConstructError)
 
 
 def check_line(line: str) -> str | None:
-    """What is wrong with one vector, in a sentence; None when it holds both ways. Never raises."""
+    """The first problem of a vector in a line of JSON, or None. Never raises."""
     try:
         vector = json.loads(line)
         name, version = vector["message"], vector["version"]
@@ -44,7 +44,7 @@ def check_line(line: str) -> str | None:
 
 
 def check(message_class: type[Message], version: int, value: Mapping[str, Any], data: bytes) -> str | None:
-    """What is wrong with a vector, in a sentence; None when it holds both ways."""
+    """The first problem of a vector, or None."""
     plain = message_class.at(version)
     readers: dict[str, Callable[[bytes], Message]] = {
         "compiled": lambda source: message_class.decode(source, version),
@@ -80,7 +80,7 @@ def _check_encoding(message_class: type[Message], version: int, value: Mapping[s
 
 
 def _with_records(struct_class: type[StructBase], value: Any, found: Any) -> Any:
-    """The value, with the found records where it has "" for them."""
+    """The value, with "" for records replaced by the records found."""
     if not isinstance(value, dict) or not isinstance(found, dict) or not holds_records(struct_class.declared):
         return value
     filled = dict(value)
@@ -96,17 +96,17 @@ def _with_records(struct_class: type[StructBase], value: Any, found: Any) -> Any
 
 
 def _canonical(value: object) -> str:
-    """Text that tells 1 from true and from 1.0, which == does not."""
+    """JSON text, which unlike == distinguishes 1, true and 1.0."""
     return json.dumps(value, sort_keys=True)
 
 
-def _first_difference(wanted: Any, found: Any, where: str = "") -> str:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key in sorted(wanted.keys() | found.keys()):
-            if _canonical(wanted.get(key, "(nothing)")) != _canonical(found.get(key, "(nothing)")):
-                return _first_difference(wanted.get(key, "(nothing)"), found.get(key, "(nothing)"), f"{where}.{key}")
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for n, (one, other) in enumerate(zip(wanted, found, strict=True)):
+def _first_difference(expected: Any, found: Any, where: str = "") -> str:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in sorted(expected.keys() | found.keys()):
+            if _canonical(expected.get(key, "(nothing)")) != _canonical(found.get(key, "(nothing)")):
+                return _first_difference(expected.get(key, "(nothing)"), found.get(key, "(nothing)"), f"{where}.{key}")
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for n, (one, other) in enumerate(zip(expected, found, strict=True)):
             if _canonical(one) != _canonical(other):
                 return _first_difference(one, other, f"{where}[{n}]")
-    return f"{where.lstrip('.') or 'the value'} = {json.dumps(found)} where {json.dumps(wanted)} is expected"
+    return f"{where.lstrip('.') or 'the value'} = {json.dumps(found)} instead of {json.dumps(expected)}"

@@ -1,4 +1,4 @@
-"""From a declaration and a version to the construct of that version."""
+"""Makes the construct of one version of a declared message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIZED: dict[str, type[Sized]] = {"string": String, "bytes": ByteString, "record
 
 
 def construct_of(struct_class: type[StructBase], version: int, flexible: bool) -> StructOfVersion:
-    """One version of a struct; `flexible` says whether the message is, at that version."""
+    """The construct of one version of a struct; `flexible`: whether this version of the message is (KIP-482)."""
     members: list[tuple[Field, AnyConstruct]] = []
     absent: list[Field] = []
     known: dict[int, tuple[Field, AnyConstruct]] = {}

@@ -15,7 +15,7 @@ from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.server import open_broker
 from barnabas.storage.files import Files
-from barnabas.wire.frame import api_versions_answer_version, encode_request, parse_response_header
+from barnabas.wire.frame import api_versions_response_version, encode_request, parse_response_header
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.records import BatchBuilder
 from barnabas.wire.registry import message_for
@@ -197,7 +197,7 @@ class Client:
             header, position = parse_response_header(frame, api_key, version)
             assert header.correlation_id == correlation_id
             if api_key == 18:
-                version = api_versions_answer_version(frame[position:], version)
+                version = api_versions_response_version(frame[position:], version)
             found.append(message_for(api_key)[1].decode(frame[position:], version))
         return found
 

@@ -6,7 +6,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.connection import Connection, RequestReceived, ResponseReceived
 from barnabas.wire.frame import (
     SIZE,
-    api_versions_answer_version,
+    api_versions_response_version,
     encode_request,
     encode_response,
     message_for,
@@ -30,7 +30,7 @@ def read_answer(exchange: Exchange) -> tuple[int, bytes]:
     header, pos = parse_response_header(exchange.response, exchange.api_key, exchange.version)
     version = exchange.version
     if exchange.api_key == ApiKey.API_VERSIONS:
-        version = api_versions_answer_version(exchange.response[pos:], version)
+        version = api_versions_response_version(exchange.response[pos:], version)
     answer, end = message_for(exchange.api_key)[1].codec(version).parse(exchange.response, pos)
     assert end == len(exchange.response), exchange.name
     return version, joined(encode_response(answer, version, header.correlation_id))

@@ -8,7 +8,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.frame import (
     SIZE,
-    api_versions_answer_version,
+    api_versions_response_version,
     check_frame_size,
     encode_request,
     encode_response,
@@ -34,7 +34,7 @@ def size_of(text: bytes) -> int:
     [
         (size_of(b"GET "), "HTTP"),
         (size_of(b"POST"), "HTTP"),
-        (size_of(b"\x16\x03\x01\x02"), "TLS handshake came to a listener without TLS"),
+        (size_of(b"\x16\x03\x01\x02"), "TLS handshake was sent to a listener without TLS"),
         (size_of(b"\x16\x03\x03\x00"), "security.protocol=PLAINTEXT"),
         (size_of(b"\x15\x03\x03\x00"), "expects TLS"),
         (size_of(b"SSH-"), "SSH"),
@@ -82,9 +82,9 @@ def test_response_header_of_api_versions_is_always_version_0() -> None:
 
 def test_unsupported_api_versions_answer_is_read_as_version_0() -> None:
     error = int(ErrorCode.UNSUPPORTED_VERSION)
-    assert api_versions_answer_version(ApiVersionsResponse(error_code=error).encode(0), 5) == 0
-    assert api_versions_answer_version(ApiVersionsResponse().encode(5), 5) == 5
-    assert api_versions_answer_version(b"", 5) == 5
+    assert api_versions_response_version(ApiVersionsResponse(error_code=error).encode(0), 5) == 0
+    assert api_versions_response_version(ApiVersionsResponse().encode(5), 5) == 5
+    assert api_versions_response_version(b"", 5) == 5
 
 
 @pytest.mark.parametrize("client_id", [None, "", "c", "grüße", "x" * 300])

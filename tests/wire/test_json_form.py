@@ -71,12 +71,12 @@ def test_set_field_that_the_version_lacks_is_unsupported() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"topics": 5}, r"MetadataRequest\.topics: an array is needed, not 5"),
-        ({"topics": [5]}, r"MetadataRequest\.topics\[0\]: an object is needed"),
-        ({"topics": [{**TOPIC, "name": 5}]}, r"topics\[0\]\.name: a string is needed"),
+        ({"topics": 5}, r"MetadataRequest\.topics: expected an array, got 5"),
+        ({"topics": [5]}, r"MetadataRequest\.topics\[0\]: expected an object"),
+        ({"topics": [{**TOPIC, "name": 5}]}, r"topics\[0\]\.name: expected a string"),
         ({"topics": [{**TOPIC, "topicId": "short"}]}, r"topicId: a uuid is 22 characters"),
         ({"topics": [{"name": "t"}]}, r"the field topicId is missing"),
-        ({"allowAutoTopicCreation": 1}, r"true or false is needed"),
+        ({"allowAutoTopicCreation": 1}, r"expected true or false"),
         ({"allowAutoTopicCreation": None}, r"may not be null"),
         ({"allowAutoTopicCreations": True}, r"has no field allowAutoTopicCreations"),
     ],

@@ -199,7 +199,7 @@ def test_tagged_field_must_fill_its_size() -> None:
     assert good.endswith(bytes([1, 1, 8]) + (7).to_bytes(8))
     for size in (7, 9):
         bad = good[:-9] + bytes([size]) + (7).to_bytes(8) + b"\0" * (size - 8)
-        with pytest.raises(ProtocolError, match="does not fill its size"):
+        with pytest.raises(ProtocolError, match="does not match its size"):
             ApiVersionsResponse.decode(bad, 3)
         with pytest.raises(ConstructError):
             ApiVersionsResponse.at(3).parse(bad)

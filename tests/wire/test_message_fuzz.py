@@ -201,7 +201,7 @@ def test_array_of_more_elements_than_fit_is_refused_before_it_is_made(
     for count in (40, 2**20, 2**31 - 2):
         data = before + encode_unsigned_varint(count + 1) + element * 2 + bytes(20)
         data += bytes(0x7F) if message_class is RegisterBrokerRecord else b""
-        with pytest.raises(ProtocolError, match=f"{count} elements, more than the bytes left can hold"):
+        with pytest.raises(ProtocolError, match=f"{count} elements, more than the remaining bytes can hold"):
             message_class.decode(data, version)
-        with pytest.raises(ConstructError, match=f"{count} elements does not fit the bytes left"):
+        with pytest.raises(ConstructError, match=f"{count} elements, more than the remaining bytes can hold"):
             message_class.at(version).parse(data)

@@ -47,7 +47,7 @@ def test_check_finds_what_is_wrong() -> None:
     assert "does not decode (compiled)" in wrong(hex=row["hex"][:-2])
     assert "does not decode (compiled)" in wrong(hex=row["hex"] + "00")
     assert "decodes (compiled) to" in wrong(value={**row["value"], "groupId": "another"})
-    assert "is expected" in wrong(value={**row["value"], "excess": 1})
+    assert "instead of" in wrong(value={**row["value"], "excess": 1})
     longer_than_need_be = {"message": "TopicRecord", "version": 0, "value": {"name": "ab", "topicId": "A" * 22}}
     other_bytes = check_line(json.dumps({**longer_than_need_be, "hex": "8300" + b"ab".hex() + "00" * 17}))
     assert "encodes (compiled) to other bytes, at byte 0" in (other_bytes or "")

@@ -40,8 +40,8 @@ def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence", "code"),
     [
-        (("decode", "ResponseHeader", "0", "0000"), "cut short", 1),
-        (("decode", "ResponseHeader", "0", "0000000000"), "1 bytes left over", 1),
+        (("decode", "ResponseHeader", "0", "0000"), "truncated", 1),
+        (("decode", "ResponseHeader", "0", "0000000000"), "1 bytes after the end", 1),
         (("decode", "ResponseHeader", "0", "xyz"), "not hex", 1),
         (("decode", "ResponseHeader", "7", "00"), "does not have version 7", 1),
         (("decode", "ResponsHeader", "0", "00"), "did you mean ResponseHeader", 2),
@@ -49,7 +49,7 @@ def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
         (("encode", "ResponseHeader", "0", "{"), "not JSON", 1),
         (("encode", "ResponseHeader", "0", "{}"), "correlationId is missing", 1),
         (("encode", "ResponseHeader", "0", '{"correlationId": 2147483648}'), "cannot be encoded", 1),
-        (("encode", "ResponseHeader", "0", "[]"), "an object is needed", 1),
+        (("encode", "ResponseHeader", "0", "[]"), "expected an object", 1),
     ],
 )
 def test_mistake_gets_one_sentence(arguments: tuple[str, ...], sentence: str, code: int) -> None:

@@ -1,1 +1,1 @@
-"""Every message of Kafka 4.4.0, one module an API family. Each is declared once, with Kafka's own version ranges."""
+"""The messages of Kafka 4.4.0, one module for each family of APIs, declared with Kafka's version ranges."""

@@ -1,4 +1,4 @@
-"""ApiVersions (18): what the broker can speak. KIP-35, KIP-511, KIP-584."""
+"""ApiVersions (18): the versions of each API that a broker supports. KIP-35, KIP-511, KIP-584."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer group protocol, driven by the broker. KIP-848."""
+"""The consumer group protocol with assignment by the broker. KIP-848."""
 
 from __future__ import annotations
 

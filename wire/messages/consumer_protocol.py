@@ -1,4 +1,4 @@
-"""What consumers of the classic protocol put into JoinGroup and SyncGroup. KIP-429, KIP-792, KIP-881."""
+"""Subscription and assignment inside JoinGroup and SyncGroup of classic consumers. KIP-429, KIP-792, KIP-881."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch (1): records out, to consumers and to followers. KIP-227 sessions, KIP-392, KIP-516 topic ids, KIP-951."""
+"""Fetch (1): reads records, for consumers and followers. KIP-227 (sessions), KIP-392, KIP-516 (topic ids), KIP-951."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log keeps beside user records: aborted transactions, control records, producer snapshots. KIP-98."""
+"""Internal records of a log: aborted transactions, control records, producer snapshots. KIP-98."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata (3), DescribeCluster (60) and DescribeTopicPartitions (75): who serves what. KIP-516, KIP-700, KIP-966."""
+"""Metadata (3), DescribeCluster (60), DescribeTopicPartitions (75): brokers and leaders. KIP-516, KIP-700, KIP-966."""
 
 from __future__ import annotations
 

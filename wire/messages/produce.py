@@ -1,4 +1,4 @@
-"""Produce (0) and InitProducerId (22): records in, and the identity that makes them idempotent.
+"""Produce (0) and InitProducerId (22): writes records; assigns the id and epoch of an idempotent producer.
 
 KIP-98, KIP-360, KIP-890, KIP-951.
 """

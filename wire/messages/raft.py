@@ -1,4 +1,4 @@
-"""The KRaft quorum: votes, epochs, snapshots, voters. KIP-595, KIP-630, KIP-853."""
+"""APIs of the KRaft quorum: votes, epochs, snapshots, voters. KIP-595, KIP-630, KIP-853."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-sync replicas, and the four pairs that Kafka 4 keeps only as numbers (no valid version).
+"""AlterPartition (56): in-sync replicas; and three APIs that Kafka 4 removed (no valid version).
 
 KIP-497, KIP-903, KIP-966.
 """

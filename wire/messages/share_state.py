@@ -1,4 +1,4 @@
-"""State of share partitions, kept by the share coordinator. KIP-932."""
+"""State of share partitions, stored by the share coordinator. KIP-932."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams groups: Kafka Streams tasks assigned by the broker. KIP-1071."""
+"""Streams groups: assignment of Kafka Streams tasks by the broker. KIP-1071."""
 
 from __future__ import annotations
 

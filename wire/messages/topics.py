@@ -1,4 +1,4 @@
-"""Topics and partitions: create, delete, extend, trim, move, elect.
+"""Topics and partitions: creation, deletion, DeleteRecords, reassignment, leader election.
 
 KIP-4, KIP-107, KIP-195, KIP-455, KIP-460, KIP-516.
 """

@@ -1,4 +1,4 @@
-"""Transactions and the producers behind them. KIP-98, KIP-447, KIP-664, KIP-890."""
+"""Transactions and their producers. KIP-98, KIP-447, KIP-664, KIP-890."""
 
 from __future__ import annotations
 
