@@ -73,7 +73,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         broker.loop.after_turn()  # outside of the reactor's turns
 
     async def idle_connections() -> None:
-        reactor.close_idle(broker.now())
+        reactor.close_idle(broker.loop.now())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_repeat, _recovery_points_interval_s(config), recovery_points)
@@ -111,7 +111,7 @@ async def _checkpoint(broker: Broker, name: str) -> None:
 
 async def _remove_deleted(broker: Broker) -> None:
     """Remove the files whose time has come; what cannot be removed is left to the next start."""
-    for path in broker.log_dirs.deletions.take_due(broker.now()):
+    for path in broker.log_dirs.deletions.take_due(broker.loop.now()):
         try:
             await trio.to_thread.run_sync(broker.log_dirs.deletions.remove, path)
         except OSError as error:

@@ -1,7 +1,7 @@
-"""What a handler sees: the request's context, and the broker it belongs to.
+"""The context of a request, and the broker that it gives access to.
 
-`Broker` only holds the parts together; each part does its own work. It has no behaviour beyond the clock and the
-wake-ups that end a turn of the loop.
+`Broker` holds the parts of a broker; each part does its own work and takes only the other parts that it needs. Only
+the handlers in `broker.apis`, the background jobs and `broker.server` use `Broker`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from barnabas.broker.loop import Loop
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.fetch_sessions import FetchSessions
     from barnabas.broker.config.group_configs import GroupConfigs
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.groups import GroupCoordinators
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.coord.cluster.image import ClusterImage
@@ -45,7 +45,7 @@ def wall_clock_ms() -> int:
 
 
 class Broker:
-    """The parts of one broker process. `broker.server` puts them in, in the order in which they start."""
+    """The parts of one broker process. `broker.server` creates and connects them."""
 
     controller: Controller
     coordinators: GroupCoordinators
@@ -69,29 +69,24 @@ class Broker:
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
         self.loop = Loop(now, now_ms)
-        self.now = now
-        self.now_ms = now_ms
-        self.timers = self.loop.timers
-        self.call_after_turn = self.loop.call_after_turn
-        self.after_turn = self.loop.after_turn
         self.random_bytes = random_bytes
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
-        """Called when the broker cannot go on; `halt_reason` says why."""
+        """Called when the broker cannot continue; `halt_reason` is the reason."""
         self.halt_reason: str | None = None
         self._advertised = config.advertised_listeners
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's metadata as of now."""
+        """The current metadata of the cluster."""
         return self.controller.image
 
     @cached_property
     def group_configs(self) -> GroupConfigs:
-        """The settings of groups; made when a coordinator first asks, since a start needs none."""
+        """The settings of groups; created when a coordinator first needs them, since a start does not."""
         from barnabas.broker.config.group_configs import GroupConfigs
 
         group_configs = GroupConfigs(self.config, lambda: self.image)
@@ -100,7 +95,7 @@ class Broker:
 
     @cached_property
     def share_partitions(self) -> SharePartitions:
-        """The partitions that share groups read; made when the first of their members fetches."""
+        """The partitions that share groups read; created when the first of their members fetches."""
         from barnabas.broker.sharing.share_partitions import SharePartitions
 
         return SharePartitions(
@@ -112,9 +107,9 @@ class Broker:
         )
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
-        """Node id, host, port and rack of the brokers, as a client of this connection should dial them.
+        """(node id, host, port, rack) of the brokers, as advertised to clients of this connection's listener.
 
-        Without advertised.listeners that is the address it has dialled already.
+        Without advertised.listeners that is the address that the client has connected to.
         """
         advertised = self._advertised.get(ctx.listener)
         host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
@@ -130,7 +125,7 @@ class Broker:
 
 
 class RequestContext:
-    """One request's circumstances."""
+    """What a handler knows about its request beyond the request's fields."""
 
     __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "correlation_id", "now")
 
@@ -154,15 +149,15 @@ class RequestContext:
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the client dialled."""
+        """The name of the listener that the client has connected to."""
         return self.connection.listener
 
     @property
     def client_host(self) -> str:
-        """The client's address, in the form in which Kafka shows it in groups: `/127.0.0.1`."""
+        """The client's address in the form that Kafka shows in groups: `/127.0.0.1`."""
         return "/" + self.connection.peer_host
 
     @property
     def local_address(self) -> tuple[str, int]:
-        """The address of this broker that the client dialled: what is advertised when nothing else is configured."""
+        """The address of this broker that the client has connected to; advertised when nothing else is configured."""
         return self.connection.local_host, self.connection.local_port

@@ -1,7 +1,7 @@
-"""Time and wake-ups: the part of the event loop that everything else in the broker may use.
+"""Clocks, timers and callbacks at the end of a turn: what the other parts of the broker use of the event loop.
 
-Whoever needs the time, a timer or a call at the end of the turn takes a `Loop`, never the whole broker. Both clocks are
-seams, so that tests decide what time it is.
+A part that needs the time, a timer or a call at the end of the turn takes a `Loop`. Both clocks are arguments, so tests
+control the time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Loop:
         self._callbacks: list[Callable[[], None]] = []
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
-        """Run `callback` once the current turn is done, so that several appends wake a reader once."""
+        """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
         self._callbacks.append(callback)
 
     def after_turn(self) -> None:
-        """Run the callbacks of this turn, and those that they add."""
+        """End the turn: run its callbacks, and those that they add."""
         while self._callbacks:
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:

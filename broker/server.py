@@ -22,7 +22,6 @@ import trio
 
 from barnabas.broker import background
 from barnabas.broker.apis.dispatcher import Dispatcher
-from barnabas.broker.apis.fetch_sessions import FetchSessions
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import (
@@ -47,6 +46,7 @@ from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
+from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flush_threads import FlushExecutor, FlushThreads
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
@@ -162,7 +162,7 @@ class Server:
     def run_in(self, nursery: trio.Nursery) -> None:
         """Start the tasks that serve."""
         nursery.start_soon(self.reactor.run)
-        nursery.start_soon(self.broker.timers.run)
+        nursery.start_soon(self.broker.loop.timers.run)
         nursery.start_soon(background.run, self.broker, self.reactor)
 
     def _bind(self) -> None:

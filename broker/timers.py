@@ -1,8 +1,8 @@
-"""Deadlines: callbacks at a moment of the monotonic clock, served by one task.
+"""Timers: callbacks at a time of the monotonic clock, run by one task.
 
-A heap with lazy removal: cancelling marks the entry, and the entry leaves the heap when its moment comes. The task
-sleeps under one cancel scope whose deadline is the earliest moment, so that arming a timer costs a heap push and no
-task switch. A callback that raises is logged and does not stop the others.
+A heap with lazy removal: `cancel` marks the entry, which is removed from the heap at its deadline. The task sleeps in a
+cancel scope whose deadline is the earliest of all timers, so setting a timer costs a heap push and no task switch. A
+callback that raises is logged and does not stop the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logging.getLogger("kafka.server.Timers")
 
 
 class Timer:
-    """One deadline; `cancel` may be called at any time, also after it has fired."""
+    """One callback with its deadline; `cancel` may be called at any time, also after the callback has run."""
 
     __slots__ = ("callback", "deadline")
 
@@ -28,12 +28,12 @@ class Timer:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Do not fire."""
+        """Do not run the callback."""
         self.callback = None
 
 
 class Timers:
-    """All deadlines of the broker, in seconds of the monotonic clock."""
+    """All timers of the broker, in seconds of the monotonic clock."""
 
     def __init__(self, after_firing: Callable[[], None] | None = None) -> None:
         """`after_firing` runs once after each round of callbacks."""
@@ -43,7 +43,7 @@ class Timers:
         self.after_firing = after_firing
 
     def at(self, deadline: float, callback: Callable[[], None]) -> Timer:
-        """Call `callback` once the clock has reached `deadline`."""
+        """Call `callback` as soon as the clock has reached `deadline`."""
         timer = Timer(deadline, callback)
         heapq.heappush(self._heap, (deadline, next(self._tie), timer))
         if self._scope is not None and deadline < self._scope.deadline:
@@ -51,7 +51,7 @@ class Timers:
         return timer
 
     def fire(self, now: float) -> int:
-        """Run what is due at `now`; returns how many callbacks ran."""
+        """Run the callbacks due at `now`; returns their number."""
         heap = self._heap
         fired = 0
         while heap and heap[0][0] <= now:
@@ -69,22 +69,22 @@ class Timers:
         return fired
 
     def next_deadline(self) -> float:
-        """The earliest armed moment, or infinity."""
+        """The earliest deadline of a timer that is not cancelled, or infinity."""
         heap = self._heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
         return heap[0][0] if heap else inf
 
     def is_due(self, now: float) -> bool:
-        """Whether a moment has come that the task has not served yet."""
+        """Whether a deadline has passed that the task has not handled yet."""
         heap = self._heap
         return bool(heap) and heap[0][0] <= now
 
     async def run(self) -> None:
-        """Serve the deadlines until cancelled."""
+        """Run callbacks at their deadlines until cancelled."""
         while True:
             with trio.CancelScope(deadline=self.next_deadline()) as self._scope:
                 await trio.sleep(inf)
-            self._scope = None  # moments added while firing are seen by the next round
+            self._scope = None  # timers added by callbacks are seen by the next round
             self.fire(trio.current_time())
             await trio.lowlevel.checkpoint()

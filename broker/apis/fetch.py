@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.fetch_sessions import (
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -19,9 +22,6 @@ from barnabas.broker.apis.fetch_sessions import (
     PartitionKey,
     asked_partitions,
 )
-from barnabas.broker.apis.registry import api
-from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -245,7 +245,7 @@ class FetchPlan:
 
     def _create_session(self, answers: list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]]) -> int:
         session_id = self.broker.fetch_sessions.create(
-            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.now()
+            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.loop.now()
         )
         if session_id != NO_SESSION:
             for _, wanted, answer in answers:
@@ -267,7 +267,7 @@ class FetchWait:
             partition = plan.find(wanted)
             self._known[partition] = partition.bytes_appended
             partition.waiters[self] = self.partition_changed
-        self._timer: Timer = plan.broker.timers.at(deadline, self._expire)
+        self._timer: Timer = plan.broker.loop.timers.at(deadline, self._expire)
 
     def partition_changed(self, partition: Partition) -> None:
         """A partition got records, or is gone."""

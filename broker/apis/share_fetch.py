@@ -93,7 +93,9 @@ def _session(
 def _fail_later(ctx: RequestContext, max_wait_ms: int, error: KafkaError) -> DelayedResponse:
     """Answer with `error` after the member's maximum wait, because it retries immediately."""
     delayed = DelayedResponse()
-    timer = ctx.broker.timers.at(ctx.now + max(0, max_wait_ms) / 1000, lambda: delayed.fail(error.code, error.message))
+    timer = ctx.broker.loop.timers.at(
+        ctx.now + max(0, max_wait_ms) / 1000, lambda: delayed.fail(error.code, error.message)
+    )
     delayed.on_cancel = timer.cancel
     return delayed
 

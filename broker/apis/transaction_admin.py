@@ -140,7 +140,7 @@ def list_all_transactions(
     response = ListTransactionsResponse()
     response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
     matches = _matcher(request.transactional_id_pattern)
-    now_ms = ctx.broker.now_ms()
+    now_ms = ctx.broker.loop.now_ms()
     for coordinator in ctx.broker.transactions:
         response.transaction_states += list_transactions(
             coordinator.transactions,

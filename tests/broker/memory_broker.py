@@ -96,15 +96,15 @@ class MemoryBroker:
     def advance(self, seconds: float) -> None:
         """Turn the clock, and fire what is due on the way."""
         end = self.clock.now + seconds
-        while (deadline := self.broker.timers.next_deadline()) <= end:
+        while (deadline := self.broker.loop.timers.next_deadline()) <= end:
             self.clock.advance(max(0.0, deadline - self.clock.now))
-            self.broker.timers.fire(self.clock.now)
+            self.broker.loop.timers.fire(self.clock.now)
         self.clock.advance(end - self.clock.now)
 
     def run_sync(self) -> None:
         """Let one sync that was held back run, and what it leads to."""
         self.syncs.run()
-        self.broker.after_turn()
+        self.broker.loop.after_turn()
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
         """Make a topic; its id."""
@@ -167,7 +167,7 @@ class Client:
     def feed(self, data: bytes) -> None:
         """Bytes arrive; what they lead to happens, to the end of the loop's turn."""
         self.connection.receive(memoryview(bytearray(data)), self.memory.clock.now)
-        self.memory.broker.after_turn()
+        self.memory.broker.loop.after_turn()
 
     def send(self, request: Message, version: int) -> None:
         self.feed(self.frame(request, version))
@@ -181,7 +181,7 @@ class Client:
                 connection.out_bytes -= len(chunk)
                 self.inbox += chunk_bytes(chunk)
             connection.drained(self.memory.clock.now)
-            self.memory.broker.after_turn()
+            self.memory.broker.loop.after_turn()
 
     def answers(self) -> list[Message]:
         """Every whole answer that has come, decoded; the correlation ids are checked for order."""

@@ -65,7 +65,7 @@ def produce(memory: MemoryBroker, topic: str, count: int = 22, key: bytes = b"k"
         builder = BatchBuilder()
         builder.append(START_MS, key, VALUE)
         partition.append(memoryview(bytearray(builder.build())), 0.0, origin="coordinator")
-    memory.broker.after_turn()
+    memory.broker.loop.after_turn()
 
 
 def size(memory: MemoryBroker, topic: str) -> int:

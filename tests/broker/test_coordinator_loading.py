@@ -113,11 +113,11 @@ def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, mo
     rounds = 0
     while groups_listed(client)[0]:
         rounds += 1
-        deadline = memory.broker.timers.next_deadline()
+        deadline = memory.broker.loop.timers.next_deadline()
         memory.clock.now = max(memory.clock.now, deadline)
         loop = memory.broker.loop
         real_now, loop.now = loop.now, lambda: memory.clock.now + 0.001
-        memory.broker.timers.fire(memory.clock.now)
+        memory.broker.loop.timers.fire(memory.clock.now)
         loop.now = real_now
         memory.clock.advance(0.002)
         assert rounds < 100

@@ -115,7 +115,7 @@ async def serving(data_dir: Path, limits: Limits | None = None, **options: Any) 
         with trio.fail_after(20):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(loopback.reactor.run)
-                nursery.start_soon(loopback.broker.timers.run)
+                nursery.start_soon(loopback.broker.loop.timers.run)
                 yield loopback
                 nursery.cancel_scope.cancel()
     finally:
@@ -293,7 +293,7 @@ async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tm
             await trio.lowlevel.checkpoint()
         while not any(connection._buffer for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
-        later = loopback.broker.now() + 61
+        later = loopback.broker.loop.now() + 61
         assert loopback.reactor.close_idle(later - 30) == 0
         assert loopback.reactor.close_idle(later) == 2
         assert await idle.is_closed()
@@ -360,7 +360,7 @@ async def test_a_segment_deleted_while_it_is_sent_is_sent_whole(tmp_path: Path) 
         deleted = await (await loopback.dial()).ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
         assert isinstance(deleted, DeleteTopicsResponse)
         assert deleted.responses[0].error_code == 0
-        for path in loopback.broker.log_dirs.deletions.take_due(loopback.broker.now() + 1e6):
+        for path in loopback.broker.log_dirs.deletions.take_due(loopback.broker.loop.now() + 1e6):
             loopback.broker.log_dirs.deletions.remove(path)
         answer = await peer.receive(FetchResponse, 11)
         assert isinstance(answer, FetchResponse)

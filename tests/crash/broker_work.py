@@ -262,5 +262,5 @@ class BrokerWork:
                 self.meanwhile(write, self.produce)  # others might have to wait for the lock of the checkpoints
         else:
             self.memory.clock.advance(30.0)
-            for path in dirs.deletions.take_due(broker.now()):
+            for path in dirs.deletions.take_due(broker.loop.now()):
                 dirs.deletions.remove(path)

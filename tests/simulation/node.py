@@ -78,7 +78,7 @@ class Node:
             random_bytes=world.random.randbytes,
         )
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
-        self.broker.after_turn()
+        self.broker.loop.after_turn()
         self.errors.check()
 
     def crash(self, at_operation: int | None = None) -> None:
@@ -121,7 +121,7 @@ class Node:
             return
         before = len(self._disk.operations)
         work(self.broker)
-        self.broker.after_turn()
+        self.broker.loop.after_turn()
         self.errors.check()
         if self.crashes_in_next_turn and len(self._disk.operations) > before:
             self.crash(world.random.randint(before, len(self._disk.operations)))
@@ -133,12 +133,12 @@ class Node:
 
     def next_deadline(self) -> float:
         """When a timer of the broker is due."""
-        return inf if self.broker is None else max(self.broker.timers.next_deadline(), self._resumes_at)
+        return inf if self.broker is None else max(self.broker.loop.timers.next_deadline(), self._resumes_at)
 
     def fire_timers(self) -> None:
         """What is due now."""
         now = self._world.clock.now
-        self.turn(lambda broker: broker.timers.fire(now) and None)
+        self.turn(lambda broker: broker.loop.timers.fire(now) and None)
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         """Run a sync beside the loop: it takes its time."""
