@@ -22,12 +22,7 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
 """`path::function`, each with the reason."""
 
-CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "coord.groups.consumer.groups": (
-        "members of the classic protocol are served inside a consumer group",
-        ("coord.groups.consumer.classic_members",),
-    ),
-}
+CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {}
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 
 

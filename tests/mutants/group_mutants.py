@@ -101,7 +101,7 @@ GROUPS = (
     ),
     Mutant(
         "consumer-session-never-over",
-        "coord/groups/consumer/groups.py",
+        "coord/groups/consumer/membership.py",
         '        if key.kind == "consumer-session":\n',
         '        if key.kind == "consumer-session" and member.speaks_classic:\n',
         _CONSUMER,
@@ -109,8 +109,8 @@ GROUPS = (
     Mutant(
         "consumer-sessions-not-started-after-a-restart",
         "coord/groups/consumer/groups.py",
-        "        for group in self._mine():\n            self._start_timers(group, at)\n",
-        "        for group in self._mine()[:0]:\n            self._start_timers(group, at)\n",
+        "            self._timers.start(group, at)\n",
+        "",
         _CONSUMER,
         _SEEDS,
     ),
@@ -142,8 +142,8 @@ GROUPS = (
     ),
     Mutant(
         "session-lost-with-an-append",
-        "coord/groups/consumer/groups.py",
-        "                self.renew_session(group_id, member, later)\n",
+        "coord/groups/consumer/membership.py",
+        "                self._timers.renew_session(group_id, member, later)\n",
         "                pass\n",
         "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
         "test_a_removal_that_cannot_be_written_is_tried_again",

@@ -53,8 +53,8 @@ MIGRATION = (
     Mutant(
         "downgrade-that-failed-keeps-the-classic-group",
         _MIGRATION,
-        "            self._groups[group_id] = group\n            self._start_timers(group, later)\n",
-        "            self._start_timers(group, later)\n",
+        "            self._groups[group_id] = group\n            self._timers.start(group, later)\n",
+        "            self._timers.start(group, later)\n",
         _CASES + "test_a_downgrade_that_cannot_be_written_leaves_the_consumer_group_alone",
     ),
     Mutant(
@@ -101,9 +101,25 @@ MIGRATION = (
     ),
     Mutant(
         "expression-matches-a-part-of-a-name",
-        "coord/groups/regex.py",
-        "        matches = pattern.fullmatch\n",
-        "        matches = pattern.search\n",
-        "tests/coord/groups/test_regex.py::test_an_expression_stands_for_the_topics_whose_whole_name_it_matches",
+        "coord/groups/consumer/regex.py",
+        "        fullmatch = compiled(regex).fullmatch\n",
+        "        fullmatch = compiled(regex).search\n",
+        "tests/coord/groups/consumer/test_regex.py::test_an_expression_stands_for_the_topics_whose_whole_name_it_matches",
+    ),
+    Mutant(
+        "expression-refreshed-with-every-change-of-topics",
+        "coord/groups/consumer/regex_resolution.py",
+        "        if group_id in self._ended_at:\n",
+        "        if False:\n",
+        "tests/coord/groups/consumer/test_consumer_topics.py::TestRegularExpressions"
+        "::test_are_refreshed_every_ten_seconds_at_most",
+    ),
+    Mutant(
+        "resolved-expression-without-a-new-epoch",
+        "coord/groups/consumer/regex_resolution.py",
+        "        if all(resolved.topics == ",
+        "        if group.regexes or all(resolved.topics == ",
+        "tests/coord/groups/consumer/test_consumer_topics.py::TestRegularExpressions"
+        "::test_take_in_topics_that_come_and_let_go_of_those_that_go",
     ),
 )

@@ -157,7 +157,7 @@ def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
             assert not differing, f"{group_id} is not what the log says: {differing}"
 
 
-NOT_DURABLE = {"changed_topics", "is_stale"}
+NOT_DURABLE = {"is_metadata_stale", "is_stale"}
 
 
 def _durable(group: object) -> dict[str, object]:

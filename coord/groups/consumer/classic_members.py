@@ -20,7 +20,6 @@ from barnabas.coord.groups.consumer.embedded_protocol import by_topic_id, read_s
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.migration import classic_metadata
 from barnabas.coord.groups.consumer.states import MemberState
-from barnabas.coord.groups.consumer.timers import ConsumerTimer, TimerKind
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
 from barnabas.coord.groups.modern.partitions import as_list
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
 
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.consumer.group import ConsumerGroup
-    from barnabas.coord.groups.consumer.groups import ConsumerGroups
+    from barnabas.coord.groups.consumer.membership import Membership
     from barnabas.coord.groups.consumer.migration import Migration
+    from barnabas.coord.groups.consumer.timers import MemberTimers
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Moment, Result
-    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
     from barnabas.wire.messages.groups import (
         HeartbeatRequest,
@@ -67,14 +66,14 @@ class ClassicMembers:
 
     def __init__(
         self,
-        groups: ConsumerGroups,
+        membership: Membership,
         migration: Migration,
-        timers: Timers,
+        timers: MemberTimers,
         topics: Topics,
         config: GroupConfig,
         new_id: Callable[[], str],
     ) -> None:
-        self._groups = groups
+        self._membership = membership
         self._migration = migration
         self._timers = timers
         self._topics = topics
@@ -87,7 +86,7 @@ class ClassicMembers:
         """One step of the member towards its target. KafkaError for those refused: nothing of `result` holds then."""
         if self._config.consumer_migration_policy is MigrationPolicy.DISABLED:
             raise _inconsistent("Group migration is disabled.")
-        self._groups.check_room(group, request.group_instance_id, request.member_id)
+        self._membership.check_room(group, request.group_instance_id, request.member_id)
         check_join(group, request)
         member_id = request.member_id or self._new_id()
         if needs_member_id(request, context):
@@ -101,10 +100,9 @@ class ClassicMembers:
             staying[member_id] = back
             if not owner.speaks_classic and self._migration.may_downgrade(group, staying):
                 return self._downgrade(group, owner, back, staying, at, result)
-        outcome = self._groups.advance(group, heartbeat, member_id, said, context, at, result)
+        outcome = self._membership.advance(group, heartbeat, member_id, said, context, at, result)
         member = outcome.member
-        self._timers.cancel(ConsumerTimer("consumer-join", group.group_id, member_id))
-        self._set_timer("consumer-sync", group, member, at)
+        self._timers.joined(group.group_id, member, at)
         return joined(member)
 
     def _downgrade(
@@ -134,19 +132,19 @@ class ClassicMembers:
         member = speaking_member(group, request)
         check_sync(member, request)
         if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._time_join(group, member, at)
+            self._timers.time_join(group.group_id, member, at)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"Member {member.member_id} should join again.")
-        self._timers.cancel(ConsumerTimer("consumer-sync", group.group_id, member.member_id))
-        self._groups.renew_session(group.group_id, member, at)
+        self._timers.synced(group.group_id, member.member_id)
+        self._timers.renew_session(group.group_id, member, at)
         return synced(member, request, self._topics)
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, at: Moment) -> HeartbeatResponse:
         """Renew the session, and tell the member to join again when there is a step to take."""
         member = speaking_member(group, request)
-        self._groups.renew_session(group.group_id, member, at)
+        self._timers.renew_session(group.group_id, member, at)
         if not must_join(group, member):
             return HeartbeatResponse()
-        self._time_join(group, member, at)
+        self._timers.time_join(group.group_id, member, at)
         return HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS))
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
@@ -163,17 +161,8 @@ class ClassicMembers:
                 answers.append(_left(identity, ErrorCode.NONE))
         if leaving:
             logger.info("[GroupId %s] Members %s left by LeaveGroup", group.group_id, ", ".join(leaving))
-            self._groups.remove(group, list(leaving.values()), at, result)
+            self._membership.remove(group, list(leaving.values()), at, result)
         return LeaveGroupResponse(members=answers)
-
-    def _time_join(self, group: ConsumerGroup, member: ConsumerMember, at: Moment) -> None:
-        """The member has its rebalance timeout to join, from when it was first told so."""
-        if self._timers.deadline(ConsumerTimer("consumer-join", group.group_id, member.member_id)) is None:
-            self._set_timer("consumer-join", group, member, at)
-
-    def _set_timer(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember, at: Moment) -> None:
-        key = ConsumerTimer(kind, group.group_id, member.member_id)
-        self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
 
 
 # ---- JoinGroup

@@ -43,8 +43,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         """How many members subscribe to each topic by its name."""
         self.has_partition_metadata = False
         """Whether an older release has left a record of the topics."""
-        self.changed_topics: set[str] | None = None
-        """Topics that have changed since `metadata_hash` was computed; None: any may have. Not durable."""
+        self.is_metadata_stale = True
+        """Whether the group's topics may have changed since `metadata_hash` was computed. Not durable."""
 
     # ---- what it is
 
@@ -60,11 +60,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
-
-    @property
-    def is_metadata_stale(self) -> bool:
-        """Whether topics may be others than when `metadata_hash` was computed."""
-        return self.changed_topics is None or bool(self.changed_topics)
 
     def is_free(self, topic_id: Uuid, partition: int, member_id: str) -> bool:
         """Whether nobody but perhaps this member has the partition, or still has to give it up."""

@@ -1,8 +1,9 @@
 """ConsumerGroupHeartbeat: one request's way through a group (rule G3; KIP-848).
 
-Who is it, and may it (fencing, static members); what has it changed (subscription, regular expressions, topics), which
-bumps the group epoch; is a new target assignment due; how far can the member go. Nothing is changed here: every step
-adds its records, and the next ones look at the group as it will be with these in it.
+The steps: identify the member (fencing, static members); update its subscription and compare the topics with those of
+the last time, which may bump the group epoch; compute a new target assignment if one is due; reconcile the member with
+its target. The group is only read: each step adds its records, later steps work on the members and assignments as they
+are with these records, and `Outcome` has whatever else the caller must do.
 Source: Kafka 4.4 `GroupMetadataManager.consumerGroupHeartbeat`.
 """
 
@@ -16,6 +17,7 @@ from barnabas.coord.groups.consumer import records
 from barnabas.coord.groups.consumer.group import ConsumerGroup, most_wanted
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.reconciliation import reconciled
+from barnabas.coord.groups.consumer.regex_subscriptions import update
 from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS
 from barnabas.coord.groups.consumer.target import Subscriptions, assign, changes
 from barnabas.coord.groups.modern.joining import Joining
@@ -25,7 +27,6 @@ from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.records import ResolvedRegex
-    from barnabas.coord.groups.consumer.regular_expressions import RegularExpressions
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.groups.topics import Topics
@@ -35,17 +36,30 @@ if TYPE_CHECKING:
 
 
 class Outcome:
-    """What one heartbeat has led to."""
+    """The result of one heartbeat."""
 
-    __slots__ = ("before", "epoch", "is_assignment_due", "member", "records")
+    __slots__ = (
+        "before",
+        "epoch",
+        "has_fresh_metadata",
+        "is_assignment_delayed",
+        "member",
+        "needs_resolving",
+        "records",
+    )
 
-    def __init__(self, before: ConsumerMember, member: ConsumerMember, epoch: int, is_due: bool) -> None:
+    def __init__(self, before: ConsumerMember) -> None:
         self.before = before
-        self.member = member
-        self.epoch = epoch
-        """The group epoch now."""
-        self.is_assignment_due = is_due
-        """A new target assignment is due, and has been put off since the last one is young."""
+        """The member before the heartbeat."""
+        self.member = before
+        self.epoch = 0
+        """The group epoch after the heartbeat."""
+        self.is_assignment_delayed = False
+        """A new target assignment is due and is delayed by the assignment interval."""
+        self.needs_resolving = False
+        """Members subscribe to regular expressions that are not resolved."""
+        self.has_fresh_metadata = False
+        """The topics were compared with the group's metadata hash, and it still holds."""
         self.records: list[CoordinatorRecord] = []
 
 
@@ -64,7 +78,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         at: Moment,
         classic: ClassicMemberMetadata | None = None,
     ) -> None:
-        """`classic` is what a member of the classic protocol says besides: the request is its JoinGroup then."""
+        """`classic` is set for a member of the classic protocol, whose JoinGroup `request` stands for."""
         super().__init__(group, request)
         self._group = group
         self._request = request
@@ -75,29 +89,31 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         self._classic = classic
         self._owned = None if request.topic_partitions is None else as_partitions(request.topic_partitions)
         self._regexes: Mapping[str, ResolvedRegex] = group.regexes
+        """The resolved regular expressions of the members."""
 
-    def run(self, member_id: str, context: ClientContext, expressions: RegularExpressions) -> Outcome:
-        """Everything, in order. `member_id` is the request's, or a new one. KafkaError for those refused."""
+    def run(self, member_id: str, context: ClientContext) -> Outcome:
+        """All steps. `member_id` is the request's, or a new one. KafkaError when the request is refused."""
         group = self._group
         before = self._known(member_id)
-        member = self._said(before, context)
+        outcome = Outcome(before)
+        member = self._updated(before, context)
         is_new = before.member_id not in self._members
-        changed = self._keep_what_is_said(before, member)
-        resolved = expressions.update(group, before, member, self._at)
-        self.records += resolved.records
-        self._regexes = resolved.regexes
-        changed |= resolved.has_changed
+        has_other_topics = self._record_member(before, member)
+        expressions = update(group, before, member)
+        self.records += expressions.records
+        self._regexes = expressions.regexes
+        outcome.needs_resolving = expressions.needs_resolving
         if member != before or is_new:
             self._members = {**self._members, member.member_id: member}
             is_new |= most_wanted(self._members.values()) != group.preferred_assignor()
-        epoch = self._group_epoch(has_bump=is_new or changed)
-        target_epoch, is_due = self._target_assignment(epoch)
-        updated = self._reconciled(member, target_epoch, changed=changed)
-        outcome = Outcome(before, updated, epoch, is_due)
+        self._bump_epoch(outcome, has_bump=is_new or has_other_topics or expressions.has_bump)
+        target_epoch = self._target_assignment(outcome)
+        has_new_subscription = has_other_topics or expressions.has_changed
+        outcome.member = self._reconciled(member, target_epoch, changed=has_new_subscription)
         outcome.records = self.records
         return outcome
 
-    # ---- who
+    # ---- identity
 
     def _new_member(self, member_id: str) -> ConsumerMember:
         return ConsumerMember(member_id)
@@ -122,69 +138,71 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         ]
         return member, target
 
-    # ---- what it says
+    # ---- subscription
 
-    def _said(self, member: ConsumerMember, context: ClientContext) -> ConsumerMember:
-        """The member after what the request tells; null means no change."""
+    def _updated(self, member: ConsumerMember, context: ClientContext) -> ConsumerMember:
+        """The member with what the request says; null means no change."""
         request = self._request
         topics = request.subscribed_topic_names
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "instance_id": request.instance_id,
             "rack_id": request.rack_id,
             "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
             "subscribed_topics": None if topics is None else frozenset(topics),
             "assignor": request.server_assignor,
         }
-        changes = {name: value for name, value in told.items() if value is not None}
+        changes = {name: value for name, value in fields.items() if value is not None}
         if request.subscribed_topic_regex is not None:
             changes["subscribed_regex"] = request.subscribed_topic_regex or None
         return member._replace(
             **changes, client_id=context.client_id, client_host=context.client_host, classic=self._classic
         )
 
-    def _keep_what_is_said(self, before: ConsumerMember, member: ConsumerMember) -> bool:
-        """Whether the topics subscribed to have changed."""
+    def _record_member(self, before: ConsumerMember, member: ConsumerMember) -> bool:
+        """Add the member's record if it has changed; whether it subscribes to other topic names."""
         if not member.says_the_same_as(before):
             self.records.append(records.member_metadata(self._group.group_id, member))
         return member.subscribed_topics != before.subscribed_topics
 
     # ---- epochs
 
-    def _group_epoch(self, *, has_bump: bool) -> int:
-        """Bump the group epoch when members, subscriptions or topics have changed; the epoch now."""
+    def _bump_epoch(self, outcome: Outcome, *, has_bump: bool) -> None:
+        """Bump the group epoch when members, subscriptions or topics have changed."""
         group = self._group
+        outcome.epoch = group.epoch
         if not (has_bump or group.is_metadata_stale):
-            return group.epoch
+            return
         if group.has_partition_metadata:
             self.records.append(records.partition_metadata_tombstone(group.group_id))
         names: set[str] = set().union(*(member.subscribed_topics for member in self._members.values()))
         names.update(*(resolved.topics for resolved in self._regexes.values()))
         metadata_hash = group_hash(names, self._topics)
         if not has_bump and metadata_hash == group.metadata_hash:
-            group.changed_topics = set()
-            return group.epoch
-        self.records.append(records.group_epoch(group.group_id, group.epoch + 1, metadata_hash))
-        return group.epoch + 1
+            outcome.has_fresh_metadata = True
+            return
+        outcome.epoch = group.epoch + 1
+        self.records.append(records.group_epoch(group.group_id, outcome.epoch, metadata_hash))
 
-    def _target_assignment(self, epoch: int) -> tuple[int, bool]:
-        """Compute a new target assignment when it is due and may be; its epoch, and whether it is put off."""
-        group = self._group
+    def _target_assignment(self, outcome: Outcome) -> int:
+        """Compute a new target assignment if it is due and not delayed; the epoch of the target assignment."""
+        group, epoch = self._group, outcome.epoch
         if epoch <= group.assignment_epoch:
-            return group.assignment_epoch, False
+            return group.assignment_epoch
         interval_ms = self._settings.consumer_assignment_interval_ms
         since_ms = group.assignment_timestamp_ms
         if since_ms and interval_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
-            return group.assignment_epoch, True
+            outcome.is_assignment_delayed = True
+            return group.assignment_epoch
         wanted = most_wanted(self._members.values())
-        if wanted not in CONSUMER_ASSIGNORS:  # nobody asks for one, or a member of another broker's log does
+        if wanted not in CONSUMER_ASSIGNORS:  # no member prefers one, or a record names one that is not here
             wanted = self._default_assignor
         subscriptions = Subscriptions(self._topics, self._regexes)
         target = assign(self._members.values(), self._target, subscriptions, CONSUMER_ASSIGNORS[wanted])
         self.records += changes(group.group_id, self._target, target, epoch, self._at)
         self._target = target
-        return epoch, False
+        return epoch
 
-    # ---- how far
+    # ---- reconciliation
 
     def _reconciled(self, member: ConsumerMember, epoch: int, *, changed: bool) -> ConsumerMember:
         if not changed and member.is_reconciled_to(epoch):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from barnabas.coord.groups.classic.rebalance import Rebalance
     from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.consumer.timers import MemberTimers
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.topics import Topics
@@ -56,15 +57,15 @@ class Migration:
         topics: Topics,
         config: GroupConfig,
         rebalance: Rebalance,
-        start_timers: Callable[[ConsumerGroup, Moment], None],
+        timers: MemberTimers,
         forget: Callable[[str], None],
     ) -> None:
-        """`start_timers` and `forget` are those of the members of consumer groups."""
+        """`rebalance` serves the groups that become classic ones; `forget` cancels all timers of a consumer group."""
         self._groups = groups
         self._topics = topics
         self._config = config
         self._rebalance = rebalance
-        self._start_timers = start_timers
+        self._timers = timers
         self._forget = forget
 
     def upgraded(self, group: ClassicGroup, result: Result) -> ConsumerGroup:
@@ -84,7 +85,7 @@ class Migration:
         for member in group.members.values():
             self._rebalance.answer_join(member, join_error(member.member_id, error), result)
             self._rebalance.answer_sync(member, sync_error(error), result)
-        self._start_timers(consumer, at)
+        self._timers.start(consumer, at)
 
     def may_downgrade(self, group: ConsumerGroup, staying: Mapping[str, ConsumerMember]) -> bool:
         """Whether a group of which these members stay becomes a classic one."""
@@ -130,7 +131,7 @@ class Migration:
             self._rebalance.forget(classic)
             classic.become(GroupState.DEAD, later)
             self._groups[group_id] = group
-            self._start_timers(group, later)
+            self._timers.start(group, later)
             return Result()
 
         result.on_failure(undo)

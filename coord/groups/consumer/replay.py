@@ -56,8 +56,7 @@ def _without_assignment(member: ConsumerMember) -> ConsumerMember:
 def _put_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupMetadataValue) -> None:
     group.epoch = value.epoch
     group.metadata_hash = value.metadata_hash
-    if group.changed_topics is not None:
-        group.changed_topics.clear()
+    group.is_metadata_stale = False
 
 
 def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGroupPartitionMetadataValue) -> None:

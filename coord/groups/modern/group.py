@@ -64,6 +64,16 @@ class ModernGroup(Generic[M, T]):
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
+    def check_room(self, instance_id: str | None, member_id: str, max_size: int) -> None:
+        """KafkaError GROUP_MAX_SIZE_REACHED when a member would be one too many."""
+        if instance_id in self.static_members or member_id in self.members:
+            return
+        if len(self.members) >= max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The {self.group_type} group has reached its maximum capacity of {max_size} members.",
+            )
+
     # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
 
     def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:

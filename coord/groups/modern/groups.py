@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.modern.group import ModernGroup
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
+from barnabas.coord.groups.modern.pace import HeartbeatPace
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
-    from barnabas.coord.machine import Moment, Result
+    from barnabas.coord.machine import Result
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
-
-MOVING_INTERVAL_MS = 500
-"""When members of a moving group are asked to come back, unless it is so large that this would be a burden."""
-MOVING_INTERVAL_PER_MEMBER_MS = 5
 
 G = TypeVar("G", bound=ModernGroup[Any, Any])
 
@@ -38,8 +35,7 @@ class ModernGroups(Generic[G]):
     def __init__(self, groups: dict[str, Group], group_class: type[G]) -> None:
         self._groups = groups
         self._class = group_class
-        self._moved_at: dict[str, float] = {}
-        """When a group's epoch or target assignment last changed, monotonic seconds."""
+        self._pace = HeartbeatPace()
 
     def _mine(self) -> list[G]:
         return [mine for group in self._groups.values() if (mine := self._as_mine(group)) is not None]
@@ -79,23 +75,6 @@ class ModernGroups(Generic[G]):
         """What a group of another type with members becomes; KafkaError GROUP_ID_NOT_FOUND when it stays what it is."""
         kind = self._class.group_type
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a {kind} group.")
-
-    def _check_room(self, group: G, instance_id: str | None, member_id: str, max_size: int) -> None:
-        """KafkaError GROUP_MAX_SIZE_REACHED when a member would be one too many."""
-        if instance_id in group.static_members or member_id in group.members:
-            return
-        if len(group.members) >= max_size:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The {group.group_type} group has reached its maximum capacity of {max_size} members.",
-            )
-
-    def _next_heartbeat_ms(self, group: G, usual_ms: int, at: Moment, *, is_moving: bool) -> int:
-        """When a member shall come back: soon while there is something to come for."""
-        moved_at = self._moved_at.get(group.group_id)
-        if not is_moving and (moved_at is None or at.now - moved_at > usual_ms / 1000):
-            return usual_ms
-        return min(usual_ms, max(MOVING_INTERVAL_MS, MOVING_INTERVAL_PER_MEMBER_MS * len(group.members)))
 
     @staticmethod
     def _leaving(group: ModernGroup[Any, Any], request: Request) -> Any:

@@ -96,7 +96,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
     ) -> s.StreamsGroupHeartbeatResponse:
         group = self._joined_group(request, result)
-        self._check_room(group, request.instance_id, request.member_id, self._config.streams_max_size)
+        group.check_room(request.instance_id, request.member_id, self._config.streams_max_size)
         settings = self._settings(request.group_id)
         is_gathering = self._timers.deadline(StreamsTimer("streams-initial", group.group_id)) is not None
         heartbeat = Heartbeat(group, request, self._topics, settings, at, is_gathering=is_gathering)
@@ -157,7 +157,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
     def _interval_ms(self, group: StreamsGroup, outcome: Outcome, at: Moment) -> int:
         is_moving = outcome.is_delayed or outcome.member.state is not MemberState.STABLE
         usual_ms = self._settings(group.group_id).streams_heartbeat_interval_ms
-        return self._next_heartbeat_ms(group, usual_ms, at, is_moving=is_moving)
+        return self._pace.interval_ms(group.group_id, len(group.members), usual_ms, at, is_moving=is_moving)
 
     def _leave(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> s.StreamsGroupHeartbeatResponse:
         """A member says goodbye: for good, or, a static one, for a while."""
@@ -215,7 +215,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             reason,
         )
         self._remove(group, member, result)
-        self._moved_at[group.group_id] = at.now
+        self._pace.moved(group.group_id, at)
 
     # ---- time
 
@@ -230,7 +230,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             delay_ms = self._settings(group_id).streams_initial_rebalance_delay_ms
             self._timers.set(StreamsTimer("streams-initial", group_id), at.now + delay_ms / 1000)
         if outcome.epoch != group.epoch:
-            self._moved_at[group_id] = at.now
+            self._pace.moved(group_id, at)
 
     def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
         timeout_ms = self._settings(group_id).streams_session_timeout_ms
@@ -284,11 +284,11 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         settings = self._settings(group.group_id)
         target = assign(group.members, group.target, configured.over_topics, group.passing.offsets, settings)
         result.records += changes(group.group_id, group.target, target, group.epoch, at)
-        self._moved_at[group.group_id] = at.now
+        self._pace.moved(group.group_id, at)
 
     def forget(self, group_id: str) -> None:
         """Cancel every timer of a group that goes away, and forget what no record says of it."""
-        self._moved_at.pop(group_id, None)
+        self._pace.forget(group_id)
         self._passing.pop(group_id, None)
         self._timers.cancel(StreamsTimer("streams-initial", group_id))
         group = self._groups.get(group_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.coord.groups.consumer.regex_resolution import STEP_PAUSE_S
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.groups.settings import GroupSettings
@@ -52,6 +53,11 @@ class ConsumerDriver(Driver):
     def changed(self, *names):
         """These topics have come, gone or changed."""
         self.handle(self.coordinator.metadata_changed(set(names), self.at))
+
+    def resolve(self):
+        """Resolve the regular expressions that are new, or due to be refreshed."""
+        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= self.now + STEP_PAUSE_S:
+            self.advance(STEP_PAUSE_S)
 
     def beat(self, member_id="m1", epoch=0, *, owned=None, group_id="g", context=V1, **fields):
         """One ConsumerGroupHeartbeat; gives the answer. A join says by default that it reads `t`."""
@@ -147,6 +153,7 @@ def settle(*clients, rounds=20):
     for _ in range(rounds):
         before = [(client.epoch, client.owned) for client in clients]
         for client in clients:
+            client.driver.resolve()
             answer = client.beat()
             assert answer.error_code == 0, answer
             client.reconcile()

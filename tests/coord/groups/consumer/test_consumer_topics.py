@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.consumer.regex_resolution import (
+    MATCHES_PER_STEP,
+    REFRESH_MAX_S,
+    REFRESH_MIN_S,
+    STEP_PAUSE_S,
+)
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, given, settle, topic_id
@@ -98,15 +104,52 @@ class TestTopicsChange:
 
 
 class TestRegularExpressions:
-    def test_stand_for_the_topics_there_are(self, driver, cluster):
+    def test_are_resolved_after_the_heartbeat_that_brings_them(self, driver, cluster):
+        """As in Kafka: the partitions come with a later heartbeat, which is asked for soon."""
         cluster.create("u", 1)
-        answer = driver.beat("m1", subscribed_topic_regex="[tu]")
-        assert given(answer) == {T: {0, 1, 2}, U: {0}}
+        client = Client(driver, "m1", topics=["u"], regex="[tu]")
+        assert given(client.beat()) == {U: {0}}
+        assert client.interval_ms == 500
+        assert driver.group().regexes == {}
+        client.reconcile()
+        epoch = driver.group().epoch
+        driver.resolve()
         assert driver.group().regexes["[tu]"].topics == {"t", "u"}
+        assert driver.group().epoch == epoch + 1
+        assert given(client.beat()) == {T: {0, 1, 2}, U: {0}}
+
+    def test_of_a_member_that_is_there_cost_an_epoch_once_they_are_resolved(self, driver, cluster):
+        client = Client(driver, "m1", topics=[], regex=None)
+        settle(client)
+        client.regex, client.tells_all = "t", True
+        epoch = driver.group().epoch
+        client.beat()
+        assert driver.group().epoch == epoch
+        driver.resolve()
+        assert driver.group().epoch == epoch + 1
+
+    def test_that_another_member_has_are_resolved_already(self, driver):
+        settle(Client(driver, "m1", topics=[], regex="t"))
+        assert given(driver.beat("m2", subscribed_topic_regex="t")) == {}
+        assert set(driver.group().target) == {"m1", "m2"}
+        assert sum(len(driver.group().target[name].get(T, ())) for name in ("m1", "m2")) == 3
+
+    def test_over_many_topics_are_resolved_in_small_steps(self, driver, cluster):
+        for number in range(3 * MATCHES_PER_STEP):
+            cluster.create(f"n{number}", 1)
+        driver.beat("m1", subscribed_topic_regex="n[0-9]*1")
+        steps = 0
+        while not driver.group().regexes:
+            driver.advance(STEP_PAUSE_S)
+            steps += 1
+        assert steps == 4
+        assert len(driver.group().regexes["n[0-9]*1"].topics) == 3 * MATCHES_PER_STEP / 10
 
     def test_have_to_match_the_whole_name(self, driver, cluster):
         cluster.create("tt", 1)
-        assert given(driver.beat("m1", subscribed_topic_regex="t")) == {T: {0, 1, 2}}
+        client = Client(driver, "m1", topics=[], regex="t")
+        settle(client)
+        assert client.owned == {T: {0, 1, 2}}
 
     def test_that_are_none_are_refused(self, driver):
         answer = driver.beat("m1", subscribed_topic_regex="(")
@@ -119,21 +162,71 @@ class TestRegularExpressions:
         cluster.create("u1", 2)
         cluster.create("other", 2)
         driver.changed("u1", "other")
+        driver.advance(REFRESH_MIN_S)
         settle(client)
         assert set(client.owned) == {T, topic_id("u1")}
         del cluster.topics["t"]
         driver.changed("t")
         settle(client)
-        assert set(client.owned) == {topic_id("u1")}
+        assert set(client.owned) == {topic_id("u1")}, "a deleted topic is not assigned, whatever is resolved"
+        driver.advance(REFRESH_MIN_S)
+        driver.resolve()
+        assert driver.group().regexes["t|u.*"].topics == {"u1"}
+
+    def test_are_refreshed_every_ten_seconds_at_most(self, driver, cluster):
+        client = Client(driver, "m1", topics=[], regex="t|u.*")
+        settle(client)
+        driver.advance(REFRESH_MIN_S)
+        driver.resolve()
+        cluster.create("u1", 1)
+        driver.changed("u1")
+        driver.resolve()
+        assert "u1" in driver.group().regexes["t|u.*"].topics
+        cluster.create("u2", 1)
+        driver.changed("u2")
+        driver.advance(REFRESH_MIN_S - 0.1)
+        assert "u2" not in driver.group().regexes["t|u.*"].topics
+        driver.advance(0.1)
+        driver.resolve()
+        assert "u2" in driver.group().regexes["t|u.*"].topics
+
+    def test_are_refreshed_after_ten_minutes_though_nothing_is_known_to_have_changed(self, driver, cluster):
+        client = Client(driver, "m1", topics=[], regex="t|u")
+        settle(client)
+        cluster.create("u", 1)
+        for _ in range(20):
+            driver.advance(REFRESH_MAX_S / 20)
+            settle(client)
+        assert set(client.owned) == {T, U}
+
+    def test_that_cannot_be_written_are_resolved_again(self, driver):
+        client = Client(driver, "m1", topics=[], regex="t")
+        client.beat()
+        driver.append_error = E.NOT_ENOUGH_REPLICAS
+        driver.resolve()
+        driver.append_error = None
+        assert driver.group().regexes == {}
+        driver.advance(REFRESH_MIN_S)
+        settle(client)
+        assert client.owned == {T: {0, 1, 2}}
+
+    def test_of_members_that_leave_before_are_not_resolved(self, driver):
+        driver.beat("m1", subscribed_topic_regex="t")
+        driver.beat("m1", -1)
+        written = len(driver.log)
+        driver.advance(REFRESH_MAX_S)
+        assert len(driver.log) == written
 
     def test_are_added_to_the_names(self, driver, cluster):
         cluster.create("u", 1)
-        answer = driver.beat("m1", subscribed_topic_names=["u"], subscribed_topic_regex="t")
-        assert set(given(answer)) == {T, U}
+        client = Client(driver, "m1", topics=["u"], regex="t")
+        settle(client)
+        assert set(client.owned) == {T, U}
 
     def test_are_kept_once_for_all_who_use_them(self, driver, cluster):
         driver.beat("m1", subscribed_topic_regex="t")
         driver.beat("m2", subscribed_topic_regex="t")
+        driver.resolve()
         assert driver.group().regex_counts == {"t": 2}
         driver.beat("m1", -1)
         assert "t" in driver.group().regexes
@@ -163,10 +256,12 @@ class TestRegularExpressions:
         cluster.create("u", 1)
         driver.restart()
         settle(client)
+        settle(client)
         assert set(client.owned) == {T, U}
 
     def test_of_a_topic_keep_its_offsets_from_being_deleted(self, driver):
         driver.beat("m1", subscribed_topic_regex="t")
+        driver.resolve()
         assert driver.group().is_subscribed_to("t")
         assert not driver.group().is_subscribed_to("u")
 
