@@ -1,10 +1,9 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client reads, the client names only what changes.
+"""Fetch sessions (KIP-227): the broker remembers what a client reads, the client sends only changes. R20.
 
-A session is the ordered set of a client's partitions with what the client last heard of each. An incremental response
-holds only the partitions that have something new, and those that gave records move to the end, so that a busy
-partition does not starve the others. Sessions cost memory, so their number is limited
-(max.incremental.fetch.session.cache.slots); a new one may push out one that has been idle for two minutes, or that is
-older than that and smaller. R20.
+A session has the client's partitions, in order, with what was last reported of each. An incremental response has only
+partitions with changes; those with records move to the end, so that a busy partition does not starve the others. The
+number of sessions is limited (max.incremental.fetch.session.cache.slots): a new session may evict one that has been
+idle for two minutes, or one that is older than that and smaller.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PartitionKey = tuple[bytes | str, int]
 
 
 class FetchPartition:
-    """One partition that a client reads, and what it was last told of it."""
+    """One partition that a client reads, and what was last reported to it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -51,31 +50,31 @@ class FetchPartition:
         self.update(asked)
 
     def update(self, asked: FetchRequestFetchPartition) -> None:
-        """The client names the partition again."""
+        """Take over the values of a request."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def has_news(self, answer: FetchResponsePartitionData) -> bool:
-        """Whether an incremental response must hold this answer; remembers it as told."""
-        news = bool(answer.records)
+    def update_response(self, answer: FetchResponsePartitionData) -> bool:
+        """Record that `answer` is reported; returns whether an incremental response must include it."""
+        has_changed = bool(answer.records)
         if answer.high_watermark != self.high_watermark:
             self.high_watermark = answer.high_watermark
-            news = True
+            has_changed = True
         if answer.log_start_offset != self.log_start_offset:
             self.log_start_offset = answer.log_start_offset
-            news = True
+            has_changed = True
         if answer.preferred_read_replica != -1 or answer.diverging_epoch.epoch != -1:
-            news = True
+            has_changed = True
         if answer.error_code:
-            self.high_watermark = -1  # so that the recovery from the error is told as well
-            news = True
-        return news
+            self.high_watermark = -1  # so that the recovery from the error is reported as well
+            has_changed = True
+        return has_changed
 
 
 class FetchSession:
-    """What one client reads."""
+    """The partitions that one client reads."""
 
     __slots__ = ("created", "epoch", "is_follower", "last_used", "partitions", "session_id", "uses_topic_ids")
 
@@ -97,9 +96,9 @@ class FetchSession:
         self.last_used = now
 
     def update(self, request: FetchRequest) -> None:
-        """Apply what an incremental request adds, changes and forgets."""
+        """Add, change and remove the partitions that an incremental request names."""
         partitions = self.partitions
-        for key, topic, topic_id, asked in asked_partitions(request, uses_topic_ids=self.uses_topic_ids):
+        for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
             known = partitions.get(key)
             if known is None:
                 partitions[key] = FetchPartition(topic, topic_id, asked)
@@ -111,12 +110,12 @@ class FetchSession:
                 partitions.pop((name, index), None)
 
     def move_to_end(self, key: PartitionKey) -> None:
-        """The partition gave records: the others come first next time."""
+        """The partition had records: the others are read first next time."""
         partitions = self.partitions
         partitions[key] = partitions.pop(key)
 
 
-def asked_partitions(
+def requested_partitions(
     request: FetchRequest, *, uses_topic_ids: bool
 ) -> Iterable[tuple[PartitionKey, str, bytes, FetchRequestFetchPartition]]:
     """The partitions that a request names, in its order."""
@@ -139,14 +138,14 @@ class FetchSessions:
         return len(self._sessions)
 
     def close(self, session_id: int) -> None:
-        """Forget a session; an unknown one is fine."""
+        """Remove a session, if it exists."""
         self._sessions.pop(session_id, None)
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
-        """The session of an incremental request, with the request applied; None if nothing is left in it.
+        """The session of an incremental request, updated by the request; None if it has no partitions any more.
 
         KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR. The
-        client then starts anew.
+        client then opens a new session.
         """
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -166,7 +165,7 @@ class FetchSessions:
     def create(
         self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, is_follower: bool, now: float
     ) -> int:
-        """Remember what a client reads; the id of its session, or 0 if there is no room."""
+        """Open a session; returns its id, or 0 if the cache is full."""
         if not partitions or self._slots <= 0:
             return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), is_follower, now):
@@ -180,7 +179,7 @@ class FetchSessions:
         return session_id
 
     def _evict_for(self, size: int, is_follower: bool, now: float) -> bool:
-        """Make room for a session of `size` partitions, if one is worth less."""
+        """Evict a session with lower priority than a new one of `size` partitions; returns whether there was one."""
         sessions = self._sessions.values()
         stalest = min(sessions, key=lambda session: session.last_used)
         if now - stalest.last_used > EVICTION_S:
