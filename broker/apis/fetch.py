@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
 from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
+from barnabas.broker.apis.registry import api
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -18,7 +19,6 @@ from barnabas.broker.replicas.fetch_sessions import (
     FetchPartition,
     requested_partitions,
 )
-from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -173,7 +173,7 @@ class FetchPlan:
 
     def _create_session(self, answers: list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]]) -> int:
         session_id = self.broker.fetch_sessions.create(
-            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.now()
+            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.loop.now()
         )
         if session_id != NO_SESSION:
             for _, wanted, answer in answers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.group_requests import GROUP_OPERATIONS
+from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import KafkaError

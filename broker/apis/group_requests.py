@@ -9,10 +9,6 @@ from barnabas.coord.groups.context import ClientContext
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
-GROUP_OPERATIONS = sum(1 << n for n in (3, 6, 8, 10, 11))
-"""The authorized operations of a group without ACLs: bit n is AclOperation n (read, delete, describe, describe and
-alter configs)."""
-
 MAX_MEMBER_ID_LENGTH = 36
 """Limit of the ids that members of share groups choose (KIP-932)."""
 

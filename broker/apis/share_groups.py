@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.group_protocols import needs_share_groups
-from barnabas.broker.apis.group_requests import GROUP_OPERATIONS, MAX_MEMBER_ID_LENGTH, client_of
+from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.group_protocols import needs_streams_groups
-from barnabas.broker.apis.group_requests import GROUP_OPERATIONS, client_of
+from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status

@@ -1,0 +1,110 @@
+"""Configs of the resource BROKER_LOGGER: the log levels of this process, which are not persistent (KIP-412)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.coord.cluster.config_changes import Operation
+from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import (
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+LEVELS = {"FATAL": 50, "ERROR": 40, "WARN": 30, "INFO": 20, "DEBUG": 10, "TRACE": 5}
+"""Kafka's log levels, with Python's numbers."""
+
+ROOT = "root"
+STRING_TYPE = 2
+
+
+def _check_broker(ctx: RequestContext, name: str) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    if name != str(ctx.broker.node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {ctx.broker.node_id} but received {name}"
+        )
+
+
+def _level_name(level: int) -> str:
+    return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger() if name == ROOT else logging.getLogger(name)
+
+
+def _logger_names() -> list[str]:
+    known = logging.getLogger().manager.loggerDict
+    return [ROOT, *sorted(name for name, found in known.items() if isinstance(found, logging.Logger))]
+
+
+def describe_loggers(ctx: RequestContext, asked: DescribeConfigsResource, *, synonyms: bool) -> DescribeConfigsResult:
+    """The levels of the loggers that the resource names, or of all."""
+    result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+    try:
+        _check_broker(ctx, asked.resource_name)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, error.message
+        return result
+    for name in _logger_names():
+        if asked.configuration_keys is None or name in asked.configuration_keys:
+            level = _level_name(_logger(name).getEffectiveLevel())
+            layer = DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER_CONFIG)
+            entry = DescribeConfigsResourceResult(
+                name=name, value=level, config_source=DYNAMIC_BROKER_LOGGER_CONFIG, config_type=STRING_TYPE
+            )
+            entry.synonyms = [layer] if synonyms else []
+            result.configs.append(entry)
+    return result
+
+
+def alter_loggers(
+    ctx: RequestContext, asked: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool
+) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
+    """Set the levels of loggers, or reset them: all changes are made, or none."""
+    response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+        resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+    )
+    try:
+        _check_broker(ctx, asked.resource_name)
+        for config in asked.configs:
+            _check_logger_change(config)
+    except KafkaError as error:
+        response.error_code, response.error_message = error.code, error.message
+        return response
+    for config in asked.configs:
+        if not validate_only:
+            level = logging.NOTSET if config.config_operation == Operation.DELETE else LEVELS[config.value or "INFO"]
+            _logger(config.name).setLevel(level)
+    return response
+
+
+def _check_logger_change(config: IncrementalAlterConfigsRequestAlterableConfig) -> None:
+    if config.name not in _logger_names():
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
+    if config.config_operation == Operation.DELETE:
+        if config.name == ROOT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+    elif config.config_operation == Operation.SET:
+        if config.value not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {config.name} to {config.value} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(LEVELS)}",
+            )
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Operation {config.config_operation} is not allowed for broker loggers"
+        )

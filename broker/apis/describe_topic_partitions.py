@@ -1,0 +1,116 @@
+"""DescribeTopicPartitions (75): the partitions of topics, page by page with a cursor (KIP-966)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.authorized_operations import TOPIC_OPERATIONS
+from barnabas.broker.apis.missing_topics import missing_topic_error
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
+
+
+def _description_failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    """The error in each topic of the request."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=int(error.code), name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+@api(DescribeTopicPartitionsRequest, on_error=_description_failed)
+def describe_topic_partitions(
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, from the cursor on, up to the limit of partitions.
+
+    KafkaError INVALID_REQUEST when the cursor's partition is negative, or its topic is none of those named.
+    """
+    image = ctx.broker.image
+    wants_all = not request.topics
+    names = sorted(image.topics) if wants_all else sorted({topic.name for topic in request.topics})
+    cursor = request.cursor
+    first_index = 0
+    if cursor is not None:
+        if cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition index of the cursor is negative.")
+        if not wants_all and cursor.topic_name not in names:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+            )
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] == cursor.topic_name:
+            first_index = cursor.partition_index
+    left = min(max(request.response_partition_limit, 1), ctx.broker.config[MAX_REQUEST_PARTITION_SIZE_LIMIT])
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        topic = image.topics.get(name)
+        if topic is None:
+            response.topics.append(
+                DescribeTopicPartitionsResponseTopic(
+                    error_code=int(missing_topic_error(name)), name=name, is_internal=name in INTERNAL_TOPICS
+                )
+            )
+            continue
+        if not left:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
+            break
+        wanted = sorted(index for index in topic.partitions if index >= first_index)
+        response.topics.append(_describe_partitions(ctx, topic, wanted[:left]))
+        if len(wanted) > left:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=wanted[left])
+            break
+        left -= len(wanted)
+        first_index = 0
+    return response
+
+
+def _describe_partitions(
+    ctx: RequestContext, topic: TopicImage, indexes: Iterable[int]
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _describe_partition(
+                index, topic.partitions[index], is_offline=(topic.name, index) in ctx.broker.partitions.offline
+            )
+            for index in indexes
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _describe_partition(
+    index: int, partition: PartitionImage, *, is_offline: bool
+) -> DescribeTopicPartitionsResponsePartition:
+    leader = -1 if is_offline else partition.leader
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=0 if leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=[partition.leader] if is_offline else [],
+    )
