@@ -1,4 +1,4 @@
-"""How hard hypothesis tries: 100 examples a property, always the same; BARNABAS_EXAMPLES=100000 for a long run."""
+"""Hypothesis settings: 100 examples for each property, always the same; BARNABAS_EXAMPLES=100000 for a long run."""
 
 from __future__ import annotations
 

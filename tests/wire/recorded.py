@@ -1,4 +1,4 @@
-"""The recorded data of these tests: Kafka's own vectors, the frames of real clients, Kafka's message table."""
+"""Recorded data: messages encoded by Kafka's classes, frames of real clients, Kafka's message declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 class Vector(NamedTuple):
-    """One message of Kafka's own classes: what it is and its bytes."""
+    """One message encoded by Kafka's classes: its class, version, value and bytes."""
 
     line: str
     message_class: type[Message]
@@ -26,7 +26,7 @@ class Vector(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A request of a real client and Kafka's answer, frames without their size."""
+    """A request of a real client and Kafka's response: frames without their size."""
 
     client: str
     api_key: int
@@ -36,7 +36,7 @@ class Exchange(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For a failure's message."""
+        """The name in assertion messages."""
         return f"{message_for(self.api_key)[0].__name__} v{self.version} of {self.client}"
 
 
@@ -69,6 +69,6 @@ def exchanges() -> list[Exchange]:
 
 @cache
 def message_table() -> list[dict[str, Any]]:
-    """Kafka's own declarations."""
+    """Kafka's message declarations."""
     table: list[dict[str, Any]] = json.loads("\n".join(lines("kafka-4.4.0-messages.json.gz")))
     return table

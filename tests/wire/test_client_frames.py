@@ -1,4 +1,4 @@
-"""The frames of real clients and of Kafka 4.4.0, as they were on the wire, header included."""
+"""Recorded frames of real clients and of Kafka 4.4.0, headers included."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def joined(chunks: list[Chunk]) -> bytes:
     return b"".join(map(chunk_bytes, chunks))
 
 
-def read_answer(exchange: Exchange) -> tuple[int, bytes]:
+def reencode_response(exchange: Exchange) -> tuple[int, bytes]:
     header, pos = parse_response_header(exchange.response, exchange.api_key, exchange.version)
     version = exchange.version
     if exchange.api_key == ApiKey.API_VERSIONS:
         version = api_versions_response_version(exchange.response[pos:], version)
-    answer, end = message_for(exchange.api_key)[1].codec(version).parse(exchange.response, pos)
+    response, end = message_for(exchange.api_key)[1].codec(version).parse(exchange.response, pos)
     assert end == len(exchange.response), exchange.name
-    return version, joined(encode_response(answer, version, header.correlation_id))
+    return version, joined(encode_response(response, version, header.correlation_id))
 
 
 def test_there_are_812_exchanges() -> None:
@@ -53,7 +53,7 @@ def test_requests_decode_and_encode_to_the_same_bytes() -> None:
 
 def test_responses_decode_and_encode_to_the_same_bytes() -> None:
     for one in exchanges():
-        assert read_answer(one)[1] == framed(one.response), one.name
+        assert reencode_response(one)[1] == framed(one.response), one.name
 
 
 def test_interpreted_construct_reads_and_writes_the_same_bodies() -> None:
@@ -62,12 +62,12 @@ def test_interpreted_construct_reads_and_writes_the_same_bodies() -> None:
         plain = message_for(one.api_key)[0].at(one.version)
         assert plain.build(plain.parse(one.request[pos:])) == one.request[pos:], one.name
         _, pos = parse_response_header(one.response, one.api_key, one.version)
-        version, _ = read_answer(one)
+        version, _ = reencode_response(one)
         plain = message_for(one.api_key)[1].at(version)
         assert plain.build(plain.parse(one.response[pos:])) == one.response[pos:], one.name
 
 
-def test_quick_header_equals_the_declared_one() -> None:
+def test_fast_header_parser_equals_the_declared_codec() -> None:
     for one in exchanges():
         quick, pos = parse_request_header(memoryview(one.request))
         version = 2 if one.version >= message_for(one.api_key)[0].flexible_since else 1
@@ -76,7 +76,7 @@ def test_quick_header_equals_the_declared_one() -> None:
         assert quick.encode(version) == one.request[:pos]
 
 
-def test_server_side_reads_every_request_byte_by_byte() -> None:
+def test_server_parses_every_request_byte_by_byte() -> None:
     for one in exchanges()[::29]:
         server = Connection.server()
         events = []
@@ -90,7 +90,7 @@ def test_server_side_reads_every_request_byte_by_byte() -> None:
         ]
 
 
-def test_client_side_reads_every_answer() -> None:
+def test_client_parses_every_response() -> None:
     for one in exchanges():
         header, pos = parse_request_header(one.request)
         request, _ = message_for(one.api_key)[0].codec(one.version).parse(one.request, pos)
@@ -98,8 +98,8 @@ def test_client_side_reads_every_answer() -> None:
             continue
         client = Connection.client(header.client_id)
         client.send_request(request, one.version)
-        answer = SIZE.pack(len(one.response)) + SIZE.pack(0) + one.response[4:]
-        client.receive_data(answer)
+        response = SIZE.pack(len(one.response)) + SIZE.pack(0) + one.response[4:]
+        client.receive_data(response)
         event = client.next_event()
         assert isinstance(event, ResponseReceived), one.name
         assert client.in_flight == 0

@@ -1,4 +1,4 @@
-"""Codecs: what Kafka's Java classes write is read, what we write they can read, and nothing grows past its bound."""
+"""Compression codecs: compatible with Kafka's Java classes in both directions, and limited in their output size."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ COMPRESSED = [codec for codec in Codec if codec != Codec.NONE]
 
 
 @given(codec=st.sampled_from(Codec), data=st.binary(max_size=3000), times=st.integers(1, 60))
-def test_what_is_compressed_reads_back(codec: Codec, data: bytes, times: int) -> None:
+def test_compression_round_trip(codec: Codec, data: bytes, times: int) -> None:
     assert decompress(codec, compress(codec, data * times)) == data * times
 
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("data", [b"", b"a", TEXT, NOISE], ids=["empty", "byte", "text", "noise"])
-def test_any_buffer_is_taken(codec: Codec, data: bytes) -> None:
+def test_any_buffer_type_is_accepted(codec: Codec, data: bytes) -> None:
     packed = compress(codec, memoryview(bytearray(data)))
     assert decompress(codec, memoryview(packed)) == decompress(codec, bytearray(packed)) == data
 
 
 @pytest.mark.parametrize(("codec", "level"), [(1, 1), (1, 9), (3, 1), (3, 17), (4, -5), (4, 19)])
-def test_levels_of_kafkas_range_are_taken(codec: int, level: int) -> None:
+def test_levels_in_kafkas_range_are_accepted(codec: int, level: int) -> None:
     assert decompress(codec, compress(codec, TEXT, level)) == TEXT
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_size_bound_is_exact(codec: Codec) -> None:
+def test_size_limit_is_exact(codec: Codec) -> None:
     packed = compress(codec, TEXT)
     assert decompress(codec, packed, len(TEXT)) == TEXT
     with pytest.raises(CorruptRecord, match=f"larger than the limit of {len(TEXT) - 1} bytes"):
@@ -53,18 +53,18 @@ def test_truncated_data_is_corrupt(codec: Codec, data: bytes) -> None:
     whole_snappy_header = codec == Codec.SNAPPY
     for cut in range(1, len(packed)):
         if whole_snappy_header and cut == 16:
-            continue  # a snappy stream without any block is a whole one
+            continue  # a snappy stream without any block is valid
         with pytest.raises(CorruptRecord):
             decompress(codec, packed[:cut])
 
 
 @given(codec=st.sampled_from(COMPRESSED), junk=st.binary(max_size=200))
-def test_junk_is_corrupt_or_within_the_bound(codec: Codec, junk: bytes) -> None:
+def test_random_bytes_are_corrupt_or_within_the_limit(codec: Codec, junk: bytes) -> None:
     with suppress(CorruptRecord):
         assert len(decompress(codec, junk, 1000)) <= 1000
 
 
-def test_corrupt_record_answers_corrupt_message() -> None:
+def test_corrupt_record_has_the_code_corrupt_message() -> None:
     assert CorruptRecord("why").code == ErrorCode.CORRUPT_MESSAGE
 
 
@@ -77,7 +77,7 @@ def test_unknown_codec(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.ZSTD])
-def test_streams_one_after_another_read_as_one(codec: Codec) -> None:
+def test_concatenated_streams_are_read(codec: Codec) -> None:
     assert decompress(codec, compress(codec, b"one ") + compress(codec, b"two")) == b"one two"
 
 
@@ -92,12 +92,12 @@ def test_snappy_is_written_in_xerial_blocks_of_32_kib() -> None:
     assert sizes == [32768] * 6 + [len(NOISE) - 6 * 32768]
 
 
-def test_raw_snappy_is_read_as_snappy_java_does() -> None:
-    """librdkafka sends it so."""
+def test_raw_snappy_block_is_read() -> None:
+    """librdkafka sends raw snappy blocks; snappy-java reads them."""
     assert decompress(Codec.SNAPPY, snappy.compress(TEXT)) == TEXT
 
 
-def test_snappy_bomb_is_refused_before_it_is_unpacked() -> None:
+def test_oversized_snappy_block_is_rejected_before_decompression() -> None:
     announced = b"\xff\xff\xff\xff\x0f"
     with pytest.raises(CorruptRecord, match="larger than"):
         decompress(Codec.SNAPPY, announced + b"\x00")
@@ -119,7 +119,7 @@ def test_lz4_checksums_and_content_size_are_read(checksums: tuple[bool, bool]) -
         decompress(Codec.LZ4, broken)
 
 
-def test_lz4_of_dependent_blocks_is_refused() -> None:
+def test_lz4_of_dependent_blocks_is_rejected() -> None:
     """Kafka's Lz4BlockInputStream: "Dependent block stream is unsupported"."""
     with pytest.raises(CorruptRecord, match="dependent"):
         decompress(Codec.LZ4, lz4.frame.compress(TEXT, block_linked=True))
@@ -132,7 +132,7 @@ def test_zstd_is_written_without_content_size() -> None:
 
 @pytest.mark.parametrize("size_known", [True, False])
 @pytest.mark.parametrize("checksum", [True, False])
-def test_zstd_frames_of_others_are_read(size_known: bool, checksum: bool) -> None:
+def test_zstd_frames_of_other_writers_are_read(size_known: bool, checksum: bool) -> None:
     packed = zstandard.ZstdCompressor(write_content_size=size_known, write_checksum=checksum).compress(TEXT)
     assert decompress(Codec.ZSTD, packed) == TEXT
     if checksum:
@@ -145,7 +145,7 @@ def test_zstd_blocks_of_one_repeated_byte_are_read() -> None:
     assert decompress(Codec.ZSTD, compress(Codec.ZSTD, zeros)) == zeros
 
 
-def test_gzip_of_several_members_counts_all_of_them_against_the_bound() -> None:
+def test_limit_applies_to_the_sum_of_gzip_members() -> None:
     member = zlib.compress(bytes(600), wbits=31)
     assert decompress(Codec.GZIP, member * 3, 1800) == bytes(1800)
     with pytest.raises(CorruptRecord, match="larger than the limit of 1799"):

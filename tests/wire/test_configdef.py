@@ -1,4 +1,4 @@
-"""Config keys: parsing and checking one value, and Kafka's own sentences when it does not fit."""
+"""Config keys: parsing and checking values, and Kafka's error texts."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def key(type_: str, valid: str = "") -> ConfigKey[object]:
         (c.PASSWORD, " kept as it is ", " kept as it is "),
     ],
 )
-def test_text_becomes_a_typed_value(type_: str, text: str, value: object) -> None:
+def test_text_is_parsed_by_type(type_: str, text: str, value: object) -> None:
     assert key(type_).parse(text) == value
 
 
 @pytest.mark.parametrize(
-    ("type_", "text", "sentence"),
+    ("type_", "text", "error"),
     [
         (c.INT, "abc", "Invalid value abc for configuration some.key: Not a number of type INT"),
         (c.INT, "", "Invalid value  for configuration some.key: Not a number of type INT"),
@@ -56,10 +56,10 @@ def test_text_becomes_a_typed_value(type_: str, text: str, value: object) -> Non
         (c.BOOLEAN, "yes", "Invalid value yes for configuration some.key: Expected value to be either true or false"),
     ],
 )
-def test_wrong_type_is_told_as_kafka_tells_it(type_: str, text: str, sentence: str) -> None:
+def test_invalid_text_raises_kafkas_error(type_: str, text: str, error: str) -> None:
     with pytest.raises(ConfigError) as raised:
         key(type_).parse(text)
-    assert str(raised.value) == sentence
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_wrong_type_is_told_as_kafka_tells_it(type_: str, text: str, sentence: s
         ),
     ],
 )
-def test_kafkas_notation_of_valid_values_is_checked(type_: str, valid: str, good: str, bad: str, why: str) -> None:
+def test_value_is_checked_against_kafkas_notation(type_: str, valid: str, good: str, bad: str, why: str) -> None:
     checked = key(type_, valid)
     checked.parse(good)
     with pytest.raises(ConfigError) as raised:
@@ -94,18 +94,18 @@ def test_kafkas_notation_of_valid_values_is_checked(type_: str, valid: str, good
     assert str(raised.value).endswith(f" for configuration some.key: {why}")
 
 
-def test_all_replicas_may_be_throttled_by_a_star() -> None:
+def test_star_throttles_all_replicas() -> None:
     throttled = key(c.LIST, "[partitionId]:[brokerId],[partitionId]:[brokerId],...")
     assert throttled.parse("*") == ("*",)
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_every_long_is_parsed_from_what_it_is_formatted_to(value: int) -> None:
+def test_long_round_trip(value: int) -> None:
     assert key(c.LONG).parse(c.format_value(value) or "") == value
 
 
 @given(st.floats(allow_nan=False))
-def test_every_double_is_parsed_from_what_it_is_formatted_to(value: float) -> None:
+def test_double_round_trip(value: float) -> None:
     assert key(c.DOUBLE).parse(c.format_value(value) or "") == value
 
 
@@ -113,10 +113,10 @@ def test_every_double_is_parsed_from_what_it_is_formatted_to(value: float) -> No
     ("value", "text"),
     [(None, None), (True, "true"), (False, "false"), (5, "5"), (0.5, "0.5"), ((), ""), (("a", "b"), "a,b"), ("x", "x")],
 )
-def test_values_are_written_in_kafkas_form(value: c.ConfigValue, text: str | None) -> None:
+def test_values_are_formatted_as_in_kafka(value: c.ConfigValue, text: str | None) -> None:
     assert c.format_value(value) == text
 
 
-def test_passwords_are_sensitive_and_nothing_else_is() -> None:
+def test_only_passwords_are_sensitive() -> None:
     assert c.password("p", c.LOW, "").is_sensitive
     assert not c.string("s", None, "", c.LOW, "").is_sensitive

@@ -1,4 +1,4 @@
-"""Frames and headers: sizes that cannot be, header versions, and the exceptions of ApiVersions."""
+"""Frames and headers: invalid sizes, header versions, and the exceptions of ApiVersions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def size_of(text: bytes) -> int:
 
 
 @pytest.mark.parametrize(
-    ("size", "sentence"),
+    ("size", "error"),
     [
         (size_of(b"GET "), "HTTP"),
         (size_of(b"POST"), "HTTP"),
@@ -46,12 +46,12 @@ def size_of(text: bytes) -> int:
         (2**31 - 1, "socket.request.max.bytes"),
     ],
 )
-def test_size_that_cannot_be_is_explained(size: int, sentence: str) -> None:
-    with pytest.raises(ProtocolError, match=sentence):
+def test_invalid_frame_size_names_the_probable_protocol(size: int, error: str) -> None:
+    with pytest.raises(ProtocolError, match=error):
         check_frame_size(size, 1000)
 
 
-def test_size_within_the_limit_passes() -> None:
+def test_size_within_the_limit_is_accepted() -> None:
     for size in (4, 999, 1000):
         check_frame_size(size, 1000)
     check_frame_size(100 * 1024 * 1024)
@@ -72,7 +72,7 @@ def test_header_versions_follow_the_flexible_versions() -> None:
 
 
 def test_response_header_of_api_versions_is_always_version_0() -> None:
-    """KIP-511: a client reads it before it knows anything about the broker."""
+    """KIP-511: a client reads it before it knows the broker's versions."""
     for version in ApiVersionsResponse.versions:
         frame = b"".join(map(chunk_bytes, encode_response(ApiVersionsResponse(), version, 7)))[4:]
         header, pos = parse_response_header(frame, ApiKey.API_VERSIONS, version)
@@ -80,7 +80,7 @@ def test_response_header_of_api_versions_is_always_version_0() -> None:
         assert ApiVersionsResponse.decode(frame[pos:], version) == ApiVersionsResponse()
 
 
-def test_unsupported_api_versions_answer_is_read_as_version_0() -> None:
+def test_unsupported_api_versions_response_is_read_as_version_0() -> None:
     error = int(ErrorCode.UNSUPPORTED_VERSION)
     assert api_versions_response_version(ApiVersionsResponse(error_code=error).encode(0), 5) == 0
     assert api_versions_response_version(ApiVersionsResponse().encode(5), 5) == 5
@@ -89,7 +89,7 @@ def test_unsupported_api_versions_answer_is_read_as_version_0() -> None:
 
 @pytest.mark.parametrize("client_id", [None, "", "c", "grüße", "x" * 300])
 @pytest.mark.parametrize("version", [8, 12])
-def test_quick_header_equals_the_declared_one(client_id: str | None, version: int) -> None:
+def test_fast_header_parser_equals_the_declared_codec(client_id: str | None, version: int) -> None:
     header = RequestHeader(
         request_api_key=ApiKey.METADATA, request_api_version=version, correlation_id=-5, client_id=client_id
     )
@@ -113,7 +113,7 @@ def test_quick_header_equals_the_declared_one(client_id: str | None, version: in
     ],
     ids=["empty", "no client id", "short client id", "not UTF-8", "no tags", "short tag", "unknown API"],
 )
-def test_broken_request_header_is_a_protocol_error(frame: bytes) -> None:
+def test_invalid_request_header_is_a_protocol_error(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_request_header(frame)
 

@@ -1,4 +1,4 @@
-"""Messages as Kafka's JSON, and what is said about JSON that is not."""
+"""Messages as Kafka's JSON, and the errors for invalid JSON."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TOPIC = {"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}
 REQUEST = {"topics": [TOPIC], "allowAutoTopicCreation": True, "includeTopicAuthorizedOperations": False}
 
 
-def test_every_vector_survives_the_way_through_json() -> None:
+def test_json_round_trip_of_every_vector() -> None:
     for one in vectors():
         message = one.message_class.decode(one.data, one.version)
         again = from_json(one.message_class, to_json(message, one.version), one.version)
         assert again.encode(one.version) == one.data
 
 
-def test_names_are_kafkas() -> None:
+def test_json_names_are_kafkas() -> None:
     assert json_name("throttle_time_ms") == "throttleTimeMs"
     assert json_name("k_raft_version_feature") == "kRaftVersionFeature"
     assert json_name("topics") == "topics"
@@ -39,12 +39,12 @@ def test_json_has_the_fields_of_the_version() -> None:
     assert from_json(MetadataRequest, REQUEST, 13) == request
 
 
-def test_tagged_fields_at_their_default_are_left_out() -> None:
+def test_tagged_fields_with_their_default_are_omitted() -> None:
     assert "finalizedFeaturesEpoch" not in to_json(ApiVersionsResponse(), 3)
     assert to_json(ApiVersionsResponse(finalized_features_epoch=4), 3)["finalizedFeaturesEpoch"] == 4
 
 
-def test_unknown_tagged_fields_survive() -> None:
+def test_unknown_tagged_fields_are_kept() -> None:
     message = ApiVersionsResponse()
     message.unknown_tagged_fields = ((99, b"\x00\xff"),)
     value = to_json(message, 3)
@@ -52,13 +52,13 @@ def test_unknown_tagged_fields_survive() -> None:
     assert from_json(ApiVersionsResponse, value, 3) == message
 
 
-def test_records_in_pieces_are_one_text() -> None:
+def test_chunked_records_are_one_json_value() -> None:
     data = PartitionProduceData(records=[b"ab", memoryview(b"c")])
     message = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[data])])
     assert to_json(message, 9)["topicData"][0]["partitionData"][0]["records"] == "YWJj"
 
 
-def test_set_field_that_the_version_lacks_is_unsupported() -> None:
+def test_non_default_field_missing_in_the_version_is_unsupported() -> None:
     request = FetchRequest()
     request.replica_state.replica_id = 1
     with pytest.raises(KafkaError) as caught:
@@ -69,7 +69,7 @@ def test_set_field_that_the_version_lacks_is_unsupported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "error"),
     [
         ({"topics": 5}, r"MetadataRequest\.topics: expected an array, got 5"),
         ({"topics": [5]}, r"MetadataRequest\.topics\[0\]: expected an object"),
@@ -81,12 +81,12 @@ def test_set_field_that_the_version_lacks_is_unsupported() -> None:
         ({"allowAutoTopicCreations": True}, r"has no field allowAutoTopicCreations"),
     ],
 )
-def test_wrong_json_is_told_in_one_sentence(changes: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+def test_invalid_json_names_field_and_expected_type(changes: dict[str, object], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
         from_json(MetadataRequest, {**REQUEST, **changes}, 13)
 
 
-def test_number_is_neither_text_nor_boolean() -> None:
+def test_number_field_rejects_other_types() -> None:
     for wrong in ("1", True, None, 1.5):
         with pytest.raises(ValueError, match="throttleTimeMs"):
             from_json(ApiVersionsResponse, {"errorCode": 0, "apiKeys": [], "throttleTimeMs": wrong}, 1)
@@ -99,12 +99,12 @@ def test_uuid_text_round_trip(value: bytes) -> None:
     assert uuid_from_text(text) == value
 
 
-def test_uuids_that_kafka_reserves() -> None:
+def test_reserved_uuids() -> None:
     assert uuid_to_text(ZERO_UUID) == "AAAAAAAAAAAAAAAAAAAAAA"
     assert uuid_to_text(ONE_UUID) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 @pytest.mark.parametrize("text", ["", "A" * 21, "A" * 23, "A" * 20 + "!!", "é" * 22, "A" * 20 + "=="])
-def test_text_that_is_no_uuid_is_refused(text: str) -> None:
+def test_invalid_uuid_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="a uuid is 22 characters"):
         uuid_from_text(text)

@@ -1,4 +1,4 @@
-"""The declarations are Kafka's own: each name, type, version range, default; and the table of versions is reviewed."""
+"""The declarations equal Kafka's in names, types, versions and defaults; tests/data/versions.txt lists the versions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.fields import Field, parse_versions
+from barnabas.wire.fields import Field, StructBase, parse_versions
 from barnabas.wire.json_form import json_name
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
 from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
-from barnabas.wire.schema import Message, Struct
+from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
 from tests.wire.recorded import DATA, message_table
 
@@ -27,7 +27,7 @@ KINDS = {
 
 
 def kafka_default(spec: dict[str, Any]) -> object:
-    """The default of Kafka's field as our value; "fresh" for an empty array or a new struct."""
+    """The default of Kafka's field as a Python value; "fresh" for an empty array or a new struct."""
     default, kind = spec.get("default"), spec["type"]
     if isinstance(default, str) and default == "null":
         return None
@@ -55,8 +55,10 @@ def kafka_type(name: str) -> str:
     return "(struct)" if name[0].isupper() else name
 
 
-def compare(struct_class: type[Struct], specs: list[dict[str, Any]], common: dict[str, Any], where: str) -> list[str]:
-    """Where a class differs from Kafka's fields."""
+def compare(
+    struct_class: type[StructBase], specs: list[dict[str, Any]], common: dict[str, Any], where: str
+) -> list[str]:
+    """The differences between a class and Kafka's fields."""
     wrong = []
     names = [spec["name"][0].lower() + spec["name"][1:] for spec in specs]
     if names != [json_name(field.name) for field in struct_class.declared]:
@@ -89,7 +91,7 @@ def compare(struct_class: type[Struct], specs: list[dict[str, Any]], common: dic
     return wrong
 
 
-def test_every_field_is_as_kafka_declares_it() -> None:
+def test_every_field_equals_kafkas_declaration() -> None:
     wrong: list[str] = []
     for spec in message_table():
         one = message_named(spec["name"])
@@ -105,7 +107,7 @@ def test_every_field_is_as_kafka_declares_it() -> None:
     assert len(all_messages()) == len(message_table()) == 286
 
 
-def test_annotations_say_null_exactly_where_a_version_allows_it() -> None:
+def test_annotations_match_nullable_versions() -> None:
     wrong = []
     for one in all_messages().values():
         for struct_class in {one, *structs_of(one)}:
@@ -116,15 +118,15 @@ def test_annotations_say_null_exactly_where_a_version_allows_it() -> None:
     assert wrong == []
 
 
-def structs_of(struct_class: type[Struct]) -> set[type[Struct]]:
-    found: set[type[Struct]] = set()
+def structs_of(struct_class: type[StructBase]) -> set[type[StructBase]]:
+    found: set[type[StructBase]] = set()
     for field in struct_class.declared:
         if field.struct_class is not None:
             found |= {field.struct_class} | structs_of(field.struct_class)
     return found
 
 
-def test_no_field_hides_what_every_message_has() -> None:
+def test_no_field_hides_an_attribute_of_message() -> None:
     reserved = {name for name in dir(Message) if not name.startswith("__")}
     hidden = [
         (name, field.name) for name, one in all_messages().items() for field in one.declared if field.name in reserved
@@ -132,8 +134,8 @@ def test_no_field_hides_what_every_message_has() -> None:
     assert hidden == []
 
 
-def test_version_table_is_the_reviewed_one() -> None:
-    """A change of what is supported is a line of tests/data/versions.txt."""
+def test_versions_equal_the_reviewed_table() -> None:
+    """A change of the supported versions is a change of tests/data/versions.txt, which is reviewed."""
     rows = []
     for name, one in all_messages().items():
         valid = f"{one.min_version}-{one.max_version}" if one.versions else "none"
@@ -143,7 +145,7 @@ def test_version_table_is_the_reviewed_one() -> None:
     assert rows == (DATA / "versions.txt").read_text().splitlines()
 
 
-def test_every_api_has_its_pair() -> None:
+def test_every_api_has_a_request_and_a_response() -> None:
     assert set(FAMILIES) == set(ApiKey)
     for key in ApiKey:
         request, response = message_for(key)
@@ -172,7 +174,7 @@ def test_apis_without_versions_are_declared_and_have_no_codec() -> None:
 
 
 def test_importing_declarations_imports_neither_construct_nor_other_families() -> None:
-    """Start-up is a feature: a broker pays for construct when the first request comes."""
+    """Importing construct is slow: a broker imports it at the first request, not at start."""
     code = (
         "import sys; import barnabas.wire.frame, barnabas.wire.messages.produce\n"
         "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.acls'}\n"
@@ -184,7 +186,7 @@ def test_importing_declarations_imports_neither_construct_nor_other_families() -
     assert run.stdout.strip() == "[]"
 
 
-def test_constructor_takes_keywords_and_gives_kafkas_defaults() -> None:
+def test_constructor_takes_keywords_and_sets_kafkas_defaults() -> None:
     assert ProduceRequest().acks == 0
     assert ProduceRequest(acks=-1).acks == -1
     assert PartitionProduceData().records is None
@@ -206,7 +208,7 @@ def test_mutable_defaults_are_not_shared() -> None:
     assert other.current_leader.leader_id == -1
 
 
-def test_messages_compare_by_value_and_show_it() -> None:
+def test_equality_and_repr_use_field_values() -> None:
     assert ProduceRequest(acks=1) == ProduceRequest(acks=1)
     assert ProduceRequest(acks=1) != ProduceRequest(acks=2)
     assert ProduceRequest() != FetchResponse()

@@ -1,6 +1,6 @@
-"""Hostile bytes: cut anywhere, changed anywhere, made up; each gives a message or ProtocolError and costs no memory.
+"""Truncated, mutated and random bytes give a message or ProtocolError, and do not allocate excessive memory.
 
-`BARNABAS_EXAMPLES=100000` cuts every vector at every byte and lets hypothesis try that often.
+`BARNABAS_EXAMPLES=100000` truncates every vector at every byte and sets the number of hypothesis examples.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EVERY_VERSION = [(one, version) for one in all_messages().values() for version i
 
 
 def read(message_class: type[Message], version: int, data: bytes) -> Message | None:
-    """The message, or None for ProtocolError. Anything else escapes, and fails the test."""
+    """The message, or None for ProtocolError. Other exceptions fail the test."""
     try:
         message, end = message_class.codec(version).parse(data)
     except ProtocolError:
@@ -48,21 +48,21 @@ def read_interpreted(message_class: type[Message], version: int, data: bytes) ->
 
 
 def cuts(size: int) -> range:
-    """Where to cut: everywhere in a long run or a short message, otherwise about fifty places."""
+    """Where to truncate: every position in a long run or a short message, otherwise about fifty positions."""
     return range(0, size, 1 if EXAMPLES or size < 60 else size // 50)
 
 
-def test_message_cut_at_any_byte_is_a_protocol_error() -> None:
+def test_message_truncated_at_any_byte_is_a_protocol_error() -> None:
     for one in vectors():
         for cut in cuts(len(one.data)):
             try:
                 one.message_class.codec(one.version).parse(one.data[:cut])
             except ProtocolError:
                 continue
-            pytest.fail(f"{one.message_class.__name__} v{one.version} cut at {cut} is still a message")
+            pytest.fail(f"{one.message_class.__name__} v{one.version} truncated at {cut} is still a message")
 
 
-def test_interpreted_construct_refuses_a_cut_message_too() -> None:
+def test_interpreted_construct_rejects_a_truncated_message() -> None:
     for one in vectors()[:: 1 if EXAMPLES else 9]:
         for cut in cuts(len(one.data)):
             assert read_interpreted(one.message_class, one.version, one.data[:cut]) is None
@@ -74,12 +74,12 @@ def test_trailing_byte_is_a_protocol_error() -> None:
 
 
 def read_request(frame: bytes) -> Message:
-    """The request of a whole frame."""
+    """The request in a frame."""
     header, pos = parse_request_header(memoryview(frame))
     return message_for(header.request_api_key)[0].decode(memoryview(frame)[pos:], header.request_api_version)
 
 
-def test_client_frame_cut_at_any_byte_is_a_protocol_error() -> None:
+def test_client_frame_truncated_at_any_byte_is_a_protocol_error() -> None:
     for one in exchanges()[:: 1 if EXAMPLES else 8]:
         for cut in cuts(len(one.request)):
             with pytest.raises(ProtocolError):
@@ -90,7 +90,7 @@ def test_client_frame_cut_at_any_byte_is_a_protocol_error() -> None:
 
 
 def mutate(data: bytes, edits: list[tuple[int, int, int]]) -> bytes:
-    """Changes a byte, takes a byte out or puts one in, some times."""
+    """Apply edits (kind, position, byte): insert, delete or replace a byte."""
     changed = bytearray(data)
     for kind, where, byte in edits:
         at = where % (len(changed) + 1)
@@ -112,7 +112,7 @@ EDITS = st.lists(
 
 
 def both_agree(message_class: type[Message], version: int, data: bytes) -> None:
-    """Compiled and interpreted codec say the same of any bytes, and what they read they write."""
+    """Compiled and interpreted codec must both reject the bytes, or parse them to a message that they build equally."""
     compiled = read(message_class, version, data)
     try:
         interpreted, size = parse_measured(message_class, version, data)
@@ -137,19 +137,19 @@ def parse_measured(message_class: type[Message], version: int, data: bytes) -> t
 
 @FUZZ
 @given(one=st.sampled_from(vectors()), edits=EDITS)
-def test_changed_message_is_a_message_or_a_protocol_error(one: Vector, edits: list[tuple[int, int, int]]) -> None:
+def test_codecs_agree_on_mutated_messages(one: Vector, edits: list[tuple[int, int, int]]) -> None:
     both_agree(one.message_class, one.version, mutate(one.data, edits))
 
 
 @FUZZ
 @given(which=st.sampled_from(EVERY_VERSION), data=st.binary(max_size=200))
-def test_made_up_bytes_are_a_message_or_a_protocol_error(which: tuple[type[Message], int], data: bytes) -> None:
+def test_codecs_agree_on_random_bytes(which: tuple[type[Message], int], data: bytes) -> None:
     both_agree(*which, data)
 
 
 @FUZZ
 @given(one=st.sampled_from(exchanges()), edits=EDITS)
-def test_changed_client_frame_is_a_request_or_a_protocol_error(one: object, edits: list[tuple[int, int, int]]) -> None:
+def test_mutated_client_frame_is_a_request_or_an_error(one: object, edits: list[tuple[int, int, int]]) -> None:
     frame = mutate(one.request, edits)  # type: ignore[attr-defined]
     try:
         read_request(frame)
@@ -164,9 +164,9 @@ def peak_bytes(one: Vector, data: bytes) -> int:
     return tracemalloc.get_traced_memory()[1] - before
 
 
-def test_huge_count_anywhere_allocates_nothing() -> None:
-    """Architecture 2.9: a count is checked against the bytes left before anything is allocated."""
-    chosen = vectors()[:: 7 if EXAMPLES else 23]  # tracing memory is slow
+def test_huge_count_does_not_allocate_memory() -> None:
+    """A count is checked against the remaining bytes before anything is allocated."""
+    chosen = vectors()[:: 7 if EXAMPLES else 23]  # tracing of memory is slow
     for one in chosen:
         read(one.message_class, one.version, one.data)  # compiles
     tracemalloc.start()
@@ -192,11 +192,11 @@ def test_huge_count_anywhere_allocates_nothing() -> None:
     ],
     ids=["structs", "strings", "nested", "numbers", "uuids"],
 )
-def test_array_of_more_elements_than_fit_is_refused_before_it_is_made(
+def test_array_count_is_checked_against_the_remaining_bytes(
     message_class: type[Message], version: int, before: bytes | None, element: bytes
 ) -> None:
-    """The count is told from the bytes left, in both codecs."""
-    if before is None:  # the array stands in a tagged field
+    """In both codecs."""
+    if before is None:  # the array is in a tagged field
         before = RegisterBrokerRecord(log_dirs=[]).encode(version)[:-1] + b"\x01\x00\x7f"
     for count in (40, 2**20, 2**31 - 2):
         data = before + encode_unsigned_varint(count + 1) + element * 2 + bytes(20)

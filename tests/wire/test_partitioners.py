@@ -1,4 +1,4 @@
-"""Partitioners: murmur2 as in the Java client, turns, stickiness and load (KIP-480, KIP-794)."""
+"""Partitioners: murmur2 as in the Java client, round-robin, sticky and load-aware (KIP-480, KIP-794)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jso
 HASHES = json.loads(LINES[-1])["murmur2"]
 
 
-def test_murmur2_is_kafkas() -> None:
+def test_murmur2_equals_kafkas() -> None:
     assert len(HASHES) == 50
     for line in HASHES:
         key = bytes.fromhex(line["key"])
@@ -26,7 +26,7 @@ def test_murmur2_is_kafkas() -> None:
 
 
 @given(key=st.binary(max_size=64), count=st.integers(1, 1000))
-def test_a_key_always_has_one_partition(key: bytes, count: int) -> None:
+def test_key_always_selects_the_same_partition(key: bytes, count: int) -> None:
     pick = random.Random(1).randrange
     chosen = {
         partitioner.choose(key, 10)
@@ -37,24 +37,24 @@ def test_a_key_always_has_one_partition(key: bytes, count: int) -> None:
     assert 0 <= chosen.pop() < count
 
 
-def test_round_robin_takes_turns_whatever_the_key() -> None:
+def test_round_robin_ignores_the_key() -> None:
     partitioner = RoundRobin(3)
     assert [partitioner.choose(b"one key", 1) for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_records_without_key_spread_under_murmur2() -> None:
+def test_murmur2_sends_records_without_key_to_random_partitions() -> None:
     partitioner = Murmur2(4, random.Random(7).randrange)
     assert set(Counter(partitioner.choose(None, 1) for _ in range(200))) == {0, 1, 2, 3}
 
 
-def test_sticky_moves_on_after_a_batch() -> None:
+def test_sticky_changes_partition_after_a_batch() -> None:
     picks = iter([2, 0, 1])
     partitioner = Sticky(3, lambda n: next(picks), batch_size=100)
     assert [partitioner.choose(None, 40) for _ in range(7)] == [2, 2, 2, 0, 0, 0, 1]
 
 
-def test_load_aware_weighs_a_partition_by_the_shortness_of_its_queue() -> None:
-    """KIP-794's example: queues 0, 3, 1 weigh 4, 1, 3."""
+def test_load_aware_prefers_short_queues() -> None:
+    """KIP-794's example: queues of 0, 3, 1 have the weights 4, 1, 3."""
     bounds: set[int] = set()
     turns = iter(range(8))
 
@@ -68,13 +68,13 @@ def test_load_aware_weighs_a_partition_by_the_shortness_of_its_queue() -> None:
     assert bounds == {8}
 
 
-def test_load_aware_leaves_out_partitions_without_a_leader() -> None:
+def test_load_aware_ignores_partitions_without_a_leader() -> None:
     partitioner = LoadAware(4, random.Random(3).randrange, batch_size=1)
     partitioner.update([5, 5], partitions=[1, 3])
     assert {partitioner.choose(None, 1) for _ in range(100)} == {1, 3}
 
 
-def test_load_aware_is_uniform_over_equal_queues_and_before_any_update() -> None:
+def test_load_aware_is_uniform_for_equal_queues_and_before_an_update() -> None:
     bounds: list[int] = []
     partitioner = LoadAware(3, lambda n: bounds.append(n) or 0, batch_size=1)  # type: ignore[func-returns-value]
     partitioner.choose(None, 1)
@@ -83,6 +83,6 @@ def test_load_aware_is_uniform_over_equal_queues_and_before_any_update() -> None
     assert bounds == [3, 3]
 
 
-def test_load_aware_refuses_sizes_that_do_not_match() -> None:
+def test_load_aware_requires_one_size_for_each_partition() -> None:
     with pytest.raises(ValueError, match="2 queue sizes for 3"):
         LoadAware(3, random.Random(1).randrange).update([1, 2])

@@ -1,4 +1,4 @@
-"""Records as byte ranges: the same as reading them whole, and nothing but CorruptRecord for what is none."""
+"""Scanning records: the same results as reading them, and CorruptRecord for invalid records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def batch_of(items: list[tuple[int, bytes | None, bytes | None, list[tuple[str, 
 
 
 @given(records)
-def test_scan_finds_the_keys_the_values_that_are_null_and_the_places(items: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_scan_returns_keys_null_values_and_positions(items: list[tuple]) -> None:  # type: ignore[type-arg]
     batch = batch_of(items)
     found = list(iter_records(BatchView(batch)))
     scanned = scan_keys(batch, HEADER_SIZE, len(batch), len(items))
@@ -39,8 +39,8 @@ def test_scan_finds_the_keys_the_values_that_are_null_and_the_places(items: list
 
 
 @given(records, st.integers(-(2**62), 2**62))
-def test_rebased_records_keep_all_but_the_deltas(items: list[tuple], shift: int) -> None:  # type: ignore[type-arg]
-    """L8: a delete horizon takes the base timestamp's place, whatever the two are."""
+def test_rebasing_changes_only_timestamp_deltas(items: list[tuple], shift: int) -> None:  # type: ignore[type-arg]
+    """L8: a delete horizon replaces the base timestamp, for any values of the two."""
     batch = batch_of(items)
     starts = record_starts(batch, HEADER_SIZE, len(batch), len(items))
     moved = rebase_timestamps(batch, pairwise(starts), shift)
@@ -55,8 +55,8 @@ def test_rebased_records_keep_all_but_the_deltas(items: list[tuple], shift: int)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_no_record_is_corrupt(seed: int) -> None:
-    """Every truncation, and random damage: an answer or CorruptRecord, and never a key that is not in the bytes."""
+def test_invalid_records_are_corrupt(seed: int) -> None:
+    """Every truncation is CorruptRecord; random changes give a result or CorruptRecord and no other exception."""
     rng = random.Random(seed)
     items = [(1, rng.randbytes(rng.randint(0, 90)), rng.randbytes(rng.randint(0, 90)), []) for _ in range(5)]
     batch = batch_of(items)

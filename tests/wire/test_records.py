@@ -1,4 +1,4 @@
-"""Record batches: Kafka's own bytes, round trips, patching in place, control records."""
+"""Record batches: Kafka's bytes, round trips, patching in place, control records."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def only(raw: bytes | bytearray | memoryview) -> BatchView:
 
 
 @pytest.mark.parametrize("vector", BATCHES, ids=IDS)
-def test_header_of_kafkas_batch_reads_as_kafka_wrote_it(vector: dict[str, Any]) -> None:
+def test_header_of_kafkas_batch(vector: dict[str, Any]) -> None:
     batch = only(memoryview(bytes.fromhex(vector["hex"])))
     assert batch.crc_is_valid()
     assert batch.codec == CODECS[vector["codec"]]
@@ -92,13 +92,13 @@ def test_header_of_kafkas_batch_reads_as_kafka_wrote_it(vector: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("vector", BATCHES, ids=IDS)
-def test_records_of_kafkas_batch_read_as_kafka_wrote_them(vector: dict[str, Any]) -> None:
+def test_records_of_kafkas_batch(vector: dict[str, Any]) -> None:
     assert list(iter_records(only(bytes.fromhex(vector["hex"])))) == expected_records(vector)
 
 
 @pytest.mark.parametrize("vector", BATCHES, ids=IDS)
-def test_batch_built_from_kafkas_records_is_kafkas_batch(vector: dict[str, Any]) -> None:
-    """Uncompressed: the very bytes. Compressed (the libraries' output differs): the same header and records."""
+def test_batch_built_from_kafkas_records_equals_kafkas_batch(vector: dict[str, Any]) -> None:
+    """Uncompressed: the same bytes. Compressed (the libraries' output differs): the same header and records."""
     original = only(bytes.fromhex(vector["hex"]))
     builder = BatchBuilder(
         original.base_offset,
@@ -112,7 +112,7 @@ def test_batch_built_from_kafkas_records_is_kafkas_batch(vector: dict[str, Any])
         partition_leader_epoch=original.partition_leader_epoch,
         log_append_time_ms=original.max_timestamp if original.timestamp_type else None,
     )
-    # A LogAppendTime batch hides its records' own timestamps behind the broker's; the deltas still hold them.
+    # Records of a LogAppendTime batch have the broker's timestamp; their deltas still contain the producer's.
     shown = BatchView(original.buffer)
     shown.attributes &= ~0x08
     for record in iter_records(shown):
@@ -128,7 +128,7 @@ def test_batch_built_from_kafkas_records_is_kafkas_batch(vector: dict[str, Any])
 
 
 @given(records=record_tuples, codec=st.sampled_from(Codec), base_offset=st.integers(0, 2**62))
-def test_built_batch_reads_back(records: list[Any], codec: Codec, base_offset: int) -> None:
+def test_batch_round_trip(records: list[Any], codec: Codec, base_offset: int) -> None:
     batch = only(build_batch(records, base_offset, codec))
     assert batch.crc_is_valid()
     assert batch.codec == codec
@@ -139,8 +139,8 @@ def test_built_batch_reads_back(records: list[Any], codec: Codec, base_offset: i
 
 
 @given(records=record_tuples, codec=st.sampled_from(Codec), base_sequence=st.integers(2**31 - 40, 2**31 - 1))
-def test_sequences_wrap_inside_a_batch(records: list[Any], codec: Codec, base_sequence: int) -> None:
-    """I2: after 2^31-1 comes 0, inside a batch too."""
+def test_sequences_wrap_within_a_batch(records: list[Any], codec: Codec, base_sequence: int) -> None:
+    """I2: sequences wrap from 2^31-1 to 0, also within a batch."""
     batch = only(build_batch(records, codec=codec, producer_id=9, producer_epoch=2, base_sequence=base_sequence))
     sequences = [record.sequence for record in iter_records(batch)]
     assert sequences == [(base_sequence + index) % 2**31 for index in range(len(records))]
@@ -155,7 +155,7 @@ def test_increment_sequence_wraps() -> None:
 
 
 @given(sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=3), codec=st.sampled_from(Codec))
-def test_long_keys_and_values_read_back(sizes: list[int], codec: Codec) -> None:
+def test_long_keys_and_values_round_trip(sizes: list[int], codec: Codec) -> None:
     records = [(NOW_MS, b"k" * size, bytes(size), [("h" * (size % 300), b"v" * size)]) for size in sizes]
     batch = only(build_batch(records, codec=codec))
     assert [(r.key, r.value, r.headers) for r in iter_records(batch)] == [r[1:] for r in records]
@@ -169,8 +169,8 @@ def test_size_estimate_is_the_size_without_compression() -> None:
     assert builder.size_estimate == len(builder.build())
 
 
-def test_batch_keeps_offsets_that_have_gaps() -> None:
-    """L7: compaction keeps offsets."""
+def test_batch_retains_offsets_with_gaps() -> None:
+    """L7: compaction retains offsets."""
     builder = BatchBuilder(100)
     builder.append(NOW_MS, b"a", b"1", offset=103)
     builder.append(NOW_MS, b"b", b"2", offset=5000)
@@ -181,16 +181,16 @@ def test_batch_keeps_offsets_that_have_gaps() -> None:
         builder.append(NOW_MS, None, None, offset=4999)
 
 
-def test_empty_batch_keeps_the_sequences_of_its_producer() -> None:
-    """L9: the last batch of a live producer stays, empty."""
+def test_empty_batch_retains_the_last_sequence() -> None:
+    """L9: the last batch of an active producer is retained, without records."""
     batch = only(BatchBuilder(10, producer_id=7, producer_epoch=1, base_sequence=40).build(last_offset=12))
     assert batch.crc_is_valid()
     assert (batch.record_count, batch.last_offset, batch.last_sequence) == (0, 12, 42)
     assert list(iter_records(batch)) == []
 
 
-def test_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
-    """L8: attribute bit 6; the records' timestamps stay."""
+def test_delete_horizon_replaces_the_base_timestamp() -> None:
+    """L8: attribute bit 6; the records' timestamps do not change."""
     builder = BatchBuilder(delete_horizon_ms=NOW_MS + 86_400_000)
     builder.append(NOW_MS, b"k", None)
     batch = only(builder.build())
@@ -202,7 +202,7 @@ def test_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
 
 @given(records=record_tuples, codec=st.sampled_from(Codec))
 def test_log_append_time_replaces_every_timestamp(records: list[Any], codec: Codec) -> None:
-    """L11: LogAppendTime; header edited in place, CRC again."""
+    """L11: LogAppendTime; the header is changed in place, with a new CRC."""
     raw = bytearray(build_batch(records, codec=codec))
     following = b"the next batch's bytes"
     raw += following
@@ -216,7 +216,7 @@ def test_log_append_time_replaces_every_timestamp(records: list[Any], codec: Cod
 
 @given(offset=st.integers(0, 2**63 - 1), epoch=st.integers(0, 2**31 - 1))
 def test_offset_and_epoch_are_outside_the_crc(offset: int, epoch: int) -> None:
-    """R1: every batch carries the leader's epoch at append."""
+    """R1: an append sets base offset and leader epoch without a new CRC."""
     raw = bytearray(build_batch([(NOW_MS, b"k", b"v")]))
     struct.pack_into(">q", raw, 0, offset)
     struct.pack_into(">i", raw, PARTITION_LEADER_EPOCH_OFFSET, epoch)
@@ -228,7 +228,7 @@ def test_offset_and_epoch_are_outside_the_crc(offset: int, epoch: int) -> None:
 
 @pytest.mark.parametrize("vector", BATCHES[-2:], ids=["commit", "abort"])
 def test_end_transaction_marker_is_kafkas(vector: dict[str, Any]) -> None:
-    """T5."""
+    """T5: transaction markers."""
     raw = bytes.fromhex(vector["hex"])
     batch = only(raw)
     (record,) = iter_records(batch)
@@ -248,7 +248,7 @@ def test_end_transaction_marker_is_kafkas(vector: dict[str, Any]) -> None:
     assert EndTxnMarker.decode(record.value[2:], 0) == EndTxnMarker(coordinator_epoch=epoch)
 
 
-def test_batches_follow_one_another_and_a_cut_tail_is_left_out_only_when_allowed() -> None:
+def test_incomplete_last_batch_is_ignored_only_with_partial_ok() -> None:
     raw = build_batch([(NOW_MS, None, b"a")], 5) + build_batch([(NOW_MS, None, b"b")], 6, Codec.ZSTD)
     second = BatchView(raw).size
     assert [(b.base_offset, b.start) for b in iter_batches(raw)] == [(5, 0), (6, second)]
@@ -271,7 +271,7 @@ def test_corrupt_record_is_a_kafka_error() -> None:
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_timestamp_below_none_is_refused() -> None:
+def test_negative_timestamp_is_rejected() -> None:
     builder = BatchBuilder()
     builder.append(5, None, None)
     with pytest.raises(ValueError, match="-2"):

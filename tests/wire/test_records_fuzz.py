@@ -1,4 +1,4 @@
-"""Hostile batches: cut anywhere, changed anywhere, made up; each gives records or CORRUPT_MESSAGE, nothing else."""
+"""Truncated, mutated and random batches give records or CORRUPT_MESSAGE and no other exception."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_SIZE = 1 << 20
 
 
 def read(raw: bytes) -> list[Record] | None:
-    """Every record of every batch, or None for CORRUPT_MESSAGE. Anything else escapes, and fails the test."""
+    """The records of all batches, or None for CORRUPT_MESSAGE. Other exceptions fail the test."""
     try:
         return [record for batch in iter_batches(raw) for record in iter_records(batch, MAX_SIZE)]
     except CorruptRecord:
@@ -50,13 +50,13 @@ def check_fields(records: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
-def test_batch_cut_at_any_byte_is_corrupt(seed: bytes) -> None:
+def test_batch_truncated_at_any_byte_is_corrupt(seed: bytes) -> None:
     for cut in range(1, len(seed)):
         assert read(seed[:cut]) is None
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
-def test_records_cut_at_any_byte_are_corrupt_though_the_header_agrees(seed: bytes) -> None:
+def test_truncated_records_with_a_matching_header_are_corrupt(seed: bytes) -> None:
     for cut in range(HEADER_SIZE, len(seed)):
         shorter = bytearray(seed[:cut])
         shorter[8:12] = (cut - 12).to_bytes(4, "big")
@@ -99,10 +99,10 @@ def test_spliced_records_give_records_or_corrupt(seed: bytes, at: int, insert: b
     codec=st.sampled_from(Codec),
     times=st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1)),
 )
-def test_made_up_records_give_records_or_corrupt(
+def test_random_records_give_records_or_corrupt(
     section: bytes, count: int, codec: Codec, times: tuple[int, int]
 ) -> None:
-    """The codec's own framing is right, so that the record parser gets the bytes."""
+    """The bytes are compressed correctly, so that they reach the record parser."""
     raw = bytearray(with_section(section, codec))
     raw[27:35], raw[35:43] = (time.to_bytes(8, "big", signed=True) for time in times)
     raw[57:61] = count.to_bytes(4, "big", signed=True)
@@ -112,7 +112,7 @@ def test_made_up_records_give_records_or_corrupt(
 
 
 def with_section(section: bytes, codec: Codec = Codec.NONE) -> bytes:
-    """A batch that announces one record and holds `section` where its records should be."""
+    """A batch with a record count of one and `section` in place of its records."""
     packed = compress(codec, section)
     raw = bytearray(BatchBuilder(codec=codec).build() + packed)
     raw[8:12] = (len(raw) - 12).to_bytes(4, "big")
@@ -121,12 +121,12 @@ def with_section(section: bytes, codec: Codec = Codec.NONE) -> bytes:
 
 
 @given(raw=st.binary(max_size=400))
-def test_junk_is_corrupt(raw: bytes) -> None:
+def test_random_bytes_are_corrupt(raw: bytes) -> None:
     read(raw)
 
 
 @given(seed=st.sampled_from(SEEDS), length=st.integers(-(2**31), 2**31 - 1))
-def test_lying_length_is_corrupt(seed: bytes, length: int) -> None:
+def test_wrong_batch_length_is_corrupt(seed: bytes, length: int) -> None:
     changed = bytearray(seed)
     changed[8:12] = length.to_bytes(4, "big", signed=True)
     if length != len(seed) - 12:
@@ -138,7 +138,7 @@ def test_lying_length_is_corrupt(seed: bytes, length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "complaint"),
+    ("section", "error"),
     [
         ("", "truncated"),
         ("01", "record of -1 bytes"),
@@ -156,13 +156,13 @@ def test_lying_length_is_corrupt(seed: bytes, length: int) -> None:
         ("120000000101020008000000", "header value that ends after"),
     ],
 )
-def test_each_lie_of_a_record_is_named(section: str, complaint: str) -> None:
-    with pytest.raises(CorruptRecord, match=complaint):
+def test_error_names_the_invalid_part_of_a_record(section: str, error: str) -> None:
+    with pytest.raises(CorruptRecord, match=error):
         list(iter_records(BatchView(with_section(bytes.fromhex(section)))))
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_bomb_is_refused_within_bounded_memory(codec: Codec) -> None:
+def test_oversized_records_are_rejected_with_bounded_memory(codec: Codec) -> None:
     bomb = build_batch([(1, None, bytes(64 << 20))], codec=codec)
     tracemalloc.start()
     try:
@@ -173,7 +173,7 @@ def test_bomb_is_refused_within_bounded_memory(codec: Codec) -> None:
         tracemalloc.stop()
 
 
-def test_announced_count_allocates_nothing() -> None:
+def test_wrong_record_count_does_not_allocate_memory() -> None:
     raw = bytearray(build_batch([(1, b"k", b"v")]))
     raw[57:61] = (2**31 - 1).to_bytes(4, "big")
     tracemalloc.start()
@@ -185,7 +185,7 @@ def test_announced_count_allocates_nothing() -> None:
 
 
 def test_many_mutations_of_every_seed() -> None:
-    """A fixed seed, so that a failure stays."""
+    """With a fixed seed, so that failures are reproducible."""
     rng = random.Random(20261121)
     outcomes = {True: 0, False: 0}
     for _ in range(4000):

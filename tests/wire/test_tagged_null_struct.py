@@ -1,4 +1,4 @@
-"""A struct that is null inside a tagged field, in bytes that Kafka 4.4.0 wrote for a member of a consumer group."""
+"""A null struct in a tagged field, with bytes that Kafka 4.4.0 wrote for a member of a consumer group."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MEMBER = ConsumerGroupMemberMetadataValue(
 )
 
 
-def test_null_is_marked_by_zero_in_a_tagged_field() -> None:
+def test_null_struct_in_a_tagged_field_is_a_zero() -> None:
     assert ConsumerGroupMemberMetadataValue.decode(KAFKAS, 0) == MEMBER
     assert MEMBER.encode(0) == KAFKAS
     assert ConsumerGroupMemberMetadataValue.at(0).parse(KAFKAS) == MEMBER
     assert ConsumerGroupMemberMetadataValue.at(0).build(MEMBER) == KAFKAS
 
 
-def test_default_is_an_empty_struct_and_is_left_out() -> None:
+def test_default_is_an_empty_struct_and_is_omitted() -> None:
     member = ConsumerGroupMemberMetadataValue(client_id="c", client_host="h")
     assert member.classic_member_metadata == ClassicMemberMetadata()
     assert member.encode(0).endswith(b"\x00")

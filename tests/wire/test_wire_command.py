@@ -38,7 +38,7 @@ def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence", "code"),
+    ("arguments", "error", "code"),
     [
         (("decode", "ResponseHeader", "0", "0000"), "truncated", 1),
         (("decode", "ResponseHeader", "0", "0000000000"), "1 bytes after the end", 1),
@@ -52,14 +52,14 @@ def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
         (("encode", "ResponseHeader", "0", "[]"), "expected an object", 1),
     ],
 )
-def test_mistake_gets_one_sentence(arguments: tuple[str, ...], sentence: str, code: int) -> None:
+def test_error_is_one_line_on_stderr(arguments: tuple[str, ...], error: str, code: int) -> None:
     result = run(*arguments)
     assert result.exit_code == code
-    assert sentence in result.stderr
+    assert error in result.stderr
     assert "Traceback" not in result.output
 
 
-def test_check_counts_what_differs(tmp_path: Path) -> None:
+def test_check_counts_differing_vectors(tmp_path: Path) -> None:
     lines = [one.line for one in vectors()[:40]]
     path = tmp_path / "vectors.jsonl"
     path.write_text("\n".join(lines) + "\n\n")
@@ -76,6 +76,6 @@ def test_check_counts_what_differs(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in bad.stdout.splitlines()[:-1]] == ["line 8", "line 10"]
 
 
-def test_check_needs_a_file() -> None:
+def test_check_requires_a_file() -> None:
     assert run("check").exit_code == 2
     assert run("check", "--jsonl", "/nowhere/at/all").exit_code == 2

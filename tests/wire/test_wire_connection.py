@@ -1,4 +1,4 @@
-"""Both sides of a connection against each other, without a socket."""
+"""A client's and a server's Connection together, without a socket."""
 
 from __future__ import annotations
 
@@ -26,30 +26,34 @@ def joined(chunks: list[Chunk]) -> bytes:
     return b"".join(map(chunk_bytes, chunks))
 
 
-def ask(client: Connection, server: Connection, request: Message, version: int) -> RequestReceived:
+def send_request(client: Connection, server: Connection, request: Message, version: int) -> RequestReceived:
     server.receive_data(joined(client.send_request(request, version)))
     event = server.next_event()
     assert isinstance(event, RequestReceived)
     return event
 
 
-def answer(server: Connection, client: Connection, response: Message, to: RequestReceived) -> ResponseReceived:
+def send_response(server: Connection, client: Connection, response: Message, to: RequestReceived) -> ResponseReceived:
     client.receive_data(joined(server.send_response(response, to)))
     event = client.next_event()
     assert isinstance(event, ResponseReceived)
     return event
 
 
-def test_request_and_answer_cross() -> None:
+def test_request_and_response() -> None:
     client, server = Connection.client("me"), Connection.server()
     for version in MetadataRequest.versions:
         request = MetadataRequest(topics=[])
-        asked = ask(client, server, request, version)
-        assert (asked.request, asked.version, asked.is_supported) == (request, version, True)
-        assert asked.header.client_id == "me"
+        received = send_request(client, server, request, version)
+        assert (received.request, received.version, received.is_supported) == (request, version, True)
+        assert received.header.client_id == "me"
         response = MetadataResponse(controller_id=9 if version else -1)
-        got = answer(server, client, response, asked)
-        assert (got.response, got.version, got.correlation_id) == (response, version, client.last_correlation_id)
+        result = send_response(server, client, response, received)
+        assert (result.response, result.version, result.correlation_id) == (
+            response,
+            version,
+            client.last_correlation_id,
+        )
     assert client.next_event() is NEED_DATA
     assert server.next_event() is NEED_DATA
 
@@ -63,13 +67,13 @@ def test_pipelined_requests_are_answered_in_order() -> None:
     for event in events:
         assert isinstance(event, RequestReceived)
         client.receive_data(joined(server.send_response(MetadataResponse(), event)))
-    answers = [client.next_event() for _ in range(3)]
-    assert [one.version for one in answers if isinstance(one, ResponseReceived)] == [0, 5, 12]
+    responses = [client.next_event() for _ in range(3)]
+    assert [one.version for one in responses if isinstance(one, ResponseReceived)] == [0, 5, 12]
     assert client.in_flight == 0
 
 
 @given(st.lists(st.integers(1, 40)))
-def test_stream_may_be_cut_anywhere(sizes: list[int]) -> None:
+def test_stream_may_be_split_anywhere(sizes: list[int]) -> None:
     client, server = Connection.client("me"), Connection.server()
     stream = b"".join(joined(client.send_request(MetadataRequest(topics=None), version)) for version in (1, 9, 13))
     seen = []
@@ -88,16 +92,16 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
     frame = bytearray(joined(client.send_request(ApiVersionsRequest(client_software_name="x"), 5)))
     frame[6:8] = (99).to_bytes(2)
     server.receive_data(frame)
-    asked = server.next_event()
-    assert isinstance(asked, RequestReceived)
-    assert (asked.is_supported, asked.version, asked.header.request_api_version) == (False, 0, 99)
+    received = server.next_event()
+    assert isinstance(received, RequestReceived)
+    assert (received.is_supported, received.version, received.header.request_api_version) == (False, 0, 99)
     keys = [ApiVersion(api_key=18, min_version=0, max_version=4)]
-    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
-    got = answer(server, client, refusal, asked)
-    assert (got.response, got.version) == (refusal, 0)
+    response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
+    result = send_response(server, client, response, received)
+    assert (result.response, result.version) == (response, 0)
 
 
-def test_unknown_version_of_another_api_breaks_the_connection() -> None:
+def test_unknown_version_of_another_api_fails_the_connection() -> None:
     client, server = Connection.client(), Connection.server()
     frame = bytearray(joined(client.send_request(MetadataRequest(topics=[]), 12)))
     frame[6:8] = (99).to_bytes(2)
@@ -110,34 +114,34 @@ def test_unknown_version_of_another_api_breaks_the_connection() -> None:
         server.receive_data(b"x")
 
 
-def test_produce_without_acks_is_not_waited_for() -> None:
-    """R13: acks 0 has no response."""
+def test_produce_without_acks_expects_no_response() -> None:
+    """R13: acks=0 has no response."""
     client, server = Connection.client(), Connection.server()
-    ask(client, server, ProduceRequest(acks=0), 9)
+    send_request(client, server, ProduceRequest(acks=0), 9)
     assert client.in_flight == 0
-    asked = ask(client, server, ProduceRequest(acks=1), 9)
+    received = send_request(client, server, ProduceRequest(acks=1), 9)
     assert client.in_flight == 1
-    assert answer(server, client, ProduceResponse(), asked).correlation_id == 1
+    assert send_response(server, client, ProduceResponse(), received).correlation_id == 1
 
 
-def test_answer_to_another_question_breaks_the_connection() -> None:
+def test_response_to_another_request_is_a_protocol_error() -> None:
     client, server = Connection.client(), Connection.server()
-    first = ask(client, server, MetadataRequest(topics=[]), 12)
-    ask(client, server, MetadataRequest(topics=[]), 12)
-    answer(server, client, MetadataResponse(), first)
+    first = send_request(client, server, MetadataRequest(topics=[]), 12)
+    send_request(client, server, MetadataRequest(topics=[]), 12)
+    send_response(server, client, MetadataResponse(), first)
     client.receive_data(joined(server.send_response(MetadataResponse(), first)))
     with pytest.raises(ProtocolError, match="correlation id 0, expected 1"):
         client.next_event()
 
 
-def test_answer_to_no_question_breaks_the_connection() -> None:
+def test_response_without_a_request_is_a_protocol_error() -> None:
     client = Connection.client()
     client.receive_data(b"\x00\x00\x00\x04\x00\x00\x00\x00")
     with pytest.raises(ProtocolError, match="without a request"):
         client.next_event()
 
 
-def test_end_at_a_frames_edge_closes() -> None:
+def test_end_of_stream_after_a_frame_closes() -> None:
     client, server = Connection.client(), Connection.server()
     server.receive_data(joined(client.send_request(MetadataRequest(topics=[]), 12)))
     server.receive_data(b"")
@@ -145,7 +149,7 @@ def test_end_at_a_frames_edge_closes() -> None:
     assert server.next_event() is CONNECTION_CLOSED
 
 
-def test_end_within_a_frame_is_a_protocol_error() -> None:
+def test_end_of_stream_within_a_frame_is_a_protocol_error() -> None:
     server = Connection.server()
     server.receive_data(b"\x00\x00\x00\x10abc")
     assert server.next_event() is NEED_DATA
@@ -161,14 +165,14 @@ def test_announced_size_is_not_allocated() -> None:
     assert len(splitter) == 5
 
 
-def test_frame_larger_than_the_limit_is_refused_by_its_size() -> None:
+def test_frame_larger_than_the_limit_is_rejected() -> None:
     server = Connection.server(max_frame_bytes=10)
     server.receive_data((11).to_bytes(4))
     with pytest.raises(ProtocolError, match="larger than the 10 allowed"):
         server.next_event()
 
 
-def test_failed_encoding_is_not_remembered() -> None:
+def test_failed_request_is_not_in_flight() -> None:
     client = Connection.client()
     with pytest.raises(ValueError, match="cannot be encoded"):
         client.send_request(ProduceRequest(acks=2**20), 9)
@@ -177,7 +181,7 @@ def test_failed_encoding_is_not_remembered() -> None:
     assert client.last_correlation_id == 0
 
 
-def test_http_gets_a_sentence() -> None:
+def test_http_request_is_named_in_the_error() -> None:
     server = Connection.server()
     server.receive_data(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(ProtocolError, match="HTTP"):
