@@ -61,7 +61,7 @@ async def run(broker: Broker, reactor: Reactor) -> None:
         broker.partitions.forget_expired_producers()
 
     async def offsets() -> None:
-        broker.coordinators.expire_offsets()
+        broker.group_coordinators.expire_offsets()
         broker.loop.after_turn()  # outside of the reactor's turns
 
     async def deletions() -> None:

@@ -48,15 +48,15 @@ class Broker:
     """The parts of one broker process. `broker.server` creates and connects them."""
 
     controller: Controller
-    coordinators: GroupCoordinators
+    group_coordinators: GroupCoordinators
     log_dir_failures: LogDirFailures
     log_dirs: LogDirs
     partitions: Partitions
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     services: BrokerServices
-    shares: ShareCoordinators
-    transactions: TransactionCoordinators
+    share_coordinators: ShareCoordinators
+    transaction_coordinators: TransactionCoordinators
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Broker:
 
         return SharePartitions(
             self.services,
-            self.shares,
+            self.share_coordinators,
             self.group_configs,
             self.controller.auto_create_dead_letter_queue,
             lambda: self.is_stopping,

@@ -217,9 +217,9 @@ class Server:
         broker = self.broker
         broker.is_stopping = True
         self.reactor.stop_accepting()
-        broker.transactions.stop()
-        broker.shares.stop()
-        broker.coordinators.stop()  # answers the parked JoinGroups and SyncGroups
+        broker.transaction_coordinators.stop()
+        broker.share_coordinators.stop()
+        broker.group_coordinators.stop()  # answers the parked JoinGroups and SyncGroups
         self.reactor.stop_reading()
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
@@ -277,17 +277,19 @@ def open_broker(
         services = broker.services = BrokerServices(
             loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
         )
-        broker.shares = ShareCoordinators(services)
-        broker.coordinators = GroupCoordinators(services, broker.shares, lambda: broker.group_configs, random_bytes)
-        broker.transactions = TransactionCoordinators(
-            services, broker.producer_ids.next, broker.coordinators.transaction_ended
+        broker.share_coordinators = ShareCoordinators(services)
+        broker.group_coordinators = GroupCoordinators(
+            services, broker.share_coordinators, lambda: broker.group_configs, random_bytes
+        )
+        broker.transaction_coordinators = TransactionCoordinators(
+            services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
         )
         _subscribe(broker)
         broker.controller.open()
         broker.partitions.load(broker.image)
-        broker.coordinators.load()
-        broker.transactions.load()
-        broker.shares.load()
+        broker.group_coordinators.load()
+        broker.transaction_coordinators.load()
+        broker.share_coordinators.load()
     except BaseException:
         log_dirs.release()
         raise
@@ -297,7 +299,7 @@ def open_broker(
 def _subscribe(broker: Broker) -> None:
     """Connect the parts that must hear of changed metadata and of failed log directories."""
     controller, partitions = broker.controller, broker.partitions
-    coordinators = (broker.coordinators, broker.transactions, broker.shares)
+    coordinators = (broker.group_coordinators, broker.transaction_coordinators, broker.share_coordinators)
 
     def apply_topic_defaults(changed: set[str]) -> None:
         if changed & TOPIC_DEFAULT_KEYS:

@@ -1,7 +1,7 @@
-"""ApiVersions (18): what this broker speaks, straight from the registry (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (18): the APIs in the registry with their versions, and features (KIP-35, KIP-511, KIP-584).
 
-An unknown version of the request itself is answered in version 0 with UNSUPPORTED_VERSION and the versions of
-ApiVersions alone.
+A request with an unsupported version of ApiVersions is answered in version 0 with UNSUPPORTED_VERSION and the versions
+of ApiVersions only.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0
-"""As Kafka 4, which serves Produce from 3 on but shows it from 0: older librdkafka look for it (KAFKA-18659)."""
+"""Produce is served from version 3, but reported from 0 as in Kafka 4, for older librdkafka (KAFKA-18659)."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @api(ApiVersionsRequest)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Every API with its versions, and the cluster's features."""
+    """Return every API with its versions, and the features."""
     first, last = served_versions(ApiKey.API_VERSIONS)
     if not first <= ctx.api_version <= last:
         return ApiVersionsResponse(
@@ -55,9 +55,9 @@ def _versions_of(key: ApiKey) -> ApiVersion:
 
 
 def _add_features(ctx: RequestContext, response: ApiVersionsResponse) -> None:
-    """What this broker can do and what the cluster has agreed on, where it is something that this broker can do.
+    """Add the supported features, and those finalized ones that this broker supports.
 
-    A data directory that Kafka formatted has features of Kafka's, of which a client must not think that they are here.
+    A data directory that Kafka has formatted may have other features, which clients must not expect here.
     """
     controller = ctx.broker.controller
     response.supported_features = [

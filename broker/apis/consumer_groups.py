@@ -1,7 +1,7 @@
-"""The consumer protocol: ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69). KIP-848.
+"""The consumer group protocol: ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69). KIP-848.
 
-Heartbeat: v1 regular expressions, and members make their ids themselves (KIP-1082). Describe: v1 tells which protocol a
-member speaks (KIP-1099). What the requests mean is in `coord.groups.consumer`.
+Heartbeat: v1 regular expressions, and member ids chosen by the members (KIP-1082). Describe: v1 the protocol of each
+member (KIP-1099). The events are handled in `coord.groups.consumer`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)
 def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> DelayedResponse:
-    """Joins, stays in or leaves a group; answered when what it changes is committed."""
+    """Join, stay in or leave a group; answered when its changes are committed."""
     delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
-    ctx.broker.coordinators.handle(
+    ctx.broker.group_coordinators.handle(
         request.group_id,
         lambda groups, at: groups.consumer_groups.heartbeat(request, delayed.resolve, client, at),
     )
@@ -45,7 +45,7 @@ def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) ->
 def consumer_group_describe(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """State, members and assignments of each group."""
+    """Describe the state, the members and the assignments of each group."""
     response = ConsumerGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
     if request.include_authorized_operations:
         for group in response.groups:
@@ -58,7 +58,7 @@ def _describe(ctx: RequestContext, group_id: str) -> ConsumerGroupDescribeRespon
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return ctx.broker.coordinators.of_group(group_id).consumer_groups.describe(group_id)
+        return ctx.broker.group_coordinators.of_group(group_id).consumer_groups.describe(group_id)
     except KafkaError as error:
         return _failed(group_id, error)
 

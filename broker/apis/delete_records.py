@@ -1,7 +1,7 @@
-"""DeleteRecords (21): move a log's start forward (KIP-107, L6).
+"""DeleteRecords (21): move the log start offset of partitions forward (KIP-107, L6).
 
--1 stands for the high watermark. On one node no replica has to follow, so the answer is immediate and `timeout_ms`
-has nothing to limit.
+Offset -1 is the high watermark. There are no followers to wait for, so the response is immediate and `timeout_ms` has
+no effect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TO_HIGH_WATERMARK = -1
 
 @api(DeleteRecordsRequest)
 def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Delete what is below the given offset of each partition."""
+    """Delete the records below the given offset of each partition."""
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -42,7 +42,7 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delete
 
 
 def _not_persisted(response: DeleteRecordsResponse) -> None:
-    """The new starts hold, but the disk had no room to write them down: a restart may not know them."""
+    """Report an error: the new log starts are effective, but could not be written, so a restart may lose them."""
     for topic in response.topics:
         for answer in topic.partitions:
             if not answer.error_code:

@@ -1,7 +1,7 @@
-"""UpdateFeatures (57): raise or lower the levels of features that the cluster has agreed on (KIP-584, KIP-778).
+"""UpdateFeatures (57): change the finalized levels of features (KIP-584, KIP-778).
 
-Version 1 tells upgrades from downgrades and can only check; from version 2 on there are no results of single features:
-all updates happen or none.
+v1 distinguishes upgrades from downgrades, and can validate only; v2 has no results of single features: all updates are
+made, or none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAST_VERSION_WITH_RESULTS = 1
 
 @api(UpdateFeaturesRequest)
 def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """Set all the levels, or none and say why."""
+    """Set the levels of all features, or report the first error and set none."""
     controller = ctx.broker.controller
     response = UpdateFeaturesResponse(error_message=None)
     updates = [FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates]
@@ -36,9 +36,9 @@ def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> Upda
         if not request.validate_only:
             controller.commit(Outcome(records, response))
             for record in updates:
-                logger.info("Feature %s has level %d now", record.name, record.level)
+                logger.info("Feature %s now has level %d", record.name, record.level)
     except KafkaError as error:
-        logger.warning("Features are not updated: %s", error)
+        logger.warning("Cannot update features: %s", error)
         response.error_code = int(error.code)
         response.error_message = (
             f"The update failed for all features since the following feature had an error: {error.message}"

@@ -51,7 +51,7 @@ def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Desc
 
 def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescribedGroup:
     try:
-        return ctx.broker.coordinators.of_group(group_id).describe(group_id, ctx.api_version)
+        return ctx.broker.group_coordinators.of_group(group_id).describe(group_id, ctx.api_version)
     except KafkaError as error:
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
 
@@ -59,11 +59,11 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescr
 @api(ListGroupsRequest)
 def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading."""
-    ctx.broker.coordinators.check_loaded()
+    ctx.broker.group_coordinators.check_loaded()
     return ListGroupsResponse(
         groups=[
             group
-            for coordinator in ctx.broker.coordinators
+            for coordinator in ctx.broker.group_coordinators
             for group in coordinator.list_groups(request.states_filter, request.types_filter)
         ]
     )
@@ -82,7 +82,7 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedR
     """Delete empty groups with their offsets; answered when all of them are committed."""
     delayed = DelayedResponse(send_before_close=True)
     response = DeleteGroupsResponse()
-    coordinators = ctx.broker.coordinators
+    coordinators = ctx.broker.group_coordinators
     group_ids = list(dict.fromkeys(request.groups_names))
 
     def answer(result: DeletableGroupResult) -> None:

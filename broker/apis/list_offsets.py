@@ -1,8 +1,8 @@
-"""ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp, by special name and by leader epoch.
+"""ListOffsets (2) and OffsetForLeaderEpoch (23): offsets by timestamp, special timestamp or leader epoch.
 
 Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7, KIP-734), -4 earliest on
-local disk (v8, KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest that waits for upload (v11, KIP-1023). There is
-no remote tier, so -4 is -2, and -5 and -6 are unknown: offset -1 (R23).
+local disk (v8, KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest pending upload (v11, KIP-1023). There is no remote
+storage, so -4 is the same as -2, and -5 and -6 are unknown: offset -1 (R23).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _FIRST_VERSION_OF = {
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 READ_COMMITTED = 1
 UNKNOWN = (-1, -1, -1)
-"""Timestamp, offset and leader epoch of what is not there."""
+"""Timestamp, offset and leader epoch if there is no such record."""
 
 
 @api(ListOffsetsRequest)
 def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Look up each partition; a failure stays with its partition."""
+    """Look up each partition; an error is reported for its partition only."""
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -91,7 +91,7 @@ def _look_up(
 
 
 def _offset_of(partition: Partition, timestamp: int, is_committed: bool) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch) of what a timestamp, or a special one, names."""
+    """(timestamp, offset, leader epoch) for a timestamp or a special timestamp."""
     log = partition.log
     limit = log.last_stable_offset if is_committed else log.high_watermark
     if timestamp == LATEST:
@@ -113,7 +113,7 @@ def _failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
 
 @api(OffsetForLeaderEpochRequest)
 def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    """Where each leader epoch ends: how a client finds out that the log it read was cut (KIP-320)."""
+    """The end offset of each leader epoch, by which a client detects that the log was truncated (KIP-320)."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

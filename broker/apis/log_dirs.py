@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): which partitions lie where, and how large they are (KIP-113, KIP-827 for the volume's size)."""
+"""DescribeLogDirs (35): the partitions of each log directory with their sizes (KIP-113), and the volume (KIP-827)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @api(DescribeLogDirsRequest)
 def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Each log directory with the partitions asked for; None asks for all."""
+    """Describe each log directory with the requested partitions; None requests all."""
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
@@ -36,7 +36,7 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> D
 
 
 def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> DescribeLogDirsResult:
-    """What is in a directory; one that has failed or gone has an error and nothing else, as in Kafka."""
+    """The partitions of a directory; for a failed or missing directory only an error, as in Kafka."""
     failed = DescribeLogDirsResult(error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=log_dir.path)
     if log_dir.failure is not None:
         return failed

@@ -40,7 +40,7 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedR
     if not request.topics:
         return response
     client = client_of(ctx)
-    ctx.broker.coordinators.handle(
+    ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.commit_offsets(request, complete, client, at)
     )
     return delayed

@@ -47,7 +47,7 @@ def _none_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetch
 def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]
-    return once_committed(_fetch(ctx, request), ctx.broker.coordinators.uncommitted(group_ids))
+    return once_committed(_fetch(ctx, request), ctx.broker.group_coordinators.uncommitted(group_ids))
 
 
 def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -90,7 +90,7 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
-        coordinator = ctx.broker.coordinators.of_group(asked.group_id)
+        coordinator = ctx.broker.group_coordinators.of_group(asked.group_id)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=int(error.code))
     image = ctx.broker.image

@@ -1,4 +1,4 @@
-"""DescribeProducers (61): which producers a partition remembers (KIP-664)."""
+"""DescribeProducers (61): the active producers of partitions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @api(DescribeProducersRequest)
 def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """The active producers of each partition."""
+    """Describe the active producers of each partition."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

@@ -1,9 +1,9 @@
-"""The registry of APIs: which handler serves which request, and from which versions to which.
+"""The registry of APIs: the handler of each request, and the versions that are served.
 
-A handler is a plain function `handler(ctx, request) -> response | DelayedResponse | None` marked `@api(RequestClass)`;
-None means that the protocol has no answer (Produce with acks 0). It never awaits. An API family's module is imported
-when its first request comes: start-up does not pay for what nobody asked for. `SERVED` is the one list of what is
-served; ApiVersions answers from it, and the versions are those of the message declarations.
+A handler is a plain function `handler(ctx, request) -> response | DelayedResponse | None`, marked with
+`@api(RequestClass)`; None means that there is no response (Produce with acks=0). A module of handlers is imported with
+its first request, to keep the start fast. `SERVED` is the only list of the APIs that are served; ApiVersions answers
+from it, with the versions of the message declarations.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_group_offsets",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_group_offsets",
 }
-"""Every API of this broker, and the module under `broker.apis` that serves it."""
+"""The APIs that are served, each with its module in `broker.apis`."""
 
 _handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
 
@@ -93,25 +93,25 @@ def api(
 ) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request.
 
-    `needs(broker)` raises KafkaError while the broker does not open this API. `on_error(request, error)` makes the
-    response that carries an error of the whole request; without it the response's top-level `error_code` (and
-    `error_message`) is set, and a response that has none closes the connection.
+    `needs(broker)` raises KafkaError while the API is not enabled. `on_error(request, error)` returns the response for
+    an error of the whole request; by default the top-level `error_code` and `error_message` of the response are set, or
+    the connection is closed if it has no `error_code`.
     """
 
     def register(handler: Handler) -> Handler:
-        def when_open(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
+        def when_enabled(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
             assert needs is not None
             needs(ctx.broker)
             return handler(ctx, request)
 
-        _handlers[request_class.api_key] = (handler if needs is None else when_open, on_error)
+        _handlers[request_class.api_key] = (handler if needs is None else when_enabled, on_error)
         return handler
 
     return register
 
 
 class Route:
-    """Everything that serving one API in one version needs, looked up once."""
+    """Handler and codecs of one API in one version."""
 
     __slots__ = (
         "api_key",
@@ -141,7 +141,7 @@ class Route:
         self.response_is_flexible = response_header_version(api_key, api_version) >= 1
 
     def error_response(self, request: Message, error: KafkaError) -> Message | None:
-        """The response that says `error` of the whole request, or None if the response has no place for it."""
+        """The response for an error of the whole request, or None if it has no `error_code`."""
         if self.on_error is not None:
             return self.on_error(request, error)
         response = self.response_class()
@@ -157,13 +157,13 @@ _routes: dict[int, Route] = {}
 
 
 def served_versions(api_key: ApiKey) -> tuple[int, int]:
-    """The first and last version served of an API."""
+    """The first and the last version of an API that are served."""
     request_class, _ = message_for(api_key)
     return request_class.min_version, request_class.max_version - request_class.latest_version_unstable
 
 
 def route_for(api_key: int, api_version: int) -> Route:
-    """The route of a request; ProtocolError if this broker does not serve it."""
+    """The route of a request. ProtocolError if its API or version is not served."""
     route = _routes.get(api_key << 16 | api_version)
     if route is not None:
         return route

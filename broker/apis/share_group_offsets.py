@@ -70,7 +70,7 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
             delayed.resolve(response)
 
     for key, name, one in wanted:
-        ctx.broker.shares.read_summary(key, partial(summarized, name, one))
+        ctx.broker.share_coordinators.read_summary(key, partial(summarized, name, one))
     return delayed
 
 
@@ -106,7 +106,7 @@ def _requested_topics(
     if asked.topics is not None:
         by_name = [(topic.topic_name, image.topic(topic.topic_name), topic.partitions) for topic in asked.topics]
         return [(name, ZERO_UUID if topic is None else topic.topic_id, parts) for name, topic, parts in by_name]
-    groups = ctx.broker.coordinators.of_group(asked.group_id).share_groups
+    groups = ctx.broker.group_coordinators.of_group(asked.group_id).share_groups
     initialized = groups.group(asked.group_id).state_partitions.initialized
     by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
     return [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
@@ -139,7 +139,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffse
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.coordinators.handle(
+    ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.resolve, at)
     )
     return delayed
@@ -151,7 +151,7 @@ def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOff
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.coordinators.handle(
+    ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.resolve)
     )
     return delayed

@@ -30,7 +30,7 @@ def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatReque
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     delayed = DelayedResponse()
-    ctx.broker.coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
+    ctx.broker.group_coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
     return delayed
 
 
@@ -53,7 +53,7 @@ def _describe(ctx: RequestContext, group_id: str) -> ShareGroupDescribeResponseD
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return ctx.broker.coordinators.of_group(group_id).share_groups.describe(group_id)
+        return ctx.broker.group_coordinators.of_group(group_id).share_groups.describe(group_id)
     except KafkaError as error:
         return _not_described(group_id, error)
 

@@ -57,25 +57,25 @@ class _Request(Protocol):
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
     """Initialize share partitions."""
     response = InitializeShareGroupStateResponse()
-    return _gather(request, response, InitializeStateResult, ctx.broker.shares.initialize)
+    return _gather(request, response, InitializeStateResult, ctx.broker.share_coordinators.initialize)
 
 
 @api(ReadShareGroupStateRequest)
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
     """Read the whole state of share partitions."""
-    return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.shares.read)
+    return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.share_coordinators.read)
 
 
 @api(WriteShareGroupStateRequest)
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
     """Write delivery states of records."""
-    return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.shares.write)
+    return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.share_coordinators.write)
 
 
 @api(DeleteShareGroupStateRequest)
 def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
     """Delete the state of share partitions."""
-    shares = ctx.broker.shares
+    shares = ctx.broker.share_coordinators
 
     def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
         shares.delete(key, answer)
@@ -86,7 +86,7 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
 @api(ReadShareGroupStateSummaryRequest)
 def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
     """Read the start offsets and epochs of share partitions."""
-    shares = ctx.broker.shares
+    shares = ctx.broker.share_coordinators
 
     def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
         shares.read_summary(key, answer)

@@ -1,7 +1,7 @@
-"""The streams protocol: StreamsGroupHeartbeat (88), StreamsGroupDescribe (89). KIP-1071.
+"""The streams group protocol: StreamsGroupHeartbeat (88), StreamsGroupDescribe (89). KIP-1071.
 
-Heartbeat: v1 tells of missing client tags. Describe: v1 asks for a description of the topology, which Kafka leaves to a
-plug-in in Java; here nobody has one (`topology_description_status`). What the requests mean is in
+Heartbeat: v1 reports missing client tags. Describe: v1 requests a description of the topology, which in Kafka comes
+from a Java plug-in and is never available here (`topology_description_status`). The events are handled in
 `coord.groups.streams`.
 """
 
@@ -36,9 +36,9 @@ _EXISTS = {int(ErrorCode.NONE), int(ErrorCode.TOPIC_ALREADY_EXISTS)}
 
 @api(StreamsGroupHeartbeatRequest, needs=needs_streams_groups)
 def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> DelayedResponse:
-    """Joins, stays in or leaves a group; answered when what it changes is committed.
+    """Join, stay in or leave a group; answered when its changes are committed.
 
-    Internal topics that the group lacks are created before the answer leaves: the next heartbeat finds them.
+    Missing internal topics of the group are created before the response is sent, so the next heartbeat finds them.
     """
     delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
@@ -51,17 +51,17 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
                     status.status_detail += f"; Creation failed: {failures}."
         delayed.resolve(response)
 
-    ctx.broker.coordinators.handle(
+    ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, answer, client, at)
     )
     return delayed
 
 
 def _create_missing(ctx: RequestContext, group_id: str) -> str:
-    """Create the internal topics that a group lacks; says which could not be, and why."""
+    """Create the missing internal topics of a group; returns the failures as text, empty if there are none."""
     controller = ctx.broker.controller
     try:
-        missing = ctx.broker.coordinators.of_group(group_id).streams_groups.missing_topics(group_id)
+        missing = ctx.broker.group_coordinators.of_group(group_id).streams_groups.missing_topics(group_id)
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
         response = controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
     except KafkaError as error:
@@ -92,7 +92,7 @@ def _none_described(request: StreamsGroupDescribeRequest, error: KafkaError) -> 
 
 @api(StreamsGroupDescribeRequest, on_error=_none_described, needs=needs_streams_groups)
 def streams_group_describe(ctx: RequestContext, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
-    """State, topology, members and assignments of each group."""
+    """Describe the state, the topology, the members and the assignments of each group."""
     wants = request.include_topology_description
     response = StreamsGroupDescribeResponse(groups=[_describe(ctx, group_id, wants) for group_id in request.group_ids])
     if request.include_authorized_operations:
@@ -108,7 +108,7 @@ def _describe(
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        groups = ctx.broker.coordinators.of_group(group_id).streams_groups
+        groups = ctx.broker.group_coordinators.of_group(group_id).streams_groups
         return groups.describe(group_id, wants_description=wants_description)
     except KafkaError as error:
         return _failed(group_id, error)

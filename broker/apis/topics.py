@@ -1,7 +1,7 @@
 """CreateTopics (19), DeleteTopics (20) and CreatePartitions (37). KIP-4, KIP-195, KIP-464, KIP-516, KIP-525, KIP-599.
 
-CreateTopics: v4 defaults of -1, v5 the topic's configs in the answer, v7 topic ids. DeleteTopics: v3
-TOPIC_DELETION_DISABLED, v6 by topic id. Topics are in force, their logs open, when the answer leaves.
+CreateTopics: v4 -1 requests the default, v5 the topic's configs in the response, v7 topic ids. DeleteTopics: v3
+TOPIC_DELETION_DISABLED, v6 by topic id. When the response is sent the change is effective and the logs are open.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateT
 
 @api(CreateTopicsRequest, on_error=_creation_failed)
 def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Create each topic that can be."""
+    """Create each topic of the request, or report its error."""
     controller = ctx.broker.controller
     return controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
 
@@ -61,7 +61,7 @@ def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteT
 
 @api(DeleteTopicsRequest, on_error=_deletion_failed)
 def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Delete each topic that is there."""
+    """Delete each topic of the request, or report its error."""
     if not ctx.broker.config[DELETE_TOPIC_ENABLE]:
         if ctx.api_version < FIRST_VERSION_WITH_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
@@ -81,6 +81,6 @@ def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> Cr
 
 @api(CreatePartitionsRequest, on_error=_extension_failed)
 def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    """Add partitions to each topic that can have them."""
+    """Add partitions to each topic of the request, or report its error."""
     controller = ctx.broker.controller
     return controller.commit(controller.local.create_partitions(request))

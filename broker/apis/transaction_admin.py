@@ -1,8 +1,7 @@
-"""Looking at transactions and ending them by hand: WriteTxnMarkers (27), DescribeTransactions (65),
-ListTransactions (66). KIP-98, KIP-664.
+"""Administration of transactions: WriteTxnMarkers (27), DescribeTransactions (65), ListTransactions (66).
 
-WriteTxnMarkers: v2 transaction version (KIP-1228). ListTransactions: v1 duration (KIP-994), v2 pattern (KIP-1152),
-which RE2 matches in linear time, as Kafka's re2j does.
+KIP-98, KIP-664. WriteTxnMarkers: v2 transaction version (KIP-1228). ListTransactions: v1 duration (KIP-994), v2 pattern
+(KIP-1152), matched by RE2 in linear time, as Kafka's re2j does.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 
 @api(WriteTxnMarkersRequest)
 def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
-    """Writes markers as a coordinator of another broker or `kafka-transactions abort` asks for; answered once safe."""
-    wait = _MarkersWait()
+    """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
+    wait = _MarkersResponder()
     for asked in request.markers:
         marker = Marker(
             asked.producer_id,
@@ -59,25 +58,25 @@ def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> D
                 answer = WritableTxnMarkerPartitionResult(partition_index=index)
                 answers.partitions.append(answer)
                 wait.write(ctx.broker, topic.name, answer, marker)
-    wait.one_less()
+    wait.one_done()
     return wait.delayed
 
 
-class _MarkersWait:
-    """An answer that is given once every marker is committed, or will never be."""
+class _MarkersResponder:
+    """Sends the response once every marker is committed, or never will be."""
 
     __slots__ = ("_left", "delayed", "response")
 
     def __init__(self) -> None:
         self.delayed = DelayedResponse(send_before_close=True)
         self.response = WriteTxnMarkersResponse()
-        self._left = 1  # for the request itself, until all of it is under way
+        self._left = 1  # for the request itself, until all its markers are written
 
     def write(self, broker: Broker, topic: str, answer: WritableTxnMarkerPartitionResult, marker: Marker) -> None:
-        """Write one marker and wait for it."""
+        """Write one marker and wait until it is committed."""
         try:
             partition = broker.partitions.get(topic, answer.partition_index)
-            offset = broker.transactions.markers.write(partition, marker)
+            offset = broker.transaction_coordinators.markers.write(partition, marker)
         except KafkaError as error:
             answer.error_code = int(error.code)
             return
@@ -85,18 +84,18 @@ class _MarkersWait:
 
         def decided(error: ErrorCode) -> None:
             answer.error_code = int(error)
-            self.one_less()
+            self.one_done()
 
         partition.when_committed(offset, decided)
 
-    def one_less(self) -> None:
-        """One of those that are waited for is settled."""
+    def one_done(self) -> None:
+        """One of the markers, or the request itself, is done."""
         self._left -= 1
         if not self._left:
             self.delayed.resolve(self.response)
 
 
-# ---- looking
+# ---- DescribeTransactions, ListTransactions
 
 
 def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
@@ -112,15 +111,15 @@ def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> 
 def describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse | DelayedResponse:
-    """Tells how each transactional id stands, once that cannot be lost any more."""
+    """Describe the transaction of each transactional id, answered when its state is committed."""
     ids = request.transactional_ids
     response = DescribeTransactionsResponse(transaction_states=[_describe(ctx, one) for one in ids])
-    return once_committed(response, ctx.broker.transactions.uncommitted(ids))
+    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))
 
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     try:
-        coordinator = ctx.broker.transactions.of(transactional_id)
+        coordinator = ctx.broker.transaction_coordinators.of(transactional_id)
     except KafkaError as error:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=int(error.code)
@@ -132,16 +131,16 @@ def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransaction
 def list_all_transactions(
     ctx: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse | DelayedResponse:
-    """Lists the transactional ids that pass the filters, once all are loaded and what is told cannot be lost any more.
+    """List the transactional ids that match the filters, answered when their states are committed.
 
-    Names of no state are told back.
+    KafkaError while any coordinator is loading. Unknown names of states are returned.
     """
-    ctx.broker.transactions.check_loaded()
+    ctx.broker.transaction_coordinators.check_loaded()
     response = ListTransactionsResponse()
     response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
     matches = _matcher(request.transactional_id_pattern)
     now_ms = ctx.broker.loop.now_ms()
-    for coordinator in ctx.broker.transactions:
+    for coordinator in ctx.broker.transaction_coordinators:
         response.transaction_states += list_transactions(
             coordinator.transactions,
             frozenset(request.state_filters),
@@ -150,14 +149,14 @@ def list_all_transactions(
             matches,
             now_ms,
         )
-    return once_committed(response, ctx.broker.transactions.all_uncommitted())
+    return once_committed(response, ctx.broker.transaction_coordinators.all_uncommitted())
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:
-    """Whether the whole of a transactional id matches; INVALID_REGULAR_EXPRESSION for what RE2 does not take."""
+    """Match a whole transactional id by an RE2 pattern. KafkaError INVALID_REGULAR_EXPRESSION if it is not valid."""
     if not pattern:
         return lambda _: True
-    import re2  # only who filters by a pattern pays for it
+    import re2  # imported only when it is needed
 
     options = re2.Options()
     options.log_errors = False

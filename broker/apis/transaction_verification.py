@@ -73,7 +73,7 @@ def add_or_verify(
 
     def ask() -> None:
         try:
-            broker.transactions.handle(transactional_id, event)
+            broker.transaction_coordinators.handle(transactional_id, event)
         except KafkaError as error:
             then(dict.fromkeys(partitions, error.code))
 

@@ -1,9 +1,8 @@
 """Transactions of producers: InitProducerId (22), AddPartitionsToTxn (24), AddOffsetsToTxn (25), EndTxn (26).
 
 InitProducerId: v3 producer id and epoch of the client (KIP-360), v4 PRODUCER_FENCED (KIP-588), v6 two-phase commit
-(KIP-939). AddPartitionsToTxn: up to v3 from clients, from v4 on several transactions from brokers, which may only
-verify (KIP-890). EndTxn: from v5 on the epoch grows and is answered (KIP-890). What the requests mean is in
-`coord.transactions`.
+(KIP-939). AddPartitionsToTxn: up to v3 from clients, from v4 on from brokers, for several transactions, to add or only
+to verify (KIP-890). EndTxn: v5 returns the next epoch (KIP-890). The events are handled in `coord.transactions`.
 """
 
 from __future__ import annotations
@@ -32,17 +31,16 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
-    from barnabas.coord.transactions.transaction import TopicPartition
 
 FIRST_ADD_OF_BROKERS = 4
 FIRST_ADD_WITH_PRODUCER_FENCED = 2
 CLIENTS_VERSION, BROKERS_VERSION = 0, 2
-"""`transaction.version` of whoever adds partitions by requests of its own, and of a broker for a client of KIP-890."""
+"""`transaction.version` if a client adds partitions itself, and if a broker adds them for it (KIP-890)."""
 
 
 @api(InitProducerIdRequest, on_error=lambda _, error: init_error(error.code))
 def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse | DelayedResponse:
-    """A new producer id, or for a transactional id the next epoch."""
+    """Return a new producer id, or for a transactional id its producer id with the next epoch."""
     transactional_id = request.transactional_id
     if transactional_id is None:
         return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)
@@ -50,8 +48,8 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Ini
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
-    ctx.broker.transactions.handle(
-        transactional_id, lambda them, at: them.init_producer_id(request, delayed.resolve, version, at)
+    ctx.broker.transaction_coordinators.handle(
+        transactional_id, lambda coordinator, at: coordinator.init_producer_id(request, delayed.resolve, version, at)
     )
     return delayed
 
@@ -61,7 +59,7 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Ini
 
 @api(AddPartitionsToTxnRequest)
 def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
-    """Puts partitions into transactions, or looks whether they are in."""
+    """Add partitions to transactions, or verify that they were added."""
     if ctx.api_version >= FIRST_ADD_OF_BROKERS:
         return _add_for_brokers(ctx, request)
     delayed = DelayedResponse(send_before_close=True)
@@ -85,21 +83,21 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
 
 
 def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
-    """Several transactions, each with its own coordinator; answered together."""
+    """Handle several transactions, each with its own coordinator, and answer them together."""
     delayed = DelayedResponse(send_before_close=True)
     results: list[AddPartitionsToTxnResult | None] = [None] * len(request.transactions)
 
-    def answer_of(place: int) -> Callable[[AddPartitionsToTxnResult], None]:
+    def answer_of(index: int) -> Callable[[AddPartitionsToTxnResult], None]:
         def answer(result: AddPartitionsToTxnResult) -> None:
-            results[place] = result
+            results[index] = result
             finished = [one for one in results if one is not None]
             if len(finished) == len(results):
                 delayed.resolve(AddPartitionsToTxnResponse(results_by_transaction=finished))
 
         return answer
 
-    for place, transaction in enumerate(request.transactions):
-        _add(ctx, transaction, BROKERS_VERSION, answer_of(place))
+    for index, transaction in enumerate(request.transactions):
+        _add(ctx, transaction, BROKERS_VERSION, answer_of(index))
     if not results:
         delayed.resolve(AddPartitionsToTxnResponse())
     return delayed
@@ -111,10 +109,10 @@ def _add(
     client_version: int,
     answer: Callable[[AddPartitionsToTxnResult], None],
 ) -> None:
-    """Let the coordinator decide about one transaction, unless one of its partitions does not exist."""
+    """Give one transaction to its coordinator, unless one of the partitions does not exist."""
     transactional_id = asked.transactional_id
     wanted = [(topic.name, partition) for topic in asked.topics for partition in topic.partitions]
-    missing = {place for place in wanted if not _exists(ctx, place)}
+    missing = {one for one in wanted if not _exists(ctx, *one)}
     if missing:
         result = same_error(transactional_id, wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
         for topic in result.topic_results:
@@ -125,29 +123,29 @@ def _add(
         return
     producer = (asked.producer_id, asked.producer_epoch)
 
-    def event(them: TransactionCoordinator, at: Moment) -> Result:
+    def event(coordinator: TransactionCoordinator, at: Moment) -> Result:
         if asked.verify_only:
-            return them.verify_partitions(transactional_id, *producer, wanted, answer)
-        return them.add_partitions(transactional_id, *producer, wanted, client_version, answer, at)
+            return coordinator.verify_partitions(transactional_id, *producer, wanted, answer)
+        return coordinator.add_partitions(transactional_id, *producer, wanted, client_version, answer, at)
 
     try:
-        ctx.broker.transactions.handle(transactional_id, event)
+        ctx.broker.transaction_coordinators.handle(transactional_id, event)
     except KafkaError as error:
         answer(same_error(transactional_id, wanted, error.code))
 
 
-def _exists(ctx: RequestContext, place: TopicPartition) -> bool:
-    topic = ctx.broker.image.topic(place[0])
-    return topic is not None and place[1] in topic.partitions
+def _exists(ctx: RequestContext, name: str, index: int) -> bool:
+    topic = ctx.broker.image.topic(name)
+    return topic is not None and index in topic.partitions
 
 
 @api(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> DelayedResponse:
-    """Puts the partition that a group's offsets are kept in into the transaction."""
+    """Add the `__consumer_offsets` partition of a group to a transaction."""
     delayed = DelayedResponse(send_before_close=True)
-    groups = ctx.broker.coordinators
+    groups = ctx.broker.group_coordinators
     groups.ensure_topic()
-    place = (GROUP_METADATA_TOPIC, groups.partition_of(request.group_id))
+    offsets_partition = (GROUP_METADATA_TOPIC, groups.partition_of(request.group_id))
     version = ctx.api_version
 
     def answer(result: AddPartitionsToTxnResult) -> None:
@@ -156,19 +154,21 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
         delayed.resolve(AddOffsetsToTxnResponse(error_code=int(error)))
 
     transactional_id, producer = request.transactional_id, (request.producer_id, request.producer_epoch)
-    ctx.broker.transactions.handle(
+    ctx.broker.transaction_coordinators.handle(
         transactional_id,
-        lambda them, at: them.add_partitions(transactional_id, *producer, [place], CLIENTS_VERSION, answer, at),
+        lambda coordinator, at: coordinator.add_partitions(
+            transactional_id, *producer, [offsets_partition], CLIENTS_VERSION, answer, at
+        ),
     )
     return delayed
 
 
 @api(EndTxnRequest)
 def end_txn(ctx: RequestContext, request: EndTxnRequest) -> DelayedResponse:
-    """Commits or aborts; answered once the outcome is safe, before the markers are written."""
+    """Commit or abort a transaction; answered when the outcome is committed, before markers are written."""
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
-    ctx.broker.transactions.handle(
-        request.transactional_id, lambda them, at: them.end(request, delayed.resolve, version, at)
+    ctx.broker.transaction_coordinators.handle(
+        request.transactional_id, lambda coordinator, at: coordinator.end(request, delayed.resolve, version, at)
     )
     return delayed

@@ -79,7 +79,7 @@ def txn_offset_commit(
             delayed.resolve(_offsets_failed(request, KafkaError(_offsets_error(code, ctx.api_version))))
             return
         try:
-            ctx.broker.coordinators.handle(
+            ctx.broker.group_coordinators.handle(
                 request.group_id, lambda groups, at: groups.commit_offsets(commit, complete, client, at, producer)
             )
         except KafkaError as error:
@@ -97,7 +97,7 @@ def _add_or_verify(
 ) -> None:
     broker = ctx.broker
     adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
-    index = broker.coordinators.partition_of(request.group_id)
+    index = broker.group_coordinators.partition_of(request.group_id)
     is_verified = has_open_transaction(broker.partitions.get(GROUP_METADATA_TOPIC, index), *producer)
     if is_verified or not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
         verified({})

@@ -130,9 +130,9 @@ def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> Non
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
-    for loading in memory.broker.coordinators._loading._unfinished.values():
+    for loading in memory.broker.group_coordinators._loading._unfinished.values():
         assert not loading.read(lambda: True)  # begun, with the log as it is now
-    memory.broker.transactions._loading._run_slice()
+    memory.broker.transaction_coordinators._loading._run_slice()
     producer = TransactionalClient(memory)
     assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted for it
     assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS
@@ -166,8 +166,8 @@ def test_offsets_of_a_topic_that_is_deleted_meanwhile_go(data_dir) -> None:
 def test_a_stop_in_the_middle_loses_nothing(data_dir) -> None:
     joined = filled(data_dir)
     memory = broker(data_dir)
-    memory.broker.coordinators.stop()
-    memory.broker.transactions.stop()
+    memory.broker.group_coordinators.stop()
+    memory.broker.transaction_coordinators.stop()
     memory.close()
     again = broker(data_dir)
     again.advance(0)

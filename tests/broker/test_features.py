@@ -85,8 +85,8 @@ def test_a_dry_run_sets_nothing(client: Client) -> None:
 def test_levels_survive_a_restart_and_coordinators_follow_them(tmp_path) -> None:
     memory = MemoryBroker(tmp_path / "data")
     client = memory.client()
-    memory.broker.transactions.ensure_topic()
-    coordinator = memory.broker.transactions.of("t")
+    memory.broker.transaction_coordinators.ensure_topic()
+    coordinator = memory.broker.transaction_coordinators.of("t")
     assert update(client, (NAME, 1, SAFE)).error_code == 0
     assert coordinator._config.transaction_version == 1
     memory.close()
@@ -127,7 +127,7 @@ def test_a_protocol_is_open_while_its_feature_has_a_level(
             found.append(code_of(memory.client().ask(request, version, message_for(request.api_key)[1])))
         return found
 
-    memory.broker.coordinators.ensure_topic()
+    memory.broker.group_coordinators.ensure_topic()
     assert levels(client)[feature] == level
     assert unsupported not in codes()
     assert update(client, (feature, 0, SAFE)).error_code == 0

@@ -177,15 +177,15 @@ def test_offsets_are_deleted_where_no_member_reads(client: Client, group: str, r
 
 def test_empty_groups_go_in_time_but_for_share_groups(memory: MemoryBroker, client: Client) -> None:
     """KIP-211, KIP-932: where a share group stands is kept elsewhere, and until somebody deletes the group."""
-    memory.broker.coordinators.expire_offsets()
+    memory.broker.group_coordinators.expire_offsets()
     assert listed(client).keys() == EVERYONE
     for name in (CLASSIC, CONSUMER, SHARE, STREAMS):
         leave(client, name)
         if name != SHARE:
             assert commit(client, "t", group_id=name) == {0}
     memory.clock.advance(59)
-    memory.broker.coordinators.expire_offsets()
+    memory.broker.group_coordinators.expire_offsets()
     assert listed(client).keys() == EVERYONE
     memory.clock.advance(1)
-    memory.broker.coordinators.expire_offsets()
+    memory.broker.group_coordinators.expire_offsets()
     assert listed(client).keys() == {SHARE}

@@ -261,7 +261,7 @@ class TestRestart:
         client = memory.client()
         find(client)
         assert commit(client, "t", 42) == {0}
-        memory.broker.coordinators.stop()  # so that nobody hears of the deletion
+        memory.broker.group_coordinators.stop()  # so that nobody hears of the deletion
         client.ask(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
         memory = self.restarted(memory, tmp_path)
         memory.create_topic("t")
@@ -272,7 +272,7 @@ class TestRestart:
         client, other = memory.client(), memory.client()
         joined = stable(client)
         other.send(join_request(member_id_of(other)), 9)
-        memory.broker.coordinators.stop()
+        memory.broker.group_coordinators.stop()
         (answer,) = other.answers()
         assert answer.error_code == E.NOT_COORDINATOR
         assert heartbeat(client, joined) == 0, "the group is in the log as before"
@@ -339,7 +339,7 @@ class TestTheLog:
         builder = BatchBuilder()
         builder.append(1, b"\0\1\0\x7f", b"")
         partition.append(memoryview(bytearray(builder.build())), memory.clock.now, origin="coordinator")
-        memory.broker.coordinators.stop()
+        memory.broker.group_coordinators.stop()
         assert fetch(client, "t") == 7
 
 
@@ -356,10 +356,10 @@ class TestExpiry:
         memory.create_topic("t")
         find(client)
         assert commit(client, "t") == {0}
-        memory.broker.coordinators.expire_offsets()
+        memory.broker.group_coordinators.expire_offsets()
         assert fetch(client, "t") == 5
         memory.clock.advance(60)
-        memory.broker.coordinators.expire_offsets()
+        memory.broker.group_coordinators.expire_offsets()
         assert fetch(client, "t") == -1
         assert client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse).groups == []
         memory.close()

@@ -101,7 +101,7 @@ def test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own(
     sleeper = Member(queue, "sleeper")
     assert sleeper.take() == [(0, 2, 1)]
     about = SharePartitionKey("g", queue.topic_id, 0)
-    queue.broker.shares.delete(about, lambda _: None)
+    queue.broker.share_coordinators.delete(about, lambda _: None)
     queue.initialize()
     sleeper.acknowledge((0, 2, [ACCEPT]))
     assert queue.kept().state_batches == []

@@ -112,7 +112,7 @@ def delete_group(memory, group="g"):
 def share_states(memory):
     return {
         (about.group_id, memory.broker.image.topic_by_id(about.topic_id).name, about.partition): state.start_offset
-        for coordinator in memory.broker.shares
+        for coordinator in memory.broker.share_coordinators
         for about, state in coordinator.states.items()
     }
 
@@ -344,7 +344,7 @@ def test_a_state_that_cannot_be_initialized_fails_the_heartbeat_and_is_tried_aga
         memory.broker.partitions.take_offline(partition, "the disk is gone")
     memory.broker.loop.after_turn()
     assert beat(memory, topics=["t"]).error_code in (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
-    (coordinator,) = [c for c in memory.broker.coordinators if "g" in c.groups]
+    (coordinator,) = [c for c in memory.broker.group_coordinators if "g" in c.groups]
     assert coordinator.groups["g"].state_partitions.initializing == {}
     memory.restart()
     answer = beat(memory, topics=["t"])

@@ -190,7 +190,7 @@ def test_the_state_of_a_deleted_topic_goes_with_it(memory):
     assert read(memory, topic=old_id).error_code == E.INVALID_REQUEST
     assert initialize(memory, topic=old_id).error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     memory.restart()
-    assert not any(coordinator.states for coordinator in memory.broker.shares)
+    assert not any(coordinator.states for coordinator in memory.broker.share_coordinators)
 
 
 def test_deleted_state_is_gone_after_a_restart(memory):

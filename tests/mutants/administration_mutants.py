@@ -74,7 +74,7 @@ ADMINISTRATION = (
     Mutant(
         "transactions-are-told-before-they-are-safe",
         "broker/apis/transaction_admin.py",
-        "    return once_committed(response, ctx.broker.transactions.uncommitted(ids))\n",
+        "    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))\n",
         "    return response\n",
         "tests/broker/test_transactions.py::test_what_a_power_failure_could_take_is_told_to_nobody",
     ),

@@ -98,7 +98,7 @@ class Groups:
         visible = self._visible(IN)
         assert not given - visible, f"acknowledged and not there: {given - visible}"
         assert max(visible.values(), default=1) == 1, f"there twice: {visible}"
-        groups = broker.coordinators.of_group(GROUP)
+        groups = broker.group_coordinators.of_group(GROUP)
         for partition in range(self.partitions):
             end = broker.partitions.get(IN, partition).log.log_end_offset
             found = groups.offsets.get(GROUP, IN, partition)
@@ -115,7 +115,7 @@ class Groups:
     def check_group(self) -> None:
         """Its members are those that live."""
         assert self.world.node.broker is not None
-        group = self.world.node.broker.coordinators.of_group(GROUP).groups.get(GROUP)
+        group = self.world.node.broker.group_coordinators.of_group(GROUP).groups.get(GROUP)
         assert group is not None, "there is no group"
         assert group.state is GroupState.STABLE, f"{group} is stuck"
         members = [process.member for process in self._members()]

@@ -188,11 +188,11 @@ class LogChecks:
 
     def _check_live(self, broker: Broker) -> None:
         """The coordinators know what their logs say."""
-        for index, shard in broker.transactions._shards.items():
+        for index, shard in broker.transaction_coordinators._shards.items():
             log = self._transactions.get(index)
             kept = {} if log is None else log.written
             assert shard.coordinator.transactions == kept, f"transaction coordinator {index} differs from its log"
-        for index, groups in broker.coordinators._shards.items():
+        for index, groups in broker.group_coordinators._shards.items():
             model = self._models.get((GROUP_METADATA_TOPIC, index))
             if model is not None:
                 self._check_groups(index, groups, model)
@@ -201,7 +201,7 @@ class LogChecks:
         at = Moment(self._world.clock.now, self._world.clock.now_ms)
         if index not in self._replayed:
             assert self._world.node.broker is not None
-            loaded = _read_back(self._world.node.broker.coordinators, shard)
+            loaded = _read_back(self._world.node.broker.group_coordinators, shard)
             self._replayed[index] = Replayed(loaded, model.batches)
             self._groups[index] = GroupLog()
         elif not self._replayed[index].read(model.batches, at):
@@ -234,9 +234,9 @@ class LogChecks:
         broker = self._world.node.broker
         assert broker is not None
         runtimes = (
-            (broker.coordinators, same_groups),
-            (broker.transactions, same_transactions),
-            (broker.shares, same_share_states),
+            (broker.group_coordinators, same_groups),
+            (broker.transaction_coordinators, same_transactions),
+            (broker.share_coordinators, same_share_states),
         )
         for runtime, check in runtimes:
             for shard in runtime._shards.values():

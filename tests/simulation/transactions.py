@@ -128,13 +128,13 @@ class Transactions:
         (partition,) = broker.partitions.of_topic(TRANSACTION_STATE_TOPIC)
         builder = BatchBuilder()
         for name in transactional_ids:
-            transaction = broker.transactions.of(name).transactions[name]
+            transaction = broker.transaction_coordinators.of(name).transactions[name]
             old = transaction._replace(producer_epoch=LAST_EPOCHS + world.random.randrange(7))
             record = records.transaction_record(name, old, 1)
             builder.append(world.clock.now_ms, record.key, record.value)
         partition.append(memoryview(bytearray(builder.build())), world.clock.now, origin="coordinator")
-        broker.transactions.stop()
-        broker.transactions.load()
+        broker.transaction_coordinators.stop()
+        broker.transaction_coordinators.load()
         world.run(1.0)
 
     def check_end(self, copiers: list[str]) -> None:
@@ -142,7 +142,7 @@ class Transactions:
         world = self.world
         broker = world.node.broker
         assert broker is not None, "the broker is not there"
-        for coordinator in broker.transactions:
+        for coordinator in broker.transaction_coordinators:
             for transactional_id, transaction in coordinator.transactions.items():
                 assert transaction.state in IDLE, f"{transactional_id} is stuck: {transaction}"
         for partition in broker.partitions:
