@@ -1,6 +1,6 @@
-"""Giving batches their place: base offset and leader epoch in place, the append time where the topic asks for it.
+"""Writes base offset and leader epoch into batches, and the append time if the topic has LogAppendTime.
 
-The first two lie outside the batch's CRC, so the bytes stay those that the producer made (R1). Source: Kafka's
+Base offset and leader epoch are outside the batch's CRC, so the CRC of the producer stays valid (R1). Source: Kafka's
 `LogValidator.assignOffsetsNonCompressed` and `DefaultRecordBatch`.
 """
 
@@ -17,7 +17,7 @@ _LEADER_EPOCH = Struct(">i")
 
 
 class AppendInfo(NamedTuple):
-    """Where an append ended up; `log_append_time_ms` is -1 unless the topic has LogAppendTime or it is a repeat."""
+    """The result of an append; `log_append_time_ms` is -1 unless the topic has LogAppendTime or it is a duplicate."""
 
     first_offset: int
     last_offset: int
@@ -29,9 +29,9 @@ class AppendInfo(NamedTuple):
 def assign_offsets(
     records: memoryview, headers: list[BatchHeader], offset: int, leader_epoch: int, append_time_ms: int
 ) -> int:
-    """Write offsets from `offset` on and the leader epoch into the batches; the last offset given.
+    """Write offsets from `offset` on and the leader epoch into the batches, and update `headers`; the last offset.
 
-    With an append time other than -1 every record takes it, and the CRC is made anew.
+    An append time other than -1 is set as the timestamp of all records, and the CRC is computed again.
     """
     for header in headers:
         at = header.position

@@ -1,8 +1,8 @@
-"""What a leader checks in the batches of an append, in one pass over their headers.
+"""Validates the batches of an append on the leader, in one pass over their headers.
 
 Length, magic, size, CRC32C, offsets against the record count, producer fields, control bit, timestamps, and on
-compacted topics that every record has a key. Records are not decompressed, except for the last check and for a limit
-on timestamps in the past, since the header only knows the greatest one. Sources: Kafka's `LogValidator`,
+compacted topics that every record has a key. Records are decompressed only for the last check and for a limit on
+timestamps in the past, since the header only contains the greatest timestamp. Sources: Kafka's `LogValidator`,
 `UnifiedLog.analyzeAndValidateRecords`, `ProduceRequest.validateRecords`; rules L10, L11.
 """
 
@@ -30,21 +30,21 @@ from barnabas.wire.records import (
 )
 
 Origin = Literal["client", "coordinator", "replication"]
-"""Who appends: clients are checked in full, coordinators may write control batches, replication is trusted."""
+"""The source of an append: clients are checked fully, coordinators may write control batches, leaders are trusted."""
 
 _LAST_CODEC = int(max(Codec))  # an iteration over an enum costs as much as the rest of the checks
 _UNLIMITED_MS = 2**63 - 1
 
 
 _MAX_RECORD_ERRORS = 1000
-"""A batch with more bad records lists the first of them, so that one request does not build a huge response."""
+"""The maximum number of invalid records listed per batch, so that one request does not cause a huge response."""
 
 
 class RecordValidationError(KafkaError):
     """Some records of a batch are invalid: the whole batch is rejected (KIP-467)."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
-        """`record_errors` are (index of the record in its batch, what is wrong with it)."""
+        """`record_errors` are (index of the record in its batch, message)."""
         super().__init__(code, message)
         self.record_errors = record_errors
 
@@ -66,7 +66,7 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
     headers = []
     while position < end:
         if end - position < HEADER_SIZE:
-            _refuse_short(records, position)
+            _raise_too_short(records, position)
         header = BatchHeader(records, position, position)
         if header.magic != MAGIC:
             raise KafkaError(
@@ -74,7 +74,8 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
             )
         if header.size < HEADER_SIZE or header.size > end - position:
             raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE, f"A record batch says it has {header.size} bytes; {end - position} are there"
+                ErrorCode.CORRUPT_MESSAGE,
+                f"A record batch has the length {header.size} bytes, but only {end - position} are left",
             )
         headers.append(header)
         position += header.size
@@ -83,7 +84,7 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
     return headers
 
 
-def _refuse_short(records: memoryview, position: int) -> None:
+def _raise_too_short(records: memoryview, position: int) -> None:
     left = len(records) - position
     if left > MAGIC_OFFSET and records[position + MAGIC_OFFSET] < MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
@@ -94,12 +95,13 @@ def _refuse_short(records: memoryview, position: int) -> None:
 
 
 def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_ms: int) -> list[BatchHeader]:
-    """The headers of the batches in `records`, all of them fit to be appended; else KafkaError says what is wrong."""
+    """Validate the batches in `records`; their headers. KafkaError with Kafka's code for the first problem."""
     headers = split_batches(records)
     if origin == "client":
         if len(headers) != 1:
             raise KafkaError(
-                ErrorCode.INVALID_RECORD, f"A produce request may hold one record batch a partition, not {len(headers)}"
+                ErrorCode.INVALID_RECORD,
+                f"A produce request must contain one record batch per partition, not {len(headers)}",
             )
         _check_client_batch(headers[0])
     for header in headers:
@@ -117,7 +119,7 @@ def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_
                 ErrorCode.INVALID_RECORD,
                 f"The record batch counts {header.record_count} records up to offset delta {last_delta}",
             )
-        if origin == "client":  # others know what they write
+        if origin == "client":  # only batches from clients are untrusted
             _check_content(records, header, limits, now_ms)
     return headers
 
@@ -140,7 +142,7 @@ def _check_client_batch(header: BatchHeader) -> None:
 
 
 def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits, now_ms: int) -> None:
-    """Timestamps (L11) and keys (L10). Records are looked at only where the header cannot answer."""
+    """Check timestamps (L11) and keys (L10); records are read only where the header is not sufficient."""
     earliest, latest = -(2**63), 2**63 - 1
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
@@ -159,7 +161,7 @@ def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits
 
 
 def _check_records(records: memoryview, header: BatchHeader, *, needs_keys: bool, earliest: int, latest: int) -> None:
-    """Check each record's key and timestamp (in ms); RecordValidationError lists those that are wrong."""
+    """Check each record's key and timestamp (in ms); RecordValidationError lists the invalid records."""
     errors: list[tuple[int, str]] = []
     count = 0
     code = ErrorCode.INVALID_RECORD

@@ -1,7 +1,8 @@
 """Kafka's small text files: checkpoints of offsets and epochs, `partition.metadata`, `meta.properties`.
 
-All are replaced whole: written to `<name>.tmp`, synced, renamed, and the directory synced, so that a reader after a
-crash sees the old or the new content. Sources: Kafka's `CheckpointFile`, `PartitionMetadataFile`, `PropertiesUtils`.
+A file is always replaced as a whole: written to `<name>.tmp`, synced, renamed, and the directory synced, so that
+after a crash it has either the old or the new content.
+Sources: Kafka's `CheckpointFile`, `PartitionMetadataFile`, `PropertiesUtils`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _VERSION = "0"
 _UUID_SIZE = 16
 
 
-class CorruptCheckpoint(Exception):  # noqa: N818 - named for what is found
-    """A checkpoint file that is not in Kafka's format."""
+class CorruptCheckpoint(Exception):  # noqa: N818 - named after the condition
+    """A checkpoint file is not in Kafka's format."""
 
 
 def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
-    """Put `data` in the place of the file's content, whole or not at all."""
+    """Atomically replace the file's content by `data`; durable on return with `sync`."""
     temporary = path + layout.TEMPORARY_SUFFIX
     file = files.open(temporary)
     files.truncate(file, 0)
@@ -61,7 +62,7 @@ class CheckpointFile:
         entries = [line for line in lines[2:] if line]
         if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(entries)):
             raise CorruptCheckpoint(
-                f"{self.path} is not a checkpoint of version {_VERSION} with as many entries as it says"
+                f"{self.path} is not a checkpoint of version {_VERSION} with as many entries as its count"
             )
         return entries
 
@@ -82,7 +83,7 @@ class CheckpointFile:
 
 
 class OffsetCheckpoint:
-    """A checkpoint of one offset a partition: `topic partition offset` a line."""
+    """A checkpoint of one offset per partition: lines of `topic partition offset`."""
 
     __slots__ = ("_file",)
 
@@ -103,12 +104,12 @@ class OffsetCheckpoint:
         return offsets
 
     def write(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Replace all of them; durable on return."""
+        """Replace all offsets; durable on return."""
         self._file.write_lines([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
 
 
 def read_properties(files: Files, path: str) -> dict[str, str]:
-    """`key=value` lines of a file; comments and blank lines are passed over. Empty when the file is missing."""
+    """The `key=value` lines of a file without comments and blank lines; empty when the file is missing."""
     try:
         text = files.read_file(path).decode()
     except FileNotFoundError:
@@ -123,12 +124,12 @@ def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> 
 
 
 def write_partition_metadata(files: Files, path: str, topic_id: bytes) -> None:
-    """Write `partition.metadata`: which topic id a directory belongs to (R22). Durable with the log's first flush."""
+    """Write `partition.metadata` with the topic id of a directory (R22). Durable after the log's first flush."""
     replace_file(files, path, f"version: 0\ntopic_id: {topic_id_text(topic_id)}".encode(), sync=False)
 
 
 def read_partition_metadata(files: Files, path: str) -> bytes | None:
-    """The topic id of a directory; None when the file is missing, or torn by a crash before the log's first flush."""
+    """The topic id of a directory; None when the file is missing, or damaged by a crash before the first flush."""
     try:
         text = files.read_file(path).decode(errors="replace")
     except FileNotFoundError:
@@ -142,5 +143,5 @@ def read_partition_metadata(files: Files, path: str) -> bytes | None:
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """Kafka's way to write a uuid: url-safe base64 without padding, 22 characters."""
+    """A UUID as Kafka writes it: URL-safe base64 without padding, 22 characters."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

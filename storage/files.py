@@ -1,8 +1,8 @@
-"""The only module that touches the operating system's files; every other storage module goes through `Files`.
+"""The only module that calls the operating system for files; every other storage module uses `Files`.
 
-The seam exists so that tests can put another disk underneath: one that fails, tears writes, or remembers what was
-synced. Rules that hold here and nowhere else: a write is whole or it raises; a `File` closes its descriptor when the
-last reference to it goes, so a `FileSlice` on its way to a socket survives the deletion of its segment.
+So tests can replace the disk by one that fails, tears writes, or records what was synced. A write is complete or it
+raises. A `File` closes its descriptor when the last reference to it is released, so a `FileSlice` that is being sent
+survives the deletion of its segment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class File:
-    """An open file; the descriptor lives exactly as long as the object, or until `close`."""
+    """An open file; the descriptor is open as long as the object exists, or until `close`."""
 
     __slots__ = ("fd", "path")
 
@@ -45,7 +45,7 @@ class File:
 
 
 class FileSlice:
-    """`length` bytes of `file` from `offset`: what a fetch answers, sent by sendfile or read into the response."""
+    """`length` bytes of `file` from `offset`: the records of a fetch response, sent with sendfile or copied into it."""
 
     __slots__ = ("file", "length", "offset")
 
@@ -58,15 +58,15 @@ class FileSlice:
         return self.length
 
     def read(self) -> bytes:
-        """The bytes, copied into memory. OSError when the disk fails or the file has become shorter."""
+        """The bytes, copied into memory. OSError when the disk fails or the file is shorter."""
         data = self.file.read(self.length, self.offset)
         if len(data) != self.length:
-            raise OSError(errno.EIO, "the file ended before what it must hold", self.file.path)
+            raise OSError(errno.EIO, "the file ended early", self.file.path)
         return data
 
 
 class Files:
-    """The operations of a disk that storage needs. Every method raises OSError as the system does."""
+    """The file operations that storage needs. Every method raises OSError as the system does."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class Files:
         return File(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:
-        """Write all of `data` at `position`; a short write is carried on until done or until the disk says why not."""
+        """Write all of `data` at `position`; a short write is continued until it is complete or fails."""
         written = os.pwrite(file.fd, data, position)
         if written != len(data):
             self._write_rest(file, memoryview(data)[written:], position + written)
@@ -105,18 +105,18 @@ class Files:
             os.close(fd)
 
     def truncate(self, file: File, size: int) -> None:
-        """Cut (or extend with zeros) to `size` bytes."""
+        """Truncate the file, or extend it with zeros, to `size` bytes."""
         os.ftruncate(file.fd, size)
 
     def sync(self, file: File) -> None:
-        """Make the file's data durable. After an error the file's state on disk is unknown: never try again."""
+        """Make the file's data durable. After an error the file's state on disk is unknown: never retry."""
         os.fdatasync(file.fd)
 
     def sync_file_system(self, file: File) -> bool:
-        """Make all data of the file's file system durable; False where the system cannot, or cannot tell of errors.
+        """Make all data of the file's file system durable; False where the system cannot, or does not report errors.
 
-        The file must have been open before any of the data was written: errors that happen while a descriptor is open
-        are told to it. What `sync` says of errors holds here too.
+        The file must have been open before any of the data was written: the system reports errors to descriptors that
+        were open when they happened. After an error never retry, as with `sync`.
         """
         syncfs = _syncfs()
         if syncfs is None:
@@ -137,22 +137,22 @@ class Files:
             os.close(fd)
 
     def rename(self, old: str, new: str) -> None:
-        """Atomically put `old` in the place of `new`."""
+        """Atomically rename `old` to `new`, replacing an existing file."""
         os.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        """Remove a file; a missing one is fine."""
+        """Remove a file if it exists."""
         try:
             os.unlink(path)
         except FileNotFoundError:
             pass
 
     def mkdirs(self, path: str) -> None:
-        """Make a directory (only its owner may enter it) and its parents; existing ones are fine."""
+        """Make a directory, accessible only for its owner, and its parents, where they are missing."""
         os.makedirs(path, 0o700, exist_ok=True)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with all in it; a missing one is fine."""
+        """Remove a directory and everything in it, if it exists."""
         try:
             shutil.rmtree(path)
         except FileNotFoundError:
@@ -169,7 +169,7 @@ class Files:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory has this name."""
+        """Whether there is a file or directory with this path."""
         return os.path.exists(path)
 
     def size(self, file: File) -> int:
@@ -177,7 +177,7 @@ class Files:
         return os.fstat(file.fd).st_size
 
     def is_named(self, file: File) -> bool:
-        """Whether an open file is still what its path names: not when it was removed or something is mounted above."""
+        """Whether the path of an open file still refers to it: not if it was removed, renamed or mounted over."""
         try:
             named = os.stat(file.path)
         except FileNotFoundError:
@@ -194,14 +194,14 @@ class Files:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def set_modified_ms(self, path: str, now_ms: int) -> None:
-        """Make a file look as if it had last been written at this time."""
+        """Set the modification time of a file, in milliseconds."""
         os.utime(path, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     def lock(self, path: str) -> File | None:
-        """Take the exclusive lock of a file (created when missing); None when somebody else holds it.
+        """Take the exclusive lock of a file (created when missing); None when it is held by another.
 
-        The lock goes when the returned file is closed, and with the process however it ends. Two kinds are taken:
-        one that works inside a process too, and the POSIX one that a JVM takes, so that Kafka itself is kept out.
+        The lock is released when the returned file is closed or the process ends. Two locks are taken: `flock`, which
+        also works inside one process, and the POSIX lock that a JVM takes, so that Kafka itself is locked out.
         """
         file = self.open(path)
         try:
@@ -217,7 +217,7 @@ def _pread_all(fd: int, length: int, position: int) -> bytes:
     data = os.pread(fd, length, position)
     if len(data) == length or not data:
         return data
-    parts = [data]  # one pread yields at most 2 GiB, and less when a signal comes in between
+    parts = [data]  # one pread returns at most 2 GiB, and less when a signal interrupts it
     got = len(data)
     while got < length:
         data = os.pread(fd, length - got, position + got)
@@ -230,7 +230,7 @@ def _pread_all(fd: int, length: int, position: int) -> bytes:
 
 @cache
 def _syncfs() -> Callable[[int], int] | None:
-    """The C library's syncfs, where it reports failed writes (Linux 5.8); Python has none of its own."""
+    """The C library's syncfs, where it reports failed writes (from Linux 5.8); Python has no binding for it."""
     if sys.platform != "linux" or tuple(int(part) for part in os.uname().release.split(".")[:2]) < (5, 8):
         return None
     import ctypes
@@ -240,7 +240,7 @@ def _syncfs() -> Callable[[int], int] | None:
 
 
 class ReadOnlyFiles(Files):
-    """A disk that is only looked at: opening makes nothing, and everything that would change something raises."""
+    """Read-only access: opening creates no file, and every operation that would change something raises EROFS."""
 
     __slots__ = ()
 
@@ -249,45 +249,45 @@ class ReadOnlyFiles(Files):
         return self.open_read(path)
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:  # noqa: ARG002
-        """Refused."""
-        raise self._refusal(file.path)
+        """Raises EROFS."""
+        raise self._read_only_error(file.path)
 
     def truncate(self, file: File, size: int) -> None:  # noqa: ARG002
-        """Refused."""
-        raise self._refusal(file.path)
+        """Raises EROFS."""
+        raise self._read_only_error(file.path)
 
     def rename(self, old: str, new: str) -> None:  # noqa: ARG002
-        """Refused."""
-        raise self._refusal(old)
+        """Raises EROFS."""
+        raise self._read_only_error(old)
 
     def unlink(self, path: str) -> None:
-        """Refused."""
-        raise self._refusal(path)
+        """Raises EROFS."""
+        raise self._read_only_error(path)
 
     def mkdirs(self, path: str) -> None:
-        """Refused."""
-        raise self._refusal(path)
+        """Raises EROFS."""
+        raise self._read_only_error(path)
 
     def remove_tree(self, path: str) -> None:
-        """Refused."""
-        raise self._refusal(path)
+        """Raises EROFS."""
+        raise self._read_only_error(path)
 
     @staticmethod
-    def _refusal(path: str) -> OSError:
+    def _read_only_error(path: str) -> OSError:
         return OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
 
 class UnsyncedFiles(Files):
-    """A disk for data that need not outlive the machine: nothing is ever synced, all else is the same."""
+    """Files without syncs, for data that need not survive a power failure."""
 
     __slots__ = ()
 
     def sync(self, file: File) -> None:
-        """Nothing: the page cache is enough."""
+        """Do nothing: the page cache is enough."""
 
     def sync_file_system(self, file: File) -> bool:  # noqa: ARG002
-        """Nothing: the page cache is enough."""
+        """Do nothing: the page cache is enough."""
         return True
 
     def sync_dir(self, path: str) -> None:
-        """Nothing: the page cache is enough."""
+        """Do nothing: the page cache is enough."""

@@ -1,4 +1,4 @@
-"""Names of files and directories as Kafka lays them out in a log directory.
+"""The names of files and directories in a log directory, as in Kafka.
 
 `<topic>-<partition>/` holds `<base offset, 20 digits>.log .index .timeindex .txnindex .snapshot`, and the files
 named below. Source of the names: Kafka's `LogFileUtils` and `LocalLog`.
@@ -37,7 +37,7 @@ OFFSET_DIGITS = 20
 
 
 def segment_name(base_offset: int, suffix: str) -> str:
-    """The name of one of a segment's files: the base offset in 20 digits, so that names sort as offsets do."""
+    """The name of one of a segment's files: the base offset in 20 digits, so that names sort like offsets."""
     return f"{base_offset:020d}{suffix}"
 
 
@@ -65,21 +65,21 @@ def partition_dir_name(topic: str, partition: int) -> str:
 
 
 def deleted_dir_name(topic: str, partition: int, unique: str) -> str:
-    """What a partition's directory is renamed to on deletion; `unique` is 32 hex digits.
+    """The name to which a partition's directory is renamed on deletion; `unique` is 32 hex digits.
 
-    Long topic names are cut so that the whole stays a valid file name, as in Kafka's `LocalLog`.
+    Long topic names are shortened so that the name is a valid file name, as in Kafka's `LocalLog`.
     """
     suffix = f"-{partition}.{unique}{DELETE_DIR_SUFFIX}"
     return topic[: _MAX_NAME - len(suffix)] + suffix
 
 
 def stray_dir_name(topic: str, partition: int, unique: str) -> str:
-    """What a partition's directory is renamed to that belongs to no topic of the metadata; made as for a deletion."""
+    """The name to which the directory of a partition is renamed that is not in the metadata; see `deleted_dir_name`."""
     return deleted_dir_name(topic, partition, unique).removesuffix(DELETE_DIR_SUFFIX) + STRAY_DIR_SUFFIX
 
 
 def parse_partition_dir(name: str) -> tuple[str, int] | None:
-    """(topic, partition) of a directory's name; None for directories that hold no live partition."""
+    """(topic, partition) of a directory's name; None if it is not the name of a partition's directory."""
     topic, dash, partition = name.rpartition("-")
     if not dash or not topic or not (partition.isascii() and partition.isdigit()):
         return None

@@ -1,9 +1,9 @@
-"""Which leader epoch wrote which offsets of a log, and the file `leader-epoch-checkpoint` that keeps it. R2, KIP-101.
+"""The leader epochs of a log with their start offsets, and the file `leader-epoch-checkpoint` (R2, KIP-101).
 
-Invariants: epochs and start offsets both rise strictly; the file is rewritten when an epoch begins, before data of it
-can be acknowledged, and when the log's end is cut. After a cut of the log's start it may say too much: the log start
-is applied when it is read. Format: a line `0`, a line with the count, then `epoch start_offset` a line.
-Source of the answers: Kafka's `LeaderEpochFileCache`.
+Invariants: epochs and start offsets are strictly ascending; the file is rewritten when an epoch begins, before data of
+that epoch can be acknowledged, and when the log end is truncated. After the log start has advanced the file may contain
+older epochs: the log start is applied when it is loaded. Format: a line `0`, a line with the count, then a line
+`epoch start_offset` per entry. Source: Kafka's `LeaderEpochFileCache`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_OFFSET = -1
 
 
 class LeaderEpochCache:
-    """The epochs of one log in rising order."""
+    """The epochs of one log in ascending order."""
 
     __slots__ = ("_checkpoint", "_epochs", "_starts")
 
@@ -36,7 +36,7 @@ class LeaderEpochCache:
         return cache
 
     def entries(self) -> list[tuple[int, int]]:
-        """(epoch, start offset) in rising order."""
+        """(epoch, start offset) in ascending order."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     @property
@@ -50,12 +50,12 @@ class LeaderEpochCache:
         return self._epochs[-1] if self._epochs else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` starts at `start_offset`, dropping entries that contradict it; durable on return."""
+        """Add `epoch` with its start offset and remove entries that conflict with it; durable on return."""
         if self._put(epoch, start_offset):
             self.save()
 
     def assign_in_memory(self, epoch: int, start_offset: int) -> None:
-        """As `assign`, without the file: for recovery, which writes once at its end."""
+        """Like `assign`, without writing the file: for recovery, which writes it once at its end."""
         self._put(epoch, start_offset)
 
     def _put(self, epoch: int, start_offset: int) -> bool:
@@ -70,10 +70,10 @@ class LeaderEpochCache:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(greatest epoch at or below `epoch`, where it ends); (-1, -1) when the log cannot tell. Kafka's answers:
+        """(greatest epoch at or below `epoch`, its end offset); (-1, -1) for an epoch above the latest. As in Kafka:
 
-        the latest epoch ends at the log's end; an unknown epoch is answered by the one below it; one below all that
-        are known ends where the first known starts.
+        the latest epoch ends at the log end; an unknown epoch is answered with the epoch below it; an epoch below the
+        first known one ends at the start of that.
         """
         if epoch == NO_EPOCH or not self._epochs or epoch > self._epochs[-1]:
             return NO_EPOCH, NO_OFFSET
@@ -85,30 +85,30 @@ class LeaderEpochCache:
         return self._epochs[above - 1], self._starts[above]
 
     def epoch_for_offset(self, offset: int) -> int:
-        """The epoch that wrote `offset`, -1 when unknown."""
+        """The epoch of the record at `offset`, -1 when unknown."""
         at = bisect_right(self._starts, offset)
         return self._epochs[at - 1] if at else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that start at or past the log's new end."""
+        """Remove epochs that start at or above the new log end."""
         at = bisect_right(self._starts, end_offset - 1)
         if at < len(self._starts):
             del self._epochs[at:], self._starts[at:]
             self.save()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that end at or before the log's new start; the one that holds it starts there from now on."""
+        """Remove epochs that end at or below the new log start; the epoch of the log start then starts there."""
         at = bisect_right(self._starts, start_offset)
         if at > 1 or (at and self._starts[0] != start_offset):
             del self._epochs[: at - 1], self._starts[: at - 1]
             self._starts[0] = start_offset
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all epochs."""
         if self._epochs:
             self._epochs, self._starts = [], []
             self.save()
 
     def save(self) -> None:
-        """Write the file as the memory is; durable on return."""
+        """Write the file; durable on return."""
         self._checkpoint.write_pairs(self.entries())

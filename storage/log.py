@@ -92,7 +92,7 @@ class Log(LocalLog):
 
     @property
     def high_watermark(self) -> int:
-        """All below it is committed: consumers may read it. Set values are kept inside the log."""
+        """The end of the committed records, which consumers may read. Assigned values are clamped to the log."""
         return self._high_watermark
 
     @high_watermark.setter
@@ -103,7 +103,7 @@ class Log(LocalLog):
 
     @property
     def last_stable_offset(self) -> int:
-        """All below it is decided: read_committed consumers may read it (T6)."""
+        """The end of what read_committed consumers may read: no transaction below it is open (T6)."""
         unstable = self.producers.first_unstable_offset
         if unstable is None:
             return self._high_watermark
@@ -111,7 +111,7 @@ class Log(LocalLog):
 
     @property
     def durable_stable_offset(self) -> int:
-        """All below it is decided, and stays so after a power failure: what compaction may rely on (L7)."""
+        """The last stable offset that a power failure cannot lower: the limit for compaction (L7)."""
         undecided = self.producers.first_undecided_durable
         known = min(self.last_stable_offset, self.synced_offset)
         return known if undecided is None else min(known, undecided)
@@ -121,11 +121,11 @@ class Log(LocalLog):
     def append_as_leader(
         self, records: memoryview, *, leader_epoch: int, now_ms: int, now: float, origin: Origin = "client"
     ) -> AppendInfo:
-        """Append record batches: check them, give them offsets (in place), write them once.
+        """Append record batches: check them, assign offsets in place, write them with one write.
 
-        `records` must be writable and belongs to the log for the length of the call. `now_ms` is the wall clock for
-        timestamps, `now` the monotonic one for rolling. Raises KafkaError with Kafka's code for what is wrong with
-        them, KAFKA_STORAGE_ERROR when the disk failed; nothing has changed then.
+        `records` must be writable and must not be used by others during the call. `now_ms` is the wall clock for
+        timestamps, `now` the monotonic clock in seconds for rolling. Raises KafkaError with Kafka's code for invalid
+        batches, KAFKA_STORAGE_ERROR when the disk failed; the log is unchanged then.
         """
         config = self.config
         headers = check_batches(records, config, origin, now_ms)
@@ -152,7 +152,7 @@ class Log(LocalLog):
     def _check_producer(
         self, records: memoryview, header: BatchHeader, origin: Origin, markers: list[_Marker]
     ) -> BatchMetadata | None:
-        """Check a batch against its producer's state; the batch that it repeats. Markers are put into `markers`."""
+        """Check a batch against its producer's state; the batch that it repeats, if any. Adds markers to `markers`."""
         if header.attributes & CONTROL_BIT:
             marker = marker_of(records[header.position : header.position + header.size])
             if marker is not None:
@@ -160,7 +160,7 @@ class Log(LocalLog):
                 markers.append((header, marker))
             return None
         if origin == "replication":
-            return None  # the leader has checked it (I3)
+            return None  # the leader has already checked it (I3)
         return self.producers.check(header, self.log_end_offset, from_client=origin == "client")
 
     def _write(
@@ -195,12 +195,12 @@ class Log(LocalLog):
                 producers.keep_until_replicated(completed)
 
     def roll(self, now: float) -> Segment:
-        """Close the active segment and start a new one at the log's end; an empty active one is simply kept."""
+        """Close the active segment and start a new one at the log end; an empty active segment is kept."""
         active = self.segments.active
         if active.size == 0 and active.base_offset == self.log_end_offset:
             return active
         active.seal()
-        self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)  # the indexes are not yet on the disk
+        self.recovery_point = min(self.recovery_point, self.log_end_offset - 1)  # its indexes are not synced
         segment = Segment.create(self.files, self.directory, self.log_end_offset, now)
         jitter_ms = self.config.segment_jitter_ms
         segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
@@ -213,10 +213,10 @@ class Log(LocalLog):
     # --- reading
 
     def read(self, offset: int, max_bytes: int, *, limit_offset: int, min_one_batch: bool) -> LogRead:
-        """Batches from the one that holds `offset`, up to `max_bytes` and below `limit_offset`.
+        """Read batches from the one that holds `offset`, up to `max_bytes` and below `limit_offset`.
 
-        The slice starts with a whole batch; the last one may be cut, as in Kafka. With `min_one_batch` the first batch
-        is given whole even when it is larger than `max_bytes`; without, nothing is given then.
+        The last batch of the slice may be incomplete, as in Kafka. With `min_one_batch` the first batch is returned
+        whole even if it is larger than `max_bytes`; otherwise nothing is returned then.
         Raises KafkaError(OFFSET_OUT_OF_RANGE) for offsets outside the log, KAFKA_STORAGE_ERROR when the disk failed.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
@@ -239,7 +239,7 @@ class Log(LocalLog):
             self.on_damage(str(damage))
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that touch [start, end), by last offset: what a read_committed fetch is told."""
+        """The aborted transactions that overlap [start, end), by last offset, for a read_committed fetch."""
         found: list[AbortedTransaction] = []
         try:
             for segment in self.segments.from_offset(start_offset):
@@ -251,7 +251,7 @@ class Log(LocalLog):
         return found
 
     def offset_for_timestamp(self, timestamp: int) -> timestamps.OffsetAndTimestamp | None:
-        """The first record whose timestamp in ms is at or past `timestamp`; None when there is none."""
+        """The first record whose timestamp in ms is at least `timestamp`; None when there is none."""
         try:
             return timestamps.offset_for_timestamp(self.segments, self.log_start_offset, timestamp)
         except DamagedLog as damage:
@@ -267,12 +267,12 @@ class Log(LocalLog):
             raise
 
     def earliest(self) -> timestamps.OffsetAndTimestamp:
-        """The log's start and its leader epoch (ListOffsets -2)."""
+        """The log start and its leader epoch (ListOffsets -2)."""
         start = self.log_start_offset
         return timestamps.OffsetAndTimestamp(start, NO_TIMESTAMP, self.leader_epochs.epoch_for_offset(start))
 
     def latest(self, limit_offset: int) -> timestamps.OffsetAndTimestamp:
-        """An end of the log (high watermark or last stable offset) and its leader epoch (ListOffsets -1)."""
+        """`limit_offset` (high watermark or last stable offset) and the latest leader epoch (ListOffsets -1)."""
         return timestamps.OffsetAndTimestamp(limit_offset, NO_TIMESTAMP, self.leader_epochs.latest_epoch)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -280,16 +280,16 @@ class Log(LocalLog):
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def active_producers(self) -> list[ProducerEntry]:
-        """The producers remembered, for DescribeProducers."""
+        """The producers in the producer state, for DescribeProducers."""
         return list(self.producers.producers.values())
 
-    # --- cutting
+    # --- truncation
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off all at or past `offset`; indexes, epochs and producers follow (I7). False: nothing was there.
+        """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
 
-        Durable on return: what is cut off must not come back behind new records. The checkpoint of recovery points is
-        lowered before, by the caller, as else a crash on the way leaves what looks like damage (L2).
+        Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
+        recovery point first; otherwise a crash in between would look like damage (L2).
         """
         if offset >= self.log_end_offset:
             return False
@@ -307,7 +307,7 @@ class Log(LocalLog):
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all data and go on at `offset` (R24)."""
+        """Remove all data and continue at `offset` (R24)."""
         for segment in list(self.segments):
             self._drop(segment)
         self.segments.add(Segment.create(self.files, self.directory, offset, 0.0))
@@ -328,10 +328,10 @@ class Log(LocalLog):
         self._changed = True
 
     def advance_log_start_offset(self, offset: int) -> bool:
-        """Make `offset` the first that may be read (DeleteRecords, retention). False when it was already past it.
+        """Advance the log start to `offset` (DeleteRecords, retention). False if it is already there or above.
 
-        Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond the high watermark (L6). Segments wholly below it are removed by
-        `delete_segments_below`; the caller persists the offset first (L5).
+        Raises KafkaError(OFFSET_OUT_OF_RANGE) above the high watermark (L6). The caller persists the log start, then
+        calls `delete_segments_below` (L5).
         """
         if offset > self._high_watermark:
             raise KafkaError(
@@ -353,7 +353,7 @@ class Log(LocalLog):
         self.producers.on_synced(self.synced_offset)
 
     def start_close(self) -> FlushJob | None:
-        """A clean stop: indexes and the producers' snapshot are written; the job that syncs all, None if all is.
+        """Begin a clean stop: write indexes and producer snapshot; the job that syncs everything, None if not needed.
 
         Run the job, then call `finish_close`.
         """
@@ -362,11 +362,11 @@ class Log(LocalLog):
         self.segments.active.seal()
         if self.log_end_offset > 0:
             self._snapshots.write(self.producers)
-        self._dir_version += 1  # index files and snapshot: the next start relies on them
+        self._dir_version += 1  # index files and snapshot, which the next start trusts
         return self.start_flush()
 
     def finish_close(self, job: FlushJob | None) -> None:
-        """The job of the close has run: let go of the files."""
+        """Close the files after the job of `start_close` has run."""
         if job is not None:
             self.finish_flush(job)
             self._changed = False
@@ -374,7 +374,7 @@ class Log(LocalLog):
             segment.release()
 
     def close(self) -> None:
-        """A clean stop, here and now. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""
+        """Stop cleanly, all steps. KafkaError(KAFKA_STORAGE_ERROR) when the disk failed."""
         try:
             job = self.start_close()
             if job is not None:

@@ -65,7 +65,7 @@ ERRORS_DEADLETTERQUEUE_GROUP_ENABLE = boolean(
     "errors.deadletterqueue.group.enable",
     False,
     MEDIUM,
-    "Whether share groups may use this topic for undeliverable records.",
+    "Whether share groups may use this topic as a dead-letter queue.",
     used=True,
 )
 FILE_DELETE_DELAY_MS = long(

@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer: its epoch, its last five batches, its open transaction. I1."""
+"""The state of one producer in a partition: its epoch, its last five batches, its open transaction (I1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_OFFSET = -1
 
 
 class BatchMetadata(NamedTuple):
-    """One remembered batch."""
+    """Sequences, offsets and timestamp of one batch."""
 
     first_sequence: int
     last_sequence: int
@@ -44,16 +44,16 @@ class ProducerEntry:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record, -1 when no batch is remembered."""
+        """The sequence of the last record, -1 when no batch is kept."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last data record, -1 when no batch is remembered."""
+        """The offset of the last data record, -1 when no batch is kept."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
-        """The remembered batch with the same epoch and sequences (I1)."""
+        """The kept batch with the same epoch and sequences (I1)."""
         if header.producer_epoch != self.producer_epoch:
             return None
         first, last = header.base_sequence, header.last_sequence
@@ -63,7 +63,7 @@ class ProducerEntry:
         return None
 
     def enter_epoch(self, epoch: int) -> None:
-        """Forget the batches of an older epoch."""
+        """Set the epoch, and remove the batches of another epoch."""
         if epoch != self.producer_epoch:
             self.batches.clear()
             self.producer_epoch = epoch

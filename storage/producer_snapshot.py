@@ -1,8 +1,8 @@
-"""The file that saves reading a whole log for its producers: `<offset>.snapshot`. I5.
+"""The format of producer snapshots, `<offset>.snapshot`: the producer state at an offset (I5).
 
-Format (Kafka's `ProducerSnapshot`): int16 version 1, uint32 CRC-32C of all that follows, int32 count, then entries:
-producer id q, epoch h, last sequence i, last offset q, offset delta i, timestamp q, coordinator epoch i, first offset
-of the open transaction q (-1 for none). Of a producer's batches only the last is kept.
+Kafka's `ProducerSnapshot`, big endian: int16 version 1, uint32 CRC-32C of all that follows, int32 count, then entries:
+producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator
+epoch int32, first offset of the open transaction int64 (-1 for none). Of a producer's batches only the last is stored.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _VERSION = 1
 _ENTRY = Struct(">qhiqiqiq")
 
 
-class CorruptSnapshot(Exception):  # noqa: N818 - named for what is found
-    """A producer snapshot whose bytes are not what was written."""
+class CorruptSnapshot(Exception):  # noqa: N818 - named after the condition
+    """A producer snapshot is damaged."""
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
@@ -48,7 +48,7 @@ def _encode_entry(entry: ProducerEntry) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
-    """The entries of a snapshot file; CorruptSnapshot when its bytes are not what was written."""
+    """The entries of a snapshot file; CorruptSnapshot when it is damaged."""
     try:
         version, crc, count = _HEADER.unpack_from(data, 0)
     except struct_error as error:
@@ -58,7 +58,7 @@ def decode_snapshot(data: bytes) -> list[ProducerEntry]:
     if crc32c(memoryview(data)[_CRC_START:]) != crc:
         raise CorruptSnapshot("the CRC of the snapshot does not match its bytes")
     if len(data) != _HEADER.size + count * _ENTRY.size:
-        raise CorruptSnapshot("the snapshot's length does not fit its count")
+        raise CorruptSnapshot("the snapshot's length does not match its count")
     return [_decode_entry(*fields) for fields in _ENTRY.iter_unpack(data[_HEADER.size :])]
 
 

@@ -1,9 +1,9 @@
-"""What a partition remembers of its idempotent and transactional producers. KIP-98, rules I1-I7.
+"""The state of a partition's idempotent and transactional producers (KIP-98, rules I1-I7).
 
-A producer's entry holds its epoch and its last five batches (sequences and offsets), so that a repeat is answered with
-the old offset, and its open transaction. Checking (`check`) and remembering (`update`) are separate steps around the
-write: state never runs ahead of the file. The state is a function of the log: a snapshot file per segment start and
-at a clean stop only saves reading it all.
+A producer's entry has its epoch, its last five batches (sequences and offsets), so that a repeat is answered with the
+original offset, and its open transaction. `check` before the write and `update` after it are separate, so that the
+state never runs ahead of the file. The state can be rebuilt from the log; snapshot files, one per segment start and
+one at a clean stop, only make that faster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.wire.records import (
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that its marker has just ended."""
+    """A transaction that a marker has ended."""
 
     producer_id: int
     first_offset: int
@@ -51,17 +51,18 @@ class ProducerState:
         self.producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
-        self._unsynced: dict[int, int] = {}  # first offset and marker of transactions whose marker may yet be lost
+        self._unsynced: dict[int, int] = {}  # first offset -> marker offset, while a crash may lose the marker
         self.end_offset = 0
         self.snapshot_offset = -1
 
     # --- appends
 
     def check(self, header: BatchHeader, offset: int, *, from_client: bool) -> BatchMetadata | None:
-        """Whether the leader may append a data batch of a producer: None, or the batch that it repeats (I1-I4).
+        """Check a data batch before the leader appends it; the batch that it repeats, None if it is new (I1-I4).
 
-        Raises INVALID_PRODUCER_EPOCH for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or a too old repeat,
-        INVALID_TXN_STATE for a plain write inside a transaction. Sequences are checked for clients only.
+        Raises INVALID_PRODUCER_EPOCH for an old epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap or a repeat of a batch
+        that is no longer kept, INVALID_TXN_STATE for a non-transactional batch inside a transaction. Sequences are
+        checked for clients only.
         """
         entry = self.producers.get(header.producer_id)
         if entry is None:
@@ -82,7 +83,10 @@ class ProducerState:
         return None
 
     def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
-        """Whether a transaction marker may be appended: its epochs must not be older than those known."""
+        """Check a transaction marker before it is appended: its epochs must not be older than the producer's.
+
+        Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
         entry = self.producers.get(header.producer_id)
         if entry is None:
             return
@@ -98,7 +102,7 @@ class ProducerState:
             )
 
     def update(self, header: BatchHeader) -> None:
-        """Remember a data batch that is in the log."""
+        """Apply a data batch that is in the log."""
         entry = self.producers.get(header.producer_id)
         if entry is None:
             entry = self.producers[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
@@ -118,7 +122,7 @@ class ProducerState:
             self._ongoing[header.producer_id] = header.base_offset
 
     def end_transaction(self, header: BatchHeader, marker: EndMarker) -> CompletedTransaction | None:
-        """Remember a marker that is in the log; the transaction that it ended, None when none was open."""
+        """Apply a marker that is in the log; the transaction that it ended, None when none was open."""
         entry = self.producers.get(header.producer_id)
         if entry is None:
             entry = self.producers[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
@@ -134,7 +138,7 @@ class ProducerState:
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, not marker.is_commit)
 
     def replay(self, header: BatchHeader, batch: memoryview) -> CompletedTransaction | None:
-        """Take a batch of the log over, whatever it is; the transaction that it ended, if any."""
+        """Apply a batch of any kind that is in the log; the transaction that it ended, if any."""
         if header.producer_id < 0:
             return None
         if header.attributes & CONTROL_BIT:
@@ -146,16 +150,16 @@ class ProducerState:
     # --- transactions and the last stable offset
 
     def keep_until_replicated(self, completed: CompletedTransaction) -> None:
-        """A completed transaction holds the last stable offset back until the high watermark passes its marker."""
+        """Hold back the last stable offset until the high watermark passes the marker of a completed transaction."""
         self._unreplicated[completed.first_offset] = completed.last_offset
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Let go of completed transactions whose marker the high watermark has passed."""
+        """Release the completed transactions whose marker the high watermark has passed."""
         if self._unreplicated:
             self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
 
     def on_synced(self, synced_offset: int) -> None:
-        """Let go of completed transactions whose marker is on the disk."""
+        """Release the completed transactions whose marker is synced."""
         if self._unsynced:
             self._unsynced = {first: last for first, last in self._unsynced.items() if last >= synced_offset}
 
@@ -166,19 +170,19 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the earliest transaction not yet decided, or decided above the high watermark."""
+        """The first offset of the earliest transaction that is open or whose marker is above the high watermark."""
         if not self._ongoing and not self._unreplicated:
             return None
         return min([*self._ongoing.values(), *self._unreplicated])
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset for the index of aborted transactions: the first other open one, or marker + 1."""
+        """The last stable offset after a transaction: the start of the first other open one, or marker + 1."""
         return min(self._ongoing.values(), default=completed.last_offset + 1)
 
-    # --- life
+    # --- expiration and truncation
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers silent for `expiration_ms`, never one with an open transaction (I6)."""
+        """Remove producers without a write for `expiration_ms`, except those with an open transaction (I6)."""
         expired = [
             producer_id
             for producer_id, entry in self.producers.items()
@@ -188,7 +192,7 @@ class ProducerState:
             del self.producers[producer_id]
 
     def clear(self, offset: int) -> None:
-        """Forget everything: the log starts anew at `offset`."""
+        """Remove everything: the log continues at `offset` without records."""
         self.producers.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
@@ -197,14 +201,14 @@ class ProducerState:
         self.snapshot_offset = -1
 
     def on_log_start(self, log_start_offset: int) -> None:
-        """The log's start has moved: transactions wholly below it no longer hold anything back."""
+        """Release the completed transactions that are wholly below the new log start."""
         self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= log_start_offset}
         self.end_offset = max(self.end_offset, log_start_offset)
 
     # --- snapshots
 
     def load_snapshot(self, data: bytes, offset: int) -> None:
-        """Take over the state in a snapshot file; CorruptSnapshot leaves the state as it was."""
+        """Load the content of a snapshot file at `offset`; after a CorruptSnapshot the state is unchanged."""
         entries = decode_snapshot(data)
         self.clear(offset)
         for entry in entries:

@@ -1,9 +1,9 @@
-"""Which of a log's oldest segments have had their time, by age and by size. Rule L5.
+"""Removes a log's oldest segments by age and by size (rule L5).
 
-Whole segments go, oldest first, up to the first that has to stay, and never past the high watermark. A segment is as
-old as its greatest record timestamp (L12: no clock of the file system, except for segments without any timestamp), so
-one whose records lie in the future stays. The active segment goes like any other: a new one is rolled first.
-Only the log start moves here; the caller persists it before the files are touched.
+Whole segments are removed, oldest first, up to the first that has to be kept, and never above the high watermark. The
+age of a segment is that of its greatest record timestamp (L12; the file's modification time only without timestamps),
+so a segment with a timestamp in the future is kept. The active segment is removed like any other, after a roll.
+Only the log start advances here; the caller persists it before files are renamed.
 Source: Kafka's `UnifiedLog.deleteOldSegments`.
 """
 
@@ -19,7 +19,7 @@ Reason = Literal["retention.ms", "retention.bytes"]
 
 
 class Expired(NamedTuple):
-    """Segments that were given up: the last one's base offset, how many they were, and the limit that they broke."""
+    """Removed segments: the base offset of the last one, their number, and the limit that they exceeded."""
 
     last_base_offset: int
     segments: int
@@ -27,36 +27,36 @@ class Expired(NamedTuple):
 
 
 def expire(log: Log, now_ms: int, now: float) -> list[Expired]:
-    """Move the log's start past the segments that have had their time; what was given up, by reason.
+    """Advance the log start past the segments that exceed a limit; the removed segments, by limit.
 
-    `now_ms` is the wall clock, `now` the monotonic one for rolling. Nothing happens without the policy `delete`.
-    Raises OSError when the disk fails; the log is whole then, and the next call tries again.
+    `now_ms` is the wall clock, `now` the monotonic clock in seconds, for rolling. Does nothing without the policy
+    `delete`. Raises OSError when the disk fails; the log is consistent then, and the next call tries again.
     """
     if "delete" not in log.config.cleanup_policy:
         return []
-    given_up: list[Expired] = []
+    removed: list[Expired] = []
     by_size = _over_size(log)
     if by_size:
-        _give_up(log, by_size, now)
-        given_up.append(Expired(by_size[-1].base_offset, len(by_size), "retention.bytes"))
+        _advance_start(log, by_size, now)
+        removed.append(Expired(by_size[-1].base_offset, len(by_size), "retention.bytes"))
     by_age = _over_age(log, now_ms)
     if by_age:
-        _give_up(log, by_age, now)
-        given_up.append(Expired(by_age[-1].base_offset, len(by_age), "retention.ms"))
-    return given_up
+        _advance_start(log, by_age, now)
+        removed.append(Expired(by_age[-1].base_offset, len(by_age), "retention.ms"))
+    return removed
 
 
 def future_timestamp(log: Log, now_ms: int) -> int | None:
-    """The timestamp in the future that keeps the oldest segment from growing old, None when there is none."""
+    """The timestamp in the future that keeps retention.ms from removing the oldest segment, None if there is none."""
     segments = log.segments.from_offset(log.log_start_offset)
-    if log.config.retention_ms < 0 or "delete" not in log.config.cleanup_policy or not _may_go(log, segments, 0):
+    if log.config.retention_ms < 0 or "delete" not in log.config.cleanup_policy or not _is_removable(log, segments, 0):
         return None
     timestamp = segments[0].largest_timestamp()
     return timestamp if timestamp > now_ms else None
 
 
 def _over_size(log: Log) -> list[Segment]:
-    """The oldest segments without which the log still has `retention.bytes`."""
+    """The oldest segments that can be removed so that at least `retention.bytes` remain."""
     if log.config.retention_bytes < 0:
         return []
     segments = log.segments.from_offset(log.log_start_offset)
@@ -64,21 +64,21 @@ def _over_size(log: Log) -> list[Segment]:
     chosen = []
     for at, segment in enumerate(segments):
         surplus -= segment.size
-        if surplus < 0 or not _may_go(log, segments, at):
+        if surplus < 0 or not _is_removable(log, segments, at):
             break
         chosen.append(segment)
     return chosen
 
 
 def _over_age(log: Log, now_ms: int) -> list[Segment]:
-    """The oldest segments whose youngest record is older than `retention.ms`."""
+    """The oldest segments whose greatest timestamp is older than `retention.ms`."""
     retention_ms = log.config.retention_ms
     if retention_ms < 0:
         return []
     segments = log.segments.from_offset(log.log_start_offset)
     chosen = []
     for at, segment in enumerate(segments):
-        if not _may_go(log, segments, at):
+        if not _is_removable(log, segments, at):
             break
         if now_ms - segment.largest_timestamp() <= retention_ms:
             break
@@ -86,14 +86,14 @@ def _over_age(log: Log, now_ms: int) -> list[Segment]:
     return chosen
 
 
-def _may_go(log: Log, segments: list[Segment], at: int) -> bool:
-    """Whether a segment lies below the high watermark; an empty active one is as good as gone."""
+def _is_removable(log: Log, segments: list[Segment], at: int) -> bool:
+    """Whether a segment is wholly below the high watermark and not an empty active segment."""
     if at + 1 < len(segments):
         return segments[at + 1].base_offset <= log.high_watermark
     return segments[at].size > 0 and log.log_end_offset <= log.high_watermark
 
 
-def _give_up(log: Log, segments: list[Segment], now: float) -> None:
+def _advance_start(log: Log, segments: list[Segment], now: float) -> None:
     if segments[-1] is log.segments.active:
         log.roll(now)
     following = log.segments[log.segments.floor_index(segments[-1].base_offset) + 1]

@@ -73,10 +73,10 @@ class Segment(SegmentFiles):
     def append(
         self, data: memoryview, headers: list[BatchHeader], max_timestamp: int, index_interval_bytes: int
     ) -> None:
-        """Write whole batches behind the last, in one write, then index them.
+        """Write whole batches after the last with one write, then index them.
 
-        `headers` carry final offsets; their positions are relative to `data`. On OSError `undo_append` is due, and
-        nothing else has changed.
+        `headers` have their final offsets; their positions are relative to `data`. After an OSError the caller calls
+        `undo_append`; nothing else has changed.
         """
         start = self.size
         file = self._file if self._file is not None else self.file
@@ -87,11 +87,11 @@ class Segment(SegmentFiles):
         self._index(headers, start, index_interval_bytes)
 
     def undo_append(self) -> None:
-        """Cut off what a failed write has left behind the last batch, if the disk lets us."""
+        """Truncate what a failed write has left after the last batch, if possible."""
         try:
             self._files.truncate(self.file, self.size)
         except OSError:
-            pass  # garbage past `size`: the next append writes over it, recovery cuts it
+            pass  # invalid bytes above `size`: the next append overwrites them, recovery truncates them
 
     def _index(self, headers: Sequence[BatchHeader], start: int, index_interval_bytes: int) -> None:
         greatest = self.max_timestamp
@@ -116,7 +116,7 @@ class Segment(SegmentFiles):
         return self.first_timestamp
 
     def append_aborted(self, entry: AbortedTransaction) -> None:
-        """Note an aborted transaction whose marker is in this segment."""
+        """Add an aborted transaction whose marker is in this segment to the index."""
         self.txn_index.append(entry)
         self.has_txn_index = True
 
@@ -134,7 +134,7 @@ class Segment(SegmentFiles):
         self._index((header,), 0, index_interval_bytes)
 
     def finish_recovery(self, aborted: list[AbortedTransaction]) -> None:
-        """Recovery has come to the end, or to a bad batch: write the indexes."""
+        """Write the rebuilt indexes, when recovery has reached the end or an invalid batch."""
         index = TxnIndex(self._files, self.path(layout.TXN_INDEX_SUFFIX), aborted)
         if aborted or self.has_txn_index:
             index.save()
@@ -143,13 +143,13 @@ class Segment(SegmentFiles):
         self.seal()
 
     def cut_file(self, size: int) -> None:
-        """Cut off, for good, what recovery has found to be bad behind `size` good bytes; no index knows of it."""
+        """Truncate invalid bytes above `size`, durably; the indexes have no entries for them."""
         self._files.truncate(self.file, size)
         self._files.sync(self.file)
         self.size = size
 
     def seal(self) -> None:
-        """Note the greatest timestamp in the time index and write the indexes out: at a roll and at a clean close."""
+        """Add the greatest timestamp to the time index and write the indexes: at a roll and at a clean close."""
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
         self.time_index.save()
         self.offset_index.save()
@@ -158,7 +158,7 @@ class Segment(SegmentFiles):
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest timestamp of the segment in ms, -1 for none; exact once the tail has been read."""
+        """The greatest timestamp of the segment in ms, -1 for none; reads the end of the segment if necessary."""
         if self._max_timestamp is None:
             self._read_max_timestamp()
         assert self._max_timestamp is not None
@@ -166,15 +166,15 @@ class Segment(SegmentFiles):
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch that reached `max_timestamp` first."""
+        """The last offset of the first batch with `max_timestamp`."""
         if self._max_timestamp is None:
             self._read_max_timestamp()
         return self._offset_of_max_timestamp
 
     def largest_timestamp(self) -> int:
-        """What retention goes by, in ms: `max_timestamp`, or the file's modification time when no record has one.
+        """The timestamp for retention in ms: `max_timestamp`, or the file's modification time if no record has one.
 
-        A segment that is not in use is not left open: whoever asks, asks all of them.
+        A segment that was not open is closed again, since retention asks all segments.
         """
         was_open = self.is_open
         timestamp = self.max_timestamp
@@ -183,7 +183,7 @@ class Segment(SegmentFiles):
         return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(layout.LOG_SUFFIX))
 
     def _read_max_timestamp(self) -> None:
-        """The time index knows it up to the last entry of the offset index; the batches from there on are read."""
+        """Take it from the time index up to the last entry of the offset index, and scan the batches from there on."""
         index = self.time_index
         timestamp, offset = index.last_timestamp, index.last_offset
         for header in self.scan(self.indexed_position(_NO_LIMIT)):
@@ -197,7 +197,7 @@ class Segment(SegmentFiles):
     def scan(self, position: int, count: int = 0) -> Iterator[BatchHeader]:
         """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all).
 
-        DamagedLog where bytes are no batch.
+        Raises DamagedLog at bytes that are not a batch.
         """
         size = self.size
         buffer = b""
@@ -223,7 +223,7 @@ class Segment(SegmentFiles):
         return DamagedLog(f"{self.path(layout.LOG_SUFFIX)} is damaged at byte {position}: no record batch begins there")
 
     def indexed_position(self, offset: int) -> int:
-        """Where to start looking for `offset`: the start of a batch at or before it. An index that lies is not used."""
+        """The position of a batch at or before `offset` from the index; 0 if the index entry does not match a batch."""
         index = self.offset_index
         indexed, position = index.lookup(offset)
         if index.is_loaded and position and not self._is_batch(position, indexed):
@@ -240,7 +240,7 @@ class Segment(SegmentFiles):
     def locate(self, offset: int) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends at or past `offset`; None if there is none.
 
-        DamagedLog when bytes on the way to it are no batch: what lies behind them must not be passed over (L2).
+        Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2).
         """
         position = self.indexed_position(offset)
         size = self.size
@@ -264,16 +264,16 @@ class Segment(SegmentFiles):
         return None
 
     def _read(self, length: int, position: int) -> bytes:
-        """Bytes that must be there: a file shorter than `size` has been tampered with."""
+        """Bytes below `size`; OSError when the file is shorter, so it was changed from outside."""
         data = self._files.read_at(self.file, length, position)
         if len(data) != length:
             raise OSError(errno.EIO, "the file is shorter than the segment", self.path(layout.LOG_SUFFIX))
         return data
 
     def batches(self, position: int = 0, *, unread_below: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Header and bytes of each whole batch from `position` on, read in large pieces; stops before a cut one.
+        """Header and bytes of each whole batch from `position` on, read in large pieces; stops at an incomplete one.
 
-        Data batches that end below the offset `unread_below` come cut short where their bytes have not been read.
+        The bytes of data batches that end below the offset `unread_below` are incomplete where they have not been read.
         """
         size = self.size
         buffer = memoryview(b"")
@@ -299,16 +299,16 @@ class Segment(SegmentFiles):
             )
 
     def next_offset(self) -> int:
-        """The offset behind the segment's last batch, found from the last index entry on."""
+        """The offset after the segment's last batch, found by a scan from the last index entry."""
         end = self.base_offset
         for header in self.scan(self.indexed_position(_NO_LIMIT)):
             end = header.last_offset + 1
         return end
 
-    # --- cutting
+    # --- truncation
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off every batch that holds offsets at or past `offset`, for good; the number of bytes cut."""
+        """Truncate every batch that holds offsets at or above `offset`, durably; the number of bytes removed."""
         found = self.locate(offset)
         position = self.size if found is None else found[0]
         cut = self.size - position
@@ -330,7 +330,7 @@ class Segment(SegmentFiles):
         return cut
 
     def read_bytes(self, position: int, length: int) -> bytes:
-        """Bytes of the log file, whatever they are."""
+        """Bytes of the log file, without any check."""
         return self._read(length, position)
 
     def read(self, header: BatchHeader) -> bytes:

@@ -1,7 +1,7 @@
 """The segments of one log in order of base offset; the last is the active one, the only one appended to.
 
-At most one other segment keeps its file and index open, the one read last: a partition holds few descriptors and
-little memory however long its log is.
+At most one other segment has its file and indexes open, the one read last, so that a partition needs few descriptors
+and little memory however long its log is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Segments:
         self._list.insert(at, segment)
 
     def remove(self, segment: Segment) -> None:
-        """Forget a segment; its files are the caller's."""
+        """Remove a segment from the list; the caller handles its files."""
         at = bisect_left(self._bases, segment.base_offset)
         del self._bases[at], self._list[at]
         if self._warm is segment:
@@ -55,11 +55,11 @@ class Segments:
         return bisect_right(self._bases, offset) - 1
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """The segment that holds `offset` and all behind it."""
+        """The segment that holds `offset` and all after it."""
         return self._list[max(0, self.floor_index(offset)) :]
 
     def warm(self, segment: Segment) -> None:
-        """Note that a segment is being read; the one read before is let go of."""
+        """Keep a segment open that is being read, and close the one read before."""
         if segment is self._warm or segment is self._list[-1]:
             return
         if self._warm is not None and self._warm is not self._list[-1]:
@@ -67,7 +67,7 @@ class Segments:
         self._warm = segment
 
     def next_base(self, at: int) -> int | None:
-        """The base offset of the segment behind index `at`, None for the last."""
+        """The base offset of the segment after index `at`, None for the last."""
         return self._bases[at + 1] if at + 1 < len(self._bases) else None
 
     @property

@@ -1,4 +1,4 @@
-"""The batches of a slice of a log: which offsets a reader gets with it, and where it may be cut."""
+"""The batch headers in a slice of a log: which offsets it holds, and where it can be cut."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Putting one compacted segment in the place of several, so that a crash leaves the old ones or the new one.
+"""Replaces several segments by one compacted segment; after a crash there are either the old ones or the new one.
 
-A replacement has one new segment, of base offset X, and replaces every segment from X up to the last that was read
-for it. Kafka's steps; the directory is synced between them, so that no disk can mix up the renames of two steps:
+A replacement has one new segment, with base offset X, and replaces every segment from X up to the last that was read
+for it. The steps are Kafka's; the directory is synced between them, so that the renames of two steps are not reordered:
 
 1. *write*: its files are made as `X.log.cleaned`, `X.index.cleaned` ...; each is synced, then the directory;
-2. `publish`: they are renamed to `.swap`, the log file last. From here on the new segment counts;
+2. `publish`: they are renamed to `.swap`, the log file last. From here on the new segment is valid;
 3. `retire`: the replaced segments' files are renamed to `.deleted`, in order of offset;
 4. `finish`: `.swap` is renamed to the final names, the log file first.
 
-The `.deleted` files are removed after `file.delete.delay.ms`. What a start finds, and what `complete` does then:
+The `.deleted` files are removed after `file.delete.delay.ms`. What `complete` does at the next start:
 
 | found                            | step reached | done                                                               |
 |----------------------------------|--------------|--------------------------------------------------------------------|
@@ -17,10 +17,10 @@ The `.deleted` files are removed after `file.delete.delay.ms`. What a start find
 | other `.swap` files of X only    | in 4         | renamed                                                            |
 | `.deleted`                       | any          | removed                                                            |
 
-The last offset in `X.log.swap` may lie below replaced segments of which nothing was kept. Those stand again then,
-which loses nothing, but must not bring a deleted key back: `retire` syncs the directory after each of them, in order
-of offset, so a tombstone never goes before the records that it deletes. Kafka writes and understands the same names;
-it may leave several new segments (it splits one whose offsets have outgrown the index): `complete` takes those too.
+The last offset in `X.log.swap` may be below replaced segments of which nothing was kept. After a crash these segments
+are restored. That loses nothing, but it must not restore a deleted key: `retire` syncs the directory after each of
+them, in order of offset, so a tombstone is never removed before the records that it deletes. Kafka uses the same names;
+it may leave several new segments (it splits a segment whose offsets exceed the index): `complete` handles those too.
 Rule L7. Sources: Kafka's `LocalLog.replaceSegments`, `LogLoader`.
 """
 
@@ -39,14 +39,14 @@ _KINDS = layout.SEGMENT_SUFFIXES
 
 
 def publish(files: Files, segment: Segment) -> None:
-    """Step 2: the `.cleaned` files of a synced segment become `.swap`; durable on return."""
+    """Step 2: rename the `.cleaned` files of a synced segment to `.swap`; durable on return."""
     _rename_all(files, segment, layout.SWAP_SUFFIX, reversed(_KINDS))
 
 
 def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segment) -> list[str]:
-    """Step 3: rename the replaced segments' files, given in order of offset, to `.deleted`; the new names. Durable.
+    """Step 3: rename the files of the replaced segments, given in order of offset, to `.deleted`; the new paths.
 
-    Producer snapshots go with their segments, but for the one at the new segment's base offset.
+    Durable on return. Producer snapshots are renamed with their segments, except for the one at the new base offset.
     """
     renamed: list[str] = []
     end = new.next_offset()
@@ -66,10 +66,10 @@ def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segme
 
 
 def finish(files: Files, segment: Segment, *, sync: bool = True) -> None:
-    """Step 4: the `.swap` files get their final names; durable on return, unless `sync` is off.
+    """Step 4: rename the `.swap` files to their final names; durable on return, unless `sync` is False.
 
-    Without the sync nobody waits for the disk, and a crash at worst leaves the step to be done again. It must be
-    durable before the next `.cleaned` file is made, beside which a `.swap` of a later offset would look unpublished.
+    Without the sync the caller does not wait for the disk, and after a crash the step is repeated. It must be durable
+    before the next `.cleaned` file is made: beside that a `.swap` file with a higher offset would look unpublished.
     """
     _rename_all(files, segment, "", _KINDS, sync=sync)
 
@@ -89,9 +89,9 @@ def _rename_all(files: Files, segment: Segment, suffix: str, kinds: Iterable[str
 
 
 def complete(files: Files, directory: str, names: Mapping[str, int]) -> dict[str, int]:
-    """Undo or finish what a crash has left of a replacement; the files (name -> size) that are there then.
+    """Undo or finish a replacement after a crash; the remaining files (name -> size).
 
-    DamagedLog, before anything is removed, when a published segment is not whole: its records may be nowhere else.
+    Raises DamagedLog, before removing a file, when a published segment is damaged: its records may be nowhere else.
     """
     stay = dict(names)
     _undo_unpublished(files, directory, stay)
@@ -103,14 +103,14 @@ def complete(files: Files, directory: str, names: Mapping[str, int]) -> dict[str
 
 
 def _finish_deletions(files: Files, directory: str, stay: dict[str, int]) -> None:
-    """Remove the `.deleted` files, but first the indexes that a crash has kept from being renamed with their log."""
+    """Remove the `.deleted` files, and first the indexes that a crash has kept from being renamed with their log."""
     deleted = _with_suffix(stay, layout.DELETED_SUFFIX)
     logs = {name.removesuffix(layout.DELETED_SUFFIX) for name in deleted} - stay.keys()
     stems = {name.removesuffix(layout.LOG_SUFFIX) for name in logs if name.endswith(layout.LOG_SUFFIX)}
     orphans = [name for name in stay if name.endswith(_KINDS) and name.partition(".")[0] in stems]
     if orphans:
         _remove(files, directory, stay, orphans)
-        files.sync_dir(directory)  # without the renamed log they would look like those of a log that is missing
+        files.sync_dir(directory)  # without the renamed log file they would look like a missing log
     _remove(files, directory, stay, deleted)
 
 
@@ -128,7 +128,7 @@ def _undo_unpublished(files: Files, directory: str, stay: dict[str, int]) -> Non
     ]  # fmt: skip
     if unpublished:
         _remove(files, directory, stay, unpublished)
-        files.sync_dir(directory)  # a `.swap` that comes back without its `.cleaned` would look published
+        files.sync_dir(directory)  # a `.swap` that reappears without its `.cleaned` would look published
     _remove(files, directory, stay, cleaned)
 
 
@@ -154,7 +154,7 @@ def _finish_published(files: Files, directory: str, stay: dict[str, int], swappe
 
 
 def _end_of(files: Files, directory: str, base_offset: int, size: int) -> int:
-    """The offset behind the last batch of `X.log.swap`, every batch of which is checked."""
+    """The offset after the last batch of `X.log.swap`; DamagedLog if a batch is invalid."""
     segment = Segment(files, directory, base_offset, size=size, suffix=layout.SWAP_SUFFIX)
     position, end = 0, base_offset
     for header, batch in segment.batches():
@@ -163,7 +163,7 @@ def _end_of(files: Files, directory: str, base_offset: int, size: int) -> int:
         position, end = position + header.size, header.last_offset + 1
     if position != size:
         raise DamagedLog(
-            f"{segment.path(layout.LOG_SUFFIX)}, which a compaction has just written, is damaged at byte {position}"
+            f"{segment.path(layout.LOG_SUFFIX)}, which was written by a compaction, is damaged at byte {position}"
         )
     return end
 

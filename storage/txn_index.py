@@ -1,7 +1,7 @@
-"""The aborted transactions that end in a segment: `.txnindex`. KIP-98.
+"""The index of the aborted transactions that end in a segment: `.txnindex` (KIP-98).
 
 Format (Kafka's `AbortedTxn`): entries of 34 bytes, big endian: version (int16, 0), producer id, first offset, last
-offset, last stable offset (int64 each), in order of last offset. The file exists only when there is an entry.
+offset, last stable offset (int64 each), in order of last offset. The file exists only if it has entries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ENTRY = Struct(">hqqqq")
 
 
 class AbortedTransaction(NamedTuple):
-    """One aborted transaction: its producer, its offsets, and the last stable offset when its marker was written."""
+    """One aborted transaction: its producer, its offsets, and the last stable offset after its marker."""
 
     producer_id: int
     first_offset: int
@@ -26,7 +26,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TxnIndex:
-    """One segment's index of aborted transactions; all of it in memory, since it is nearly always empty."""
+    """One segment's index of aborted transactions; kept in memory, since it is nearly always empty."""
 
     __slots__ = ("_files", "entries", "path")
 
@@ -37,7 +37,7 @@ class TxnIndex:
 
     @classmethod
     def load(cls, files: Files, path: str) -> TxnIndex:
-        """Read the file. DamagedLog when an entry cannot be: a reader would take what was aborted for committed."""
+        """Read the file. DamagedLog for an invalid entry: a reader would treat aborted records as committed."""
         data = files.read_file(path)
         entries: list[AbortedTransaction] = []
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]):
@@ -47,13 +47,13 @@ class TxnIndex:
         return cls(files, path, entries)
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Add an aborted transaction behind all others and write it out."""
+        """Add an aborted transaction after all others and write it to the file."""
         file = self._files.open(self.path)
         self._files.write_at(file, _ENTRY.pack(0, *entry), len(self.entries) * ENTRY_SIZE)
         self.entries.append(entry)
 
     def collect(self, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
-        """Add those that touch [start, end) to `found`; True when no later segment can hold more of them."""
+        """Add those that overlap [start, end) to `found`; True when no later segment can hold more of them."""
         for entry in self.entries:
             if entry.last_offset >= start_offset and entry.first_offset < end_offset:
                 found.append(entry)
@@ -62,14 +62,14 @@ class TxnIndex:
         return False
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions that end at or past `offset`."""
+        """Remove the transactions that end at or above `offset`."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
         if len(kept) != len(self.entries):
             self.entries = kept
             self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
 
     def save(self) -> None:
-        """Write all entries anew; without any the file goes."""
+        """Write all entries; without entries remove the file."""
         if not self.entries:
             self._files.unlink(self.path)
             return

@@ -1,14 +1,13 @@
-"""A log directory looked over without changing anything: `barnabas storage check`.
+"""Checks a log directory without changing it: `barnabas storage check`.
 
-Of every partition all batches are read (length, magic, CRC, offsets), and with them the indexes, producer snapshots,
-leader epochs and checkpoints are compared. What the next start will settle by itself, such as a torn tail above the
-recovery point, is a notice; what it would not get over, or what would mislead a reader, is damage (L2).
+All batches of every partition are read (length, magic, CRC, offsets) and compared with the indexes, producer snapshots,
+leader epochs and checkpoints. What the next start repairs itself, such as a torn tail above the recovery point, is
+reported as a notice; what would keep a partition offline or cause wrong reads is reported as damage (L2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from barnabas.storage import layout
 from barnabas.storage.checking.check_indexes import SegmentBatches, check_indexes
@@ -16,6 +15,7 @@ from barnabas.storage.checking.findings import DirectoryReport, PartitionReport
 from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
 from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochCache
+from barnabas.storage.log_state import Checkpointed
 from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.salvage import BadBytes, offset_limit, walk
@@ -28,14 +28,6 @@ _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, l
 TopicPartition = tuple[str, int]
 
 
-class Promises(NamedTuple):
-    """What the log directory says of a partition."""
-
-    is_clean: bool
-    recovery_point: int
-    log_start_offset: int
-
-
 def check_directory(files: Files, path: str) -> DirectoryReport:
     """Check a log directory with every partition in it. OSError when it cannot be read."""
     report = DirectoryReport(path)
@@ -45,13 +37,13 @@ def check_directory(files: Files, path: str) -> DirectoryReport:
     found = sorted(key for name in files.list_dirs(path) if (key := layout.parse_partition_dir(name)) is not None)
     for key in found:
         is_clean = report.is_clean and key in recovery_points  # Kafka does not close its metadata log
-        promises = Promises(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))
-        report.partitions.append(check_partition(files, path, key, promises))
+        checkpointed = Checkpointed(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))
+        report.partitions.append(check_partition(files, path, key, checkpointed))
     for topic, partition in sorted(recovery_points.keys() - set(found)):
         offset = recovery_points[topic, partition]
         if offset > log_starts.get((topic, partition), 0):
             name = layout.partition_dir_name(topic, partition)
-            report.damage(name, f"the directory is missing, though all up to offset {offset} was synced in it")
+            report.damage(name, f"the directory is missing, but everything up to offset {offset} was synced")
     return report
 
 
@@ -63,37 +55,39 @@ def _read_checkpoint(files: Files, report: DirectoryReport, name: str) -> dict[T
         return {}
 
 
-def check_partition(files: Files, path: str, key: TopicPartition, promises: Promises) -> PartitionReport:
+def check_partition(files: Files, path: str, key: TopicPartition, checkpointed: Checkpointed) -> PartitionReport:
     """Check one partition's directory."""
     directory = f"{path}/{layout.partition_dir_name(*key)}"
     report = PartitionReport(directory, *key)
     names = dict(files.list_files(directory))
     _check_small_files(files, report, names)
-    segments = _segments(files, report, names, promises)
+    segments = _segments(files, report, names, checkpointed)
     report.segments, report.size = len(segments), sum(segment.size for segment in segments)
-    report.start = max(promises.log_start_offset, segments[0].base_offset if segments else 0)
+    report.start = max(checkpointed.log_start_offset, segments[0].base_offset if segments else 0)
     if any(name.endswith(layout.SWAP_SUFFIX) for name in names):
         report.notice("", "a compaction was interrupted; check again after the next start, which finishes it")
         return report
-    _LogCheck(files, report, names, segments, promises).run()
+    _LogCheck(files, report, names, segments, checkpointed).run()
     return report
 
 
 def _check_small_files(files: Files, report: PartitionReport, names: dict[str, int]) -> None:
     for name in sorted(names):
         if name.endswith(_LEFTOVERS):
-            report.notice(name, "left by interrupted work; the next start settles it")
+            report.notice(name, "left by an interrupted operation; the next start finishes or removes it")
         elif name.endswith(layout.DAMAGED_SUFFIX):
-            report.notice(name, "kept from an earlier recovery; remove it when nobody needs it")
+            report.notice(name, "kept from an earlier recovery; remove it when it is not needed")
     if read_partition_metadata(files, f"{report.directory}/{layout.PARTITION_METADATA}") is None:
-        report.notice(layout.PARTITION_METADATA, "it names no topic id; the next start writes it anew")
+        report.notice(layout.PARTITION_METADATA, "it contains no topic id; the next start writes it")
     try:
         LeaderEpochCache.load(files, f"{report.directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
     except CorruptCheckpoint as error:
         report.damage(layout.LEADER_EPOCH_CHECKPOINT, f"it cannot be read: {error}")
 
 
-def _segments(files: Files, report: PartitionReport, names: dict[str, int], promises: Promises) -> list[Segment]:
+def _segments(
+    files: Files, report: PartitionReport, names: dict[str, int], checkpointed: Checkpointed
+) -> list[Segment]:
     segments = []
     for name in sorted(names):
         offset = layout.offset_of(name)
@@ -105,10 +99,10 @@ def _segments(files: Files, report: PartitionReport, names: dict[str, int], prom
             segment.has_txn_index = layout.segment_name(offset, layout.TXN_INDEX_SUFFIX) in names
             segments.append(segment)
         elif log_name not in names and log_name + layout.DELETED_SUFFIX not in names:
-            if promises.log_start_offset <= offset < promises.recovery_point:
-                report.damage(log_name, f"the file is missing, though {name} is there")
+            if checkpointed.log_start_offset <= offset < checkpointed.recovery_point:
+                report.damage(log_name, f"the file is missing, but {name} exists")
             else:
-                report.notice(name, "there is no segment of this name; the next start removes it")
+                report.notice(name, "there is no log file of this name; the next start removes it")
     return segments
 
 
@@ -121,19 +115,19 @@ class _LogCheck:
         report: PartitionReport,
         names: dict[str, int],
         segments: list[Segment],
-        promises: Promises,
+        checkpointed: Checkpointed,
     ) -> None:
         self._files = files
         self._report = report
         self._names = names
         self._segments = segments
-        self._promises = promises
+        self._checkpointed = checkpointed
         self._state = ProducerState()
         self._end = segments[0].base_offset if segments else 0
-        self._is_dense = True  # no hole so far, so that the next one must be a loss
+        self._is_dense = True  # no gap so far, so that the next gap means lost data
 
     def run(self) -> None:
-        """Check it all."""
+        """Check all segments and snapshots."""
         snapshot = max((at for at in self._snapshots() if at <= self._end), default=None)
         if snapshot is not None:
             self._load(snapshot)
@@ -143,11 +137,11 @@ class _LogCheck:
             self._check_snapshot(segment.base_offset)
             self._check_segment(segment, following)
         self._check_snapshot(self._end)
-        report, promises = self._report, self._promises
+        report, checkpointed = self._report, self._checkpointed
         report.end_offset = self._end
-        if self._end < promises.recovery_point and promises.log_start_offset < promises.recovery_point:
+        if checkpointed.must_exist(self._end):
             report.damage(
-                "", f"the log ends at offset {self._end}, though all up to {promises.recovery_point} was synced"
+                "", f"the log ends at offset {self._end}, but everything up to {checkpointed.recovery_point} was synced"
             )
 
     def _snapshots(self) -> Iterator[int]:
@@ -161,11 +155,11 @@ class _LogCheck:
         try:
             self._state.load_snapshot(self._files.read_file(f"{self._report.directory}/{name}"), offset)
         except CorruptSnapshot as error:
-            self._report.notice(name, f"{error}; the next start passes it over")
+            self._report.notice(name, f"{error}; the next start ignores it")
 
     def _check_hole(self, segment: Segment) -> None:
-        """Where nothing else is missing, a hole between two segments is not compaction's."""
-        if segment.base_offset > max(self._end, self._promises.log_start_offset):
+        """Report a gap before a segment; it is damage unless compaction may have made it."""
+        if segment.base_offset > max(self._end, self._checkpointed.log_start_offset):
             text = f"offsets {self._end} to {segment.base_offset - 1} before it are missing"
             name = layout.segment_name(segment.base_offset, layout.LOG_SUFFIX)
             if self._is_dense:
@@ -176,7 +170,7 @@ class _LogCheck:
     def _check_segment(self, segment: Segment, following: int | None) -> None:
         batches = SegmentBatches()
         self._end = segment.base_offset
-        dense_from = self._promises.recovery_point if following is None else None
+        dense_from = self._checkpointed.recovery_point if following is None else None
         for item in walk(segment, offset_limit(segment, following), dense_from or None):
             if isinstance(item, BadBytes):
                 self._note_bad(segment, item, is_last=following is None)
@@ -189,39 +183,42 @@ class _LogCheck:
             if completed is not None and completed.is_aborted:
                 batches.aborted.append(AbortedTransaction(*completed[:3], -1))
             self._end = header.last_offset + 1
-        if self._promises.is_clean or (following is not None and following <= self._promises.recovery_point):
+        if self._checkpointed.clean_shutdown or (
+            following is not None and following <= self._checkpointed.recovery_point
+        ):
             self._check_indexes(segment, batches, is_closed=following is not None)
         segment.forget()
 
     def _note_bad(self, segment: Segment, bad: BadBytes, *, is_last: bool) -> None:
         name = layout.segment_name(segment.base_offset, layout.LOG_SUFFIX)
-        text = f"{bad.size} bytes from byte {bad.position} on, at offset {bad.offset}, are no good record batch"
-        if self._promises.is_clean or bad.offset < self._promises.recovery_point:
+        text = f"{bad.size} bytes from byte {bad.position} on, at offset {bad.offset}, are not a valid record batch"
+        if self._checkpointed.clean_shutdown or bad.offset < self._checkpointed.recovery_point:
             self._report.damage(name, text)
         elif is_last and bad.position + bad.size == segment.size:
-            self._report.notice(name, f"{text}: a torn write, which the next start cuts off")
+            self._report.notice(name, f"{text}: a torn write, which the next start truncates")
         else:
             self._report.notice(
-                name, f"{text}; they were not synced: the next start ends the log there and keeps the rest"
+                name,
+                f"{text}; they were not synced: the next start truncates the log there and keeps a copy of the rest",
             )
 
     def _check_indexes(self, segment: Segment, batches: SegmentBatches, *, is_closed: bool) -> None:
         for kind in (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
             name = layout.segment_name(segment.base_offset, kind)
             if segment.size and name not in self._names:
-                self._report.notice(name, "the index is missing; the next start makes it anew")
+                self._report.notice(name, "the index is missing; the next start rebuilds it")
                 return
         check_indexes(self._report, segment, batches, is_closed=is_closed)
 
     def _check_snapshot(self, offset: int) -> None:
-        """A snapshot must say what the batches before it say, of the producers that both know."""
+        """Compare a snapshot with the batches before it, for the producers that are in both."""
         name = layout.snapshot_name(offset)
         if name not in self._names:
             return
         try:
             entries = decode_snapshot(self._files.read_file(f"{self._report.directory}/{name}"))
         except CorruptSnapshot as error:
-            self._report.notice(name, f"{error}; the next start passes it over")
+            self._report.notice(name, f"{error}; the next start ignores it")
             return
         for entry in entries:
             known = self._state.producers.get(entry.producer_id)
@@ -233,5 +230,5 @@ class _LogCheck:
                 entry.last_offset,
                 entry.current_txn_first_offset,
             ):
-                self._report.damage(name, f"it does not say of producer {entry.producer_id} what the log says")
+                self._report.damage(name, f"the state of producer {entry.producer_id} differs from the log")
                 return

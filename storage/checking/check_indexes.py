@@ -1,7 +1,7 @@
-"""The indexes of a segment held against its batches. Rule L4.
+"""Compares the indexes of a segment with its batches (rule L4).
 
-An offset index may lack entries; a time index must end with the segment's greatest timestamp, once the segment is
-closed; an index of aborted transactions must have them all, or readers take what was aborted for committed.
+An offset index may lack entries; the time index of a closed segment must end with the segment's greatest timestamp; an
+index of aborted transactions must be complete, or readers would treat aborted records as committed.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from barnabas.storage.txn_index import AbortedTransaction, TxnIndex
 
 
 class SegmentBatches:
-    """What the indexes of one segment are compared with: its good batches, and the transactions that end in it."""
+    """The valid batches of one segment and the aborted transactions that end in it."""
 
     __slots__ = ("aborted", "greatest_timestamps", "last_offsets", "positions")
 
     def __init__(self) -> None:
         self.last_offsets: list[int] = []
         self.positions: list[int] = []
-        self.greatest_timestamps: list[int] = []  # up to and with each batch
+        self.greatest_timestamps: list[int] = []  # up to and including each batch
         self.aborted: list[AbortedTransaction] = []
 
     def add(self, header: BatchHeader) -> None:
-        """The next batch."""
+        """Add the next batch."""
         self.last_offsets.append(header.last_offset)
         self.positions.append(header.position)
         self.greatest_timestamps.append(max(self.greatest_timestamp, header.max_timestamp))
 
     @property
     def greatest_timestamp(self) -> int:
-        """Of all batches so far, -1 without any."""
+        """The greatest timestamp of all batches so far, -1 without batches."""
         return self.greatest_timestamps[-1] if self.greatest_timestamps else -1
 
     def find(self, last_offset: int) -> int | None:
@@ -48,7 +48,7 @@ class SegmentBatches:
 
 
 def check_indexes(report: PartitionReport, segment: Segment, batches: SegmentBatches, *, is_closed: bool) -> None:
-    """Compare all three with the batches; what is wrong is noted in the report."""
+    """Compare all three indexes with the batches; differences are added to the report."""
     _check_offsets(report, segment, batches)
     _check_timestamps(report, segment, batches, is_closed=is_closed)
     _check_aborted(report, segment, batches)
@@ -65,7 +65,7 @@ def _check_offsets(report: PartitionReport, segment: Segment, batches: SegmentBa
         at = batches.find(offset)
         if at is None or batches.positions[at] != position:
             name = _name(segment, layout.INDEX_SUFFIX)
-            report.damage(name, f"no batch that ends at offset {offset} begins at byte {position}")
+            report.damage(name, f"no batch that ends at offset {offset} starts at byte {position}")
             return
 
 
@@ -79,7 +79,7 @@ def _check_timestamps(report: PartitionReport, segment: Segment, batches: Segmen
             report.damage(name, f"{timestamp} is not the greatest timestamp up to a batch that ends at offset {offset}")
             return
     if any(first >= second for first, second in pairwise(index.timestamps)):
-        report.damage(name, "the timestamps do not rise")
+        report.damage(name, "the timestamps are not ascending")
     elif is_closed and index.last_timestamp < batches.greatest_timestamp:
         report.damage(name, f"the greatest timestamp of the segment, {batches.greatest_timestamp}, is missing")
 
@@ -89,7 +89,7 @@ def _check_aborted(report: PartitionReport, segment: Segment, batches: SegmentBa
     try:
         index: TxnIndex = segment.txn_index
     except DamagedLog:
-        report.damage(name, "an entry cannot be read")
+        report.damage(name, "an entry is invalid")
         return
     known = {(entry.producer_id, entry.last_offset) for entry in index.entries}
     for entry in batches.aborted:

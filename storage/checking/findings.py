@@ -1,15 +1,15 @@
-"""What a check has found: one sentence each, about one file or directory."""
+"""The findings of a check: one sentence each, about one file or directory."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 Kind = Literal["damage", "notice"]
-"""Damage keeps a partition offline or would mislead a reader; what is noticed the next start settles by itself."""
+"""Damage keeps a partition offline or causes wrong reads; what is reported as a notice, the next start repairs."""
 
 
 class Finding(NamedTuple):
-    """One thing that was found."""
+    """One finding about the file or directory at `path`."""
 
     kind: Kind
     path: str
@@ -17,7 +17,7 @@ class Finding(NamedTuple):
 
 
 class PartitionReport:
-    """A partition's directory after a check."""
+    """The result of checking a partition's directory."""
 
     __slots__ = ("batches", "directory", "end_offset", "findings", "partition", "segments", "size", "start", "topic")
 
@@ -33,11 +33,11 @@ class PartitionReport:
         self.findings: list[Finding] = []
 
     def damage(self, name: str, text: str) -> None:
-        """Note what a broker would not get over; without a name it is about the directory."""
+        """Add damage in a file; an empty name stands for the directory."""
         self.findings.append(Finding("damage", self._path(name), text))
 
     def notice(self, name: str, text: str) -> None:
-        """Note what is out of the ordinary and does no harm."""
+        """Add something unusual that is harmless."""
         self.findings.append(Finding("notice", self._path(name), text))
 
     def _path(self, name: str) -> str:
@@ -45,27 +45,27 @@ class PartitionReport:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something needs a decision."""
+        """Whether damage was found, which needs an operator's decision."""
         return any(finding.kind == "damage" for finding in self.findings)
 
 
 class DirectoryReport:
-    """A log directory after a check."""
+    """The result of checking a log directory."""
 
     __slots__ = ("findings", "is_clean", "partitions", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_clean = False
-        """Whether the last stop was a clean one."""
+        """Whether the last stop was clean."""
         self.partitions: list[PartitionReport] = []
         self.findings: list[Finding] = []
 
     def damage(self, name: str, text: str) -> None:
-        """Note what a broker would not get over."""
+        """Add damage in a file or directory of the log directory."""
         self.findings.append(Finding("damage", f"{self.path}/{name}", text))
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something needs a decision."""
+        """Whether damage was found, which needs an operator's decision."""
         return bool(self.findings) or any(partition.is_damaged for partition in self.partitions)

@@ -1,10 +1,9 @@
-"""Repairing a damaged partition in a log directory that no broker is using: `barnabas storage recover`.
+"""Repairs a damaged partition in a log directory that no broker is using: `barnabas storage recover`.
 
-A repair keeps every record batch that is whole, on both sides of a damaged place, under the offset that it had. What
-is no batch is moved to `.log.damaged` beside the segment, and an empty batch stands for the offsets that are lost, as
-compaction leaves them too: no offset is given out a second time, and a later check is content. Indexes, producer state
-and leader epochs are made anew from the batches. `plan` says first what must be lost; `run` can be broken off at any
-time and begun again.
+A repair keeps every valid record batch, before and behind the damage, at its offset. Bytes that are not a batch are
+moved to `.log.damaged` beside the segment, and lost offsets are covered by an empty batch, as compaction does: so no
+offset is assigned twice, and a later check finds no damage. Indexes, producer state and leader epochs are rebuilt from
+the batches. `plan` returns what will be lost; `run` can be interrupted at any time and started again.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from barnabas.wire.records import NO_TIMESTAMP, encode_batch
 
 _CHUNK = 4 << 20
 _ZERO_UUID = bytes(16)
-_NEVER_MS = 2**63 - 1  # a broker decides which producers have expired
+_NEVER_MS = 2**63 - 1  # producers are expired by the broker
 
 
 class Loss(NamedTuple):
-    """What cannot be had back: the records from offset `first` to `last` (none if that is less), and bad bytes."""
+    """What is lost: the records from offset `first` to `last` (none if `last` is less), and `size` damaged bytes."""
 
     path: str
     first: int
@@ -39,7 +38,7 @@ class Loss(NamedTuple):
 
 
 class _SegmentRepair:
-    """What a segment is to become: its good batches, and an empty one wherever offsets are lost."""
+    """The new content of a segment: its valid batches, and an empty batch wherever offsets are lost."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -51,7 +50,7 @@ class _SegmentRepair:
         self._bad_size = 0
 
     def read(self, following: int | None, recovery_point: int) -> bool:
-        """Go through the segment; whether no offsets are missing where nothing is bad."""
+        """Read the segment; whether offsets are missing only where bytes are damaged."""
         is_dense = True
         dense_from = recovery_point or None if following is None else None
         for item in walk(self.segment, offset_limit(self.segment, following), dense_from):
@@ -70,7 +69,7 @@ class _SegmentRepair:
         return is_dense
 
     def fill_to(self, offset: int) -> None:
-        """Everything between the last batch and `offset` is lost."""
+        """Record the offsets from the last batch up to `offset` as lost and cover them by an empty batch."""
         first, last = self.end, offset - 1
         self.losses.append(Loss(self.segment.path(layout.LOG_SUFFIX), first, last, self._bad_size))
         if first <= last <= self.segment.base_offset + MAX_RELATIVE_OFFSET:
@@ -79,13 +78,13 @@ class _SegmentRepair:
         self._bad_size = 0
 
     @property
-    def ends_badly(self) -> bool:
-        """Whether what is behind the last good batch is bad."""
+    def has_damaged_end(self) -> bool:
+        """Whether the bytes after the last valid batch are damaged."""
         return self._bad_size > 0
 
 
 def _empty_batch(first: int, last: int, leader_epoch: int) -> bytes:
-    """A batch without records that stands for offsets."""
+    """A batch without records that covers offsets."""
     return encode_batch(b"", 0, 0, first, last, leader_epoch, NO_TIMESTAMP, NO_TIMESTAMP)
 
 
@@ -105,7 +104,7 @@ class Repair:
         return self._recovery_points.read().get(self._key, 0)
 
     def plan(self) -> list[Loss]:
-        """What will be lost; nothing is changed. CorruptCheckpoint when a checkpoint of the directory is unreadable."""
+        """What will be lost; nothing is changed. CorruptCheckpoint when a checkpoint of the directory is invalid."""
         repairs = self._survey()
         losses = [loss for repair in repairs for loss in repair.losses]
         if not repairs and self._log_start < self._recovery_point:
@@ -121,8 +120,8 @@ class Repair:
             following = segments[at + 1].base_offset if at + 1 < len(segments) else None
             is_dense &= repair.read(following, self._recovery_point)
             behind = self._recovery_point if following is None else following
-            is_lost = following is None or is_dense or repair.ends_badly
-            if repair.ends_badly or (is_lost and repair.end < behind):
+            is_lost = following is None or is_dense or repair.has_damaged_end
+            if repair.has_damaged_end or (is_lost and repair.end < behind):
                 repair.fill_to(max(behind, repair.end))
             repairs.append(repair)
         return repairs
@@ -141,8 +140,8 @@ class Repair:
         files, directory = self._files, self._directory
         files.mkdirs(directory)
         swap.complete(files, directory, dict(files.list_files(directory)))
-        self._put_unreadable_aside()
-        self._forget_derived()
+        self._rename_invalid_epochs()
+        self._remove_derived()
         repairs = self._survey()
         for repair in repairs:
             if repair.losses:
@@ -153,16 +152,16 @@ class Repair:
         files.sync_dir(self._path)
         self._load()
 
-    def _put_unreadable_aside(self) -> None:
-        """Leader epochs that cannot be read are made anew, since every batch carries its own."""
+    def _rename_invalid_epochs(self) -> None:
+        """Rename an invalid checkpoint of leader epochs; it is rebuilt, since every batch carries its epoch."""
         path = f"{self._directory}/{layout.LEADER_EPOCH_CHECKPOINT}"
         try:
             LeaderEpochCache.load(self._files, path)
         except CorruptCheckpoint:
             self._files.rename(path, free_damaged_path(self._files, path))
 
-    def _forget_derived(self) -> None:
-        """Remove what is made anew from the batches, but for the snapshot that tells of the deleted ones before."""
+    def _remove_derived(self) -> None:
+        """Remove what is rebuilt from the batches, but not the first snapshot: it covers batches that are deleted."""
         names = sorted(name for name, _ in self._files.list_files(self._directory))
         first = next((layout.offset_of(name) for name in names if name.endswith(layout.LOG_SUFFIX)), None)
         for name in names:
@@ -172,7 +171,7 @@ class Repair:
         self._files.sync_dir(self._directory)
 
     def _rewrite(self, repair: _SegmentRepair) -> None:
-        """Put the bad bytes aside, and a file of the good ones in the place of the old, durably and at once."""
+        """Copy the damaged bytes to another file, and atomically replace the log file by one with the new content."""
         segment, files = repair.segment, self._files
         path = segment.path(layout.LOG_SUFFIX)
         if repair.bad:
@@ -193,7 +192,7 @@ class Repair:
         self._files.sync(file)
 
     def _load(self) -> None:
-        """Let the log recover itself from its first batch on, close it, and note that all of it is synced."""
+        """Recover the log from its first batch on, close it, and checkpoint that all of it is synced."""
         log = Log.open(
             self._files,
             self._directory,
@@ -218,7 +217,7 @@ def _read_in_chunks(segment: Segment, position: int, size: int) -> Iterator[byte
 
 
 def put_checkpoint_aside(files: Files, path: str) -> str:
-    """Rename a checkpoint file of a log directory that cannot be read; its new name. Without it logs are read whole."""
+    """Rename an invalid checkpoint file of a log directory; its new path."""
     renamed = free_damaged_path(files, path)
     files.rename(path, renamed)
     files.sync_dir(path.rpartition("/")[0])

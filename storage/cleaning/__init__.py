@@ -1,1 +1,1 @@
-"""Compaction: which log is cleaned (`selection`), what a cleaner is told (`task`), how it cleans (`cleaner`)."""
+"""Compaction: which part of a log is cleaned (`selection`), the cleaner's task (`task`), and its work (`cleaner`)."""

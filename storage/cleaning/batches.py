@@ -1,8 +1,9 @@
-"""Reading a segment's batches in large pieces, and writing a batch anew without some of its records.
+"""Reads a segment's batches in large pieces, and rewrites a batch without some of its records.
 
-Records that stay keep their bytes: their offsets and timestamps are deltas to the batch's base, which stays as well,
-and so do its last offset and its sequences (L7, L9). Only a delete horizon takes the place of the base timestamp, and
-the deltas then change with it (L8, KIP-534). A batch whose records are gone and that must stay is its header alone.
+Records that are kept keep their bytes: their offsets and timestamps are relative to the batch's base offset and
+timestamp, which do not change, and neither do its last offset and sequences (L7, L9). Only a delete horizon replaces
+the base timestamp, and then the timestamp deltas change with it (L8, KIP-534). A batch without records that must be
+kept consists of its header.
 Source: Kafka's `MemoryRecords.filterTo`.
 """
 
@@ -43,7 +44,7 @@ class Batch(BatchHeader):
         self.end: int = start + self.size
 
     def records(self) -> tuple[bytes, int, int]:
-        """(data, start, end) of the records, decompressed. CorruptRecord when the batch's CRC does not fit."""
+        """(data, start, end) of the records, decompressed. CorruptRecord when the batch's CRC does not match."""
         start = self.position
         if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
             raise CorruptRecord(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
@@ -63,12 +64,12 @@ class Batch(BatchHeader):
 def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) -> Iterator[Batch]:
     """The batches from a batch's position to the end of the segment, read `chunk` bytes at a time.
 
-    CorruptRecord for bytes that are no batch; their records are not looked at.
+    Raises CorruptRecord for bytes that are not a batch; CRCs and records are not checked.
     """
     size = segment.size
     buffer = b""
     start = position  # the position in the file of the buffer's beginning
-    at = last = 0  # where the next batch begins in the buffer, and the last place for a whole header
+    at = last = 0  # in the buffer: the next batch, and the limit below which a whole header fits
     while start + at < size:
         if at >= last:
             start, at = start + at, 0
@@ -94,10 +95,10 @@ def _read(files: Files, segment: Segment, position: int, length: int) -> bytes:
     return data
 
 
-def without(batch: Batch, marks: bytes | bytearray, horizon_ms: int | None) -> tuple[bytes, int]:
-    """(batch, its greatest timestamp) without the records marked DEAD; at least one must stay.
+def remove_records(batch: Batch, marks: bytes | bytearray, horizon_ms: int | None) -> tuple[bytes, int]:
+    """Remove the records marked DEAD, but not all: (the new batch, its greatest timestamp).
 
-    `horizon_ms` is a delete horizon to be set, None to leave the base timestamp as it is.
+    `horizon_ms` is the delete horizon to set, None to keep the base timestamp.
     """
     data, start, end = batch.records()
     starts = record_starts(data, start, end, batch.record_count)
@@ -118,8 +119,8 @@ def without(batch: Batch, marks: bytes | bytearray, horizon_ms: int | None) -> t
     return _build(batch, attributes, base_timestamp, max_timestamp, len(kept), records), max_timestamp
 
 
-def emptied(batch: Batch) -> bytes:
-    """The header of a batch that keeps its offsets, its producer and its sequences, and no record."""
+def header_only(batch: Batch) -> bytes:
+    """The batch without records: its header with the same offsets, producer and sequences."""
     attributes = batch.attributes & (TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT)
     return _build(batch, attributes, NO_TIMESTAMP, batch.max_timestamp, 0, b"")
 

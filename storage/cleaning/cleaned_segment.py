@@ -1,6 +1,6 @@
-"""The segment that a cleaner writes: `.cleaned` files, indexed on the way, synced bit by bit.
+"""The segment that a cleaner writes: `.cleaned` files, indexed while they are written and synced in pieces.
 
-A sync of a whole gigabyte at the end would hold up everybody else who waits for the disk, so it is shared out.
+One sync of a whole gigabyte at the end would delay all other syncs of the disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WRITE_FROM = 256 << 10
 
 
 class CleanedSegment:
-    """Takes batches in order of offset; nothing counts before `finish`."""
+    """Writes batches in order of offset; it is not durable before `finish`."""
 
     __slots__ = (
         "_buffer",
@@ -44,12 +44,12 @@ class CleanedSegment:
         index_interval_bytes: int,
         on_write: Callable[[int], None],
     ) -> None:
-        """`on_write` is told of the bytes of each write, and may wait."""
+        """`on_write` is called with the number of bytes of each write, and may wait."""
         remove_cleaned(files, directory, base_offset)
         self._on_write = on_write
         self._files = files
         self._index_interval_bytes = index_interval_bytes
-        files.sync_dir(directory)  # the last renames of the replacement before this one: see `swap.finish`
+        files.sync_dir(directory)  # the last renames of the previous replacement: see `swap.finish`
         self.segment = Segment.create(files, directory, base_offset, 0.0, layout.CLEANED_SUFFIX)
         self.end_offset = base_offset
         self._buffer = bytearray()
@@ -62,11 +62,11 @@ class CleanedSegment:
 
     @property
     def size(self) -> int:
-        """The bytes taken so far."""
+        """The bytes of the batches so far."""
         return self._size
 
     def copy(self, batch: Batch) -> None:
-        """Take a batch as it is; neighbours are copied together."""
+        """Add an unchanged batch; adjacent batches are copied together."""
         buffer, start, end = self._run
         if buffer is batch.buffer and end == batch.position:
             self._run = (buffer, start, batch.end)
@@ -76,7 +76,7 @@ class CleanedSegment:
         self._index(batch.last_offset, batch.max_timestamp, batch.size)
 
     def write(self, data: bytes, last_offset: int, max_timestamp: int) -> None:
-        """Take a batch made anew."""
+        """Add a rewritten batch."""
         self._take_run()
         self._buffer += data
         self._index(last_offset, max_timestamp, len(data))
@@ -101,7 +101,7 @@ class CleanedSegment:
             self._unsynced = 0
 
     def _index(self, last_offset: int, max_timestamp: int, size: int) -> None:
-        """As a segment that is appended to does it: an entry once more than the interval has passed since the last."""
+        """Add index entries as `Segment.append` does: one after more than the interval in bytes since the last."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._offset_of_max = last_offset
@@ -114,13 +114,13 @@ class CleanedSegment:
         self.end_offset = last_offset + 1
 
     def keep_aborted(self, entry: AbortedTransaction) -> None:
-        """Index an aborted transaction whose marker stays."""
+        """Add an aborted transaction whose marker is kept to the index."""
         self.segment.append_aborted(entry)
 
     def finish(self, modified_ms: int) -> None:
-        """Write the rest and the indexes, and sync all, their names as well.
+        """Write the rest and the indexes, and sync the files and their names.
 
-        `modified_ms` is the time that the log file will show.
+        `modified_ms` is the modification time to set on the log file.
         """
         self._take_run()
         if self._buffer:
@@ -137,6 +137,6 @@ class CleanedSegment:
 
 
 def remove_cleaned(files: Files, directory: str, base_offset: int) -> None:
-    """Remove what an earlier cleaning has left half done."""
+    """Remove the files of an interrupted cleaning."""
     for kind in layout.SEGMENT_SUFFIXES:
         files.unlink(f"{directory}/{layout.segment_name(base_offset, kind)}{layout.CLEANED_SUFFIX}")

@@ -1,15 +1,15 @@
-"""One pass of compaction over one log. Rules L7-L9, KIP-58 (lags), KIP-534 (delete horizons).
+"""One pass of compaction over one log (rules L7-L9, KIP-58 for the lags, KIP-534 for delete horizons).
 
 First the keys of the dirty part are read, until its end or until the map is full; then every segment up to there is
-written anew, group by group, each group into one segment. What lies past the last record mapped is copied as it is:
-the next pass goes on there. Files are only read, and `.cleaned` ones written; putting these in place is
-`storage.swap`'s, by whoever owns the log.
+rewritten, group by group, each group into one segment. Batches above the last record in the map are copied unchanged:
+the next pass continues there. The cleaner only reads the log's files and writes `.cleaned` files; the owner of the log
+puts these in place with `storage.swap`.
 
-A batch goes with its last record, but for two, which stay as headers: the last data batch of a live producer, which is
-the memory of its sequence, and the last batch of a group, so that the segment still says up to where it reaches. The
-last marker of a producer that has written no data since is the memory of its epoch; it stays whole, as a recovery
-learns nothing from its header.
-Source: Kafka's `Cleaner`, which keeps a header of that marker as well.
+A batch is removed with its last record, with two exceptions, which are kept as headers: the last data batch of an
+active producer, from which its sequence is restored, and the last batch of a group, from which the segment's end is
+known. The last marker of a producer that has written no data since holds the producer's epoch; it is kept whole, since
+recovery cannot restore the epoch from its header.
+Source: Kafka's `Cleaner`, which keeps only the header of that marker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.storage import layout
-from barnabas.storage.cleaning.batches import Batch, emptied, read_batches, without
+from barnabas.storage.cleaning.batches import Batch, header_only, read_batches, remove_records
 from barnabas.storage.cleaning.cleaned_segment import CleanedSegment, remove_cleaned
 from barnabas.storage.cleaning.key_map import DEAD, LIVE, TOMBSTONE, KeyMap
 from barnabas.storage.cleaning.task import NO_DATA, CleanedGroup, CleaningDone, CleaningTask
@@ -31,14 +31,14 @@ Throttle = Callable[[int], None]
 
 
 def unthrottled(_: int) -> None:
-    """No bound on bytes a second."""
+    """No limit on bytes per second."""
 
 
 class Cleaner:
-    """A pass. `run` yields the groups as they are done; `done` is the sum of it."""
+    """One pass. `run` yields each group when it is written; `done` is the summary."""
 
     def __init__(self, task: CleaningTask, files: Files, throttle: Throttle = unthrottled) -> None:
-        """`throttle` is told of every byte read and written, and may wait."""
+        """`throttle` is called with the number of bytes read and written, and may wait."""
         self._task = task
         self._files = files
         self._throttle = throttle
@@ -55,7 +55,7 @@ class Cleaner:
     def run(self) -> Iterator[CleanedGroup]:
         """Read the keys, write the groups. CorruptRecord when the log is damaged, OSError when the disk fails.
 
-        A group that was not finished leaves nothing behind.
+        The files of an unfinished group are removed.
         """
         self._map_keys()
         self._keys.finish()
@@ -70,7 +70,7 @@ class Cleaner:
 
     @property
     def done(self) -> CleaningDone:
-        """The sum of the pass."""
+        """The summary of the pass."""
         return CleaningDone(
             self._end_offset,
             self._bytes_read,
@@ -83,7 +83,7 @@ class Cleaner:
     # --- the keys
 
     def _map_keys(self) -> None:
-        """Fill the map from the first dirty batch on; `_end_offset` is behind the last one that went in."""
+        """Fill the map from the first dirty batch on; `_end_offset` is the offset after the last batch in it."""
         task = self._task
         transactions = CleanedTransactions(
             entry for entry in task.aborted if entry.last_offset >= task.first_dirty_offset
@@ -92,7 +92,7 @@ class Cleaner:
         ends = [segment.base_offset for segment in dirty[1:]] + [task.end_offset]
         for segment, end_offset in zip(dirty, ends, strict=True):
             for batch in self._read(segment, segment.indexed_position(task.first_dirty_offset)):
-                if batch.last_offset < task.first_dirty_offset or self._is_decided(batch, transactions):
+                if batch.last_offset < task.first_dirty_offset or self._has_no_keys(batch, transactions):
                     continue
                 if not self._keys.has_room(batch.record_count):
                     return
@@ -105,8 +105,8 @@ class Cleaner:
         return sum(1 for segment in self._segments if segment.base_offset <= offset) - 1
 
     @staticmethod
-    def _is_decided(batch: Batch, transactions: CleanedTransactions) -> bool:
-        """Whether a batch has no keys that count: it is a marker, or its transaction was aborted."""
+    def _has_no_keys(batch: Batch, transactions: CleanedTransactions) -> bool:
+        """Whether the keys of a batch are ignored: it is a marker, or its transaction was aborted."""
         if batch.attributes & CONTROL_BIT:
             transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
             return True
@@ -148,7 +148,7 @@ class Cleaner:
             self._bytes_read += segment.size
             segment.release()
         if last is not None and target.end_offset <= last.last_offset:
-            target.write(emptied(last), last.last_offset, last.max_timestamp)
+            target.write(header_only(last), last.last_offset, last.max_timestamp)
         target.finish(self._files.modified_ms(group[-1].path(layout.LOG_SUFFIX)))
         self._bytes_written += target.size
         return CleanedGroup(
@@ -171,9 +171,9 @@ class Cleaner:
             self._clean_data(batch, target)
 
     def _clean_marker(self, batch: Batch, target: CleanedSegment) -> None:
-        """A marker whose transaction has left nothing gets a delete horizon, and goes when that has passed."""
+        """Set a delete horizon on a marker whose transaction has no batches left; remove it after the horizon."""
         droppable = self._transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
-        if not droppable or batch.base_offset >= self._end_offset or self._is_memory(batch):
+        if not droppable or batch.base_offset >= self._end_offset or self._holds_producer_state(batch):
             self._keep(batch, target)
         elif batch.record_count and not batch.attributes & DELETE_HORIZON_BIT:
             self._write(batch, bytes(batch.record_count), self._horizon_ms(), target)
@@ -213,16 +213,16 @@ class Cleaner:
         self._records_kept += batch.record_count
 
     def _write(self, batch: Batch, marks: bytes | bytearray, horizon_ms: int | None, target: CleanedSegment) -> None:
-        data, max_timestamp = without(batch, marks, horizon_ms)
+        data, max_timestamp = remove_records(batch, marks, horizon_ms)
         target.write(data, batch.last_offset, max_timestamp)
         self._records_kept += batch.record_count - marks.count(DEAD)
 
     def _drop(self, batch: Batch, target: CleanedSegment) -> None:
-        """Leave a batch out, or keep its header when it is its producer's memory."""
-        if self._is_memory(batch):
-            target.write(emptied(batch), batch.last_offset, batch.max_timestamp)
+        """Remove a batch, or keep its header if its producer's state is restored from it."""
+        if self._holds_producer_state(batch):
+            target.write(header_only(batch), batch.last_offset, batch.max_timestamp)
 
-    def _is_memory(self, batch: Batch) -> bool:
+    def _holds_producer_state(self, batch: Batch) -> bool:
         found = self._task.producers.get(batch.producer_id)
         if found is None:
             return False
@@ -235,7 +235,7 @@ class Cleaner:
 def group_segments(
     segments: Iterable[Segment], task: CleaningTask, index_sizes: dict[int, int]
 ) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment: by the bytes of logs and of indexes, and by the range of offsets."""
+    """Adjacent segments that fit into one: by the bytes of logs and indexes, and by the range of offsets."""
     rest = list(segments)
     while rest:
         count = size = index_size = 0
@@ -251,4 +251,4 @@ def group_segments(
         rest = rest[count:]
 
 
-assert LIVE == 0, "bytes(count) marks a batch whose records all stay"
+assert LIVE == 0, "bytes(count) marks all records as LIVE"

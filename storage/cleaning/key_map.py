@@ -1,10 +1,10 @@
-"""The keys of a log's dirty part, by 128-bit hashes, in bounded memory; and what has become of each dirty record.
+"""The keys of a log's dirty part as 128-bit hashes, in bounded memory, with a mark for each dirty record.
 
-Every dirty record has an ordinal and a mark under it: LIVE, DEAD (a later one has its key, or it has none), or
-TOMBSTONE (live, with a null value). Marks are made while the keys are read, so that cleaning a dirty batch afterwards
-takes a look at its marks instead of a second reading of its records. All work on a batch is done in the interpreter's
-own loops (`map`, `zip`, `dict.update`), since it is the price of compaction. Two keys of one 128-bit hash (MurmurHash3,
-x64) would be taken for one: less likely than a fault of the memory, and Kafka's own cleaner relies on the same.
+Every dirty record has an ordinal and a mark: LIVE, DEAD (a later record has the same key, or it has no key), or
+TOMBSTONE (live, with a null value). Marks are set while the keys are read, so that a dirty batch is cleaned by its
+marks and its records are not read again. Batches are processed in loops of the interpreter (`map`, `zip`,
+`dict.update`), since most of the time of compaction is spent here. Two keys with the same 128-bit hash (MurmurHash3,
+x64) are treated as one: a memory error is more likely, and Kafka's cleaner does the same.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TOMBSTONE = 2
 
 _TOGETHER = 256
 KEY_BYTES = 160
-"""Memory of one key, measured: its hash, its ordinal, and its place in a dict that grows by doubling."""
+"""Measured memory of one key: its hash, its ordinal, and its share of a dict that grows by doubling."""
 
 
 class KeyMap:
-    """From a key's hash to the ordinal of the last record that has it."""
+    """Maps a key's hash to the ordinal of the last record with that key."""
 
     __slots__ = ("_last", "_memory", "_new_keys", "_new_nulls", "marks")
 
@@ -31,7 +31,7 @@ class KeyMap:
         self._memory = memory
         self._last: dict[bytes, int] = {}
         self.marks = bytearray()
-        """The mark of each record added, by ordinal; right after `finish`."""
+        """The mark of each record, by ordinal; complete after `finish`."""
         self._new_keys: list[bytes | None] = []
         self._new_nulls: list[int] = []
 
@@ -39,13 +39,13 @@ class KeyMap:
         return len(self._last)
 
     def has_room(self, count: int) -> bool:
-        """Whether the keys of `count` more records fit; the first batch always does, since a pass must get on."""
+        """Whether the keys of `count` more records fit; the first batch always does, so that every pass progresses."""
         new = len(self._new_keys) + count
         records = len(self.marks) + new
         return records == count or (len(self._last) + new) * KEY_BYTES + records <= self._memory
 
     def add(self, scanned: ScannedKeys) -> None:
-        """Take over the records of the next dirty batch; they supersede all before."""
+        """Add the records of the next dirty batch; they supersede all before."""
         keys, null_values = scanned
         new_keys = self._new_keys
         if null_values:
@@ -56,9 +56,9 @@ class KeyMap:
             self.finish()
 
     def finish(self) -> None:
-        """Bring the marks up to what was added.
+        """Set the marks of the records added since the last call.
 
-        Small batches are taken together: a step of the interpreter's own loops costs least in long ones.
+        Small batches are processed together, which costs less per record.
         """
         keys, null_values = self._new_keys, self._new_nulls
         self._new_keys, self._new_nulls = [], []
@@ -70,7 +70,7 @@ class KeyMap:
             latest = {digest(key): first + at for at, key in enumerate(keys) if key is not None}
         if len(latest) == count:
             marks += bytes(count)
-        else:  # a key comes twice in the batch, or a record has none
+        else:  # a key occurs twice, or a record has none
             marks += bytes([DEAD]) * count
             for ordinal in latest.values():
                 marks[ordinal] = LIVE
@@ -83,7 +83,7 @@ class KeyMap:
         _mark_tombstones(marks, first, null_values)
 
     def marks_of_clean(self, scanned: ScannedKeys) -> bytearray:
-        """The marks of a batch that an earlier pass has cleaned: a record dies if the dirty part has its key."""
+        """The marks of a batch that an earlier pass has cleaned: a record is DEAD if the dirty part has its key."""
         keys, null_values = scanned
         has = self._last.__contains__
         try:

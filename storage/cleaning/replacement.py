@@ -1,8 +1,8 @@
-"""Putting a cleaned segment into a log that is in use: `storage.swap`'s steps, and when the log reads from where.
+"""Replaces segments of an open log by a cleaned one: the steps of `storage.swap`, and the switch of the open log.
 
-The log turns to the new segment once that is published (`.swap`), before the old files get other names, so that at no
-moment a reader looks for a name that is gone. `publish` and `retire` wait for the disk and are made for a thread; the
-others are quick, and are called where the log is used.
+The log switches to the new segment when that is published (`.swap`), before the old files are renamed, so that readers
+never open a missing file. `publish` and `retire` wait for the disk and may be called in a thread; the other steps are
+fast and must be called in the thread that uses the log.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from barnabas.storage.segment import Segment
 
 
 class Replacement:
-    """One cleaned segment on its way into its log. Call the steps in their order."""
+    """The replacement by one cleaned segment; `run`, or the steps in the order in which they stand here."""
 
     __slots__ = ("_log", "_new", "_replaced")
 
     def __init__(self, log: Log, group: CleanedGroup) -> None:
-        """The log must have been left alone by whoever deletes and cuts since the cleaning began (`is_cleaning`)."""
+        """No segment of the log may have been deleted or truncated since the cleaning began (`is_cleaning`)."""
         self._log = log
         self._replaced = [log.segments[log.segments.floor_index(base)] for base in group.replaced]
         assert [segment.base_offset for segment in self._replaced] == group.replaced
@@ -27,7 +27,7 @@ class Replacement:
         self._new.has_txn_index = group.has_txn_index
 
     def publish(self) -> None:
-        """From here on a crash leaves the new segment. After an OSError the old ones stand, on the disk as well."""
+        """Publish the new segment, durably. After an OSError the old segments are unchanged, also on disk."""
         try:
             swap.publish(self._log.files, self._new)
         except OSError:
@@ -37,19 +37,19 @@ class Replacement:
             raise
 
     def take_over(self) -> None:
-        """The log reads from the new segment."""
+        """Make the open log read from the new segment."""
         self._log.replace_segments(self._replaced, self._new)
 
     def retire(self) -> list[str]:
-        """Rename the old files; the new names, to be removed after file.delete.delay.ms."""
+        """Rename the old files; their new paths, to be removed after file.delete.delay.ms."""
         return swap.retire(self._log.files, self._log.directory, self._replaced, self._new)
 
     def finish(self) -> None:
-        """The new files get their names."""
+        """Rename the new files to their final names."""
         swap.finish(self._log.files, self._new, sync=False)
 
     def run(self) -> list[str]:
-        """All steps at once, for whoever may wait; the files to be removed."""
+        """All steps, waiting for the disk; the paths to be removed."""
         self.publish()
         self.take_over()
         renamed = self.retire()

@@ -1,10 +1,10 @@
-"""Which part of a compacted log may be cleaned, and whether it is worth it. Rule L7, KIP-58, KIP-354.
+"""Selects the part of a compacted log to clean, and decides whether to clean it (rule L7, KIP-58, KIP-354).
 
-Clean is what lies below the first dirty offset (kept in `cleaner-offset-checkpoint`); dirty what follows, up to the
-first segment that may not be cleaned: the active one, one that reaches past the last stable offset, or one with
-records younger than `min.compaction.lag.ms`. Only what is on the disk counts, markers of transactions as well: what a
-power failure may take must not supersede what it spares. A log is cleaned when more than `min.cleanable.dirty.ratio`
-of its bytes is dirty, or when a dirty record is older than `max.compaction.lag.ms`.
+The log is clean below the first dirty offset (stored in `cleaner-offset-checkpoint`) and dirty above it, up to the
+first segment that may not be cleaned: the active segment, a segment that reaches above the last stable offset, or one
+with records younger than `min.compaction.lag.ms`. Only synced data is considered, including transaction markers: a
+record that a power failure may lose must not supersede one that survives. A log is cleaned when more than
+`min.cleanable.dirty.ratio` of its bytes are dirty, or when a dirty record is older than `max.compaction.lag.ms`.
 Source: Kafka's `LogCleanerManager` and `LogToClean`.
 """
 
@@ -22,9 +22,9 @@ _FOR_EVER_MS = 2**63 - 1
 
 
 class Cleanable(NamedTuple):
-    """The part of a log that may be cleaned: offsets, bytes, and whether a lag says that it has to be.
+    """The part of a log that may be cleaned: offsets, bytes, and whether max.compaction.lag.ms requires it.
 
-    `reset_from` is the offset of the checkpoint if that lies outside the log, so that the clean part is nothing.
+    `reset_from` is the checkpointed offset if it is outside the log; then everything counts as dirty.
     """
 
     first_dirty_offset: int
@@ -37,18 +37,18 @@ class Cleanable(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """The dirty part of the bytes."""
+        """The dirty bytes divided by all bytes."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     @property
     def is_due(self) -> bool:
-        """Whether the log is to be cleaned now."""
+        """Whether the log should be cleaned now."""
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > self.min_dirty_ratio)
 
 
 class CleanerLimits(NamedTuple):
-    """What a cleaner may use: bytes of memory for keys, bytes read at a time, bytes of input and output a second."""
+    """A cleaner's limits: bytes of memory for keys, bytes per read, bytes read and written per second."""
 
     key_memory: int
     io_buffer: int
@@ -56,7 +56,7 @@ class CleanerLimits(NamedTuple):
 
 
 def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
-    """The part of `log` that may be cleaned; `checkpoint` is the offset up to which it was cleaned last."""
+    """The part of `log` that may be cleaned; `checkpoint` is the offset up to which it was cleaned before."""
     start = log.log_start_offset
     first_dirty = start if checkpoint is None else checkpoint
     reset_from = None
@@ -99,7 +99,7 @@ def _is_overdue(log: Log, dirty: list[Segment], now_ms: int) -> bool:
 
 
 def cleaning_task(log: Log, part: Cleanable, limits: CleanerLimits, now_ms: int) -> CleaningTask:
-    """What a cleaner has to know to clean this part."""
+    """The task to clean this part."""
     config = log.config
     segments = [
         (segment.base_offset, segment.size) for segment in log.segments if segment.base_offset < part.end_offset
@@ -109,7 +109,7 @@ def cleaning_task(log: Log, part: Cleanable, limits: CleanerLimits, now_ms: int)
         segments=segments,
         first_dirty_offset=part.first_dirty_offset,
         end_offset=part.end_offset,
-        producers=_live_producers(log, part.end_offset),
+        producers=_active_producers(log, part.end_offset),
         aborted=log.aborted_transactions(segments[0][0], part.end_offset),
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
@@ -122,10 +122,10 @@ def cleaning_task(log: Log, part: Cleanable, limits: CleanerLimits, now_ms: int)
     )
 
 
-def _live_producers(log: Log, end_offset: int) -> dict[int, tuple[int, int]]:
-    """The producers whose memory lies in the part to be cleaned: what they wrote last must not go (L9).
+def _active_producers(log: Log, end_offset: int) -> dict[int, tuple[int, int]]:
+    """The active producers whose last batch is in the part to be cleaned; that batch must be kept (L9).
 
-    Neither must what they wrote last of all that is synced: it will be their memory if a crash takes the rest.
+    It is the last synced batch: a producer's state is restored from it after a crash that loses later batches.
     """
     live = {}
     for entry in log.active_producers():

@@ -1,4 +1,4 @@
-"""What a cleaner is told and what it answers: plain values, so that both can go through a pipe as JSON."""
+"""The task and the results of a cleaner: plain values that are sent through a pipe as JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 from barnabas.storage.txn_index import AbortedTransaction
 
 NO_DATA = -1
-"""In place of a producer's last offset: it has written no data in its epoch, so its last marker is its memory."""
+"""Instead of a producer's last offset: it has written no data in its epoch, which is restored from its last marker."""
 
 
 class CleaningTask(NamedTuple):
     """One pass over one log. Sizes are bytes, times milliseconds.
 
     `segments` are (base offset, size) of all closed segments below `end_offset`, the base of the first that may not be
-    cleaned. `producers` maps producer ids to (last data offset or NO_DATA, epoch). `key_memory` bounds the map of keys,
-    `io_buffer` what is read at a time, `io_per_second` what is read and written in a second (0: no bound).
+    cleaned. `producers` maps producer ids to (last data offset or NO_DATA, epoch). `key_memory` limits the map of keys,
+    `io_buffer` the bytes per read, `io_per_second` the bytes read and written per second (0: no limit).
     """
 
     directory: str
@@ -34,14 +34,14 @@ class CleaningTask(NamedTuple):
     io_per_second: float
 
     def to_json(self) -> str:
-        """One line of text."""
-        import json  # hardly a broker needs it at its start
+        """The task as one line of JSON."""
+        import json  # not needed at the start of a broker
 
         return json.dumps({**self._asdict(), "producers": list(self.producers.items())})
 
     @classmethod
     def from_json(cls, text: str) -> CleaningTask:
-        """The task again."""
+        """The task from the line of `to_json`."""
         import json
 
         fields = json.loads(text)
@@ -52,7 +52,7 @@ class CleaningTask(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """A segment written as `.cleaned` files, synced, to take the place of the segments at `replaced` (base offsets)."""
+    """A segment in synced `.cleaned` files, which replaces the segments with the base offsets `replaced`."""
 
     replaced: list[int]
     base_offset: int
@@ -61,7 +61,7 @@ class CleanedGroup(NamedTuple):
 
 
 class CleaningDone(NamedTuple):
-    """The end of a pass: all below `end_offset` is clean; what was read and written, what the keys came to."""
+    """The summary of a pass: the log is clean below `end_offset`; bytes, records and distinct keys processed."""
 
     end_offset: int
     bytes_read: int

@@ -1,8 +1,8 @@
-"""Transactions as a cleaner meets them on its way through a log. Rule L9.
+"""Tracks transactions while a cleaner reads a log (rule L9).
 
-Data of an aborted transaction goes. A marker may go once a pass has come by it without having met a batch of its
-transaction; the delete horizon then still has to pass. The entry of an aborted transaction stays in the index as long
-as its marker is needed. Source: Kafka's `CleanedTransactionMetadata`.
+Data of aborted transactions is removed. A marker may be removed after a pass that has read no batch of its transaction,
+once the delete horizon has passed. The index entry of an aborted transaction is kept as long as its marker is
+needed. Source: Kafka's `CleanedTransactionMetadata`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from barnabas.wire.records import BatchView, ControlRecordType, control_record_t
 
 
 class CleanedTransactions:
-    """The transactions that are open at the batch just read. Every transactional batch is shown, in order."""
+    """The transactions that are open at the last batch read; every transactional batch must be passed in, in order."""
 
     __slots__ = ("_aborted", "_committing", "_open_aborted", "on_kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` are those of the range to be read; `on_kept` is told of each whose marker is still needed."""
+        """`aborted` are those of the range to be read; `on_kept` is called with each whose marker is still needed."""
         self.on_kept: Callable[[AbortedTransaction], None] | None = None
         self._aborted = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
         self._committing: set[int] = set()
-        self._open_aborted: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether a batch of it was met
+        self._open_aborted: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether a batch of it was read
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """A transactional data batch: whether its transaction was aborted."""
+        """Whether the transaction of a data batch was aborted."""
         self._open_up_to(last_offset)
         found = self._open_aborted.get(producer_id)
         if found is None:
@@ -36,11 +36,11 @@ class CleanedTransactions:
         return True
 
     def may_drop_marker(self, batch: BatchView) -> bool:
-        """A control batch: whether nothing of its transaction is left."""
+        """Whether no batch of a marker's transaction is left."""
         self._open_up_to(batch.last_offset)
         record = next(iter_records(batch), None)
         if record is None:
-            return True  # only the shell of a marker, kept for its producer
+            return True  # only the header of a marker, kept for its producer
         kind = control_record_type(record)
         if kind == ControlRecordType.COMMIT:
             met = batch.producer_id in self._committing

@@ -415,7 +415,7 @@ class TestUnreadable:
             assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
             assert "Cannot read" in errors(caplog)[0]
         else:
-            with pytest.raises(OSError, match="ended before"):
+            with pytest.raises(OSError, match="ended early"):
                 second.answers()
 
 

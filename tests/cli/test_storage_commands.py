@@ -267,7 +267,7 @@ def test_torn_tail_is_no_damage(data: Data, run: Run) -> None:
     assert code == 0
     assert "(after an unclean stop)" in out
     assert f"notice: {path}: " in out
-    assert "a torn write, which the next start cuts off" in out
+    assert "a torn write, which the next start truncates" in out
     assert run("recover", data.path) == (0, f"{data.path}: nothing is damaged\n", "")
     data.start().close()
     assert "notice" not in run("check", data.path)[1]

@@ -137,8 +137,8 @@ COMPACTION = (
     Mutant(
         "retention-by-size-goes-one-segment-too-far",
         "storage/retention.py",
-        "        if surplus < 0 or not _may_go",
-        "        if surplus + segment.size < 0 or not _may_go",
+        "        if surplus < 0 or not _is_removable",
+        "        if surplus + segment.size < 0 or not _is_removable",
         _R + "test_oldest_segments_go_while_the_rest_still_has_retention_bytes",
     ),
     Mutant(
