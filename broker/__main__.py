@@ -1,4 +1,4 @@
-"""`python -m broker HOST:PORT [key=value ...]`: a broker without the command line around it, for working on it."""
+"""`python -m barnabas.broker HOST:PORT [key=value ...]`: a broker without the command line, for development."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.broker.config.options import ServeOptions
 
 
 def main() -> int:
-    """Serve on the address given, with the Kafka keys given."""
+    """Serve on the given address with the given config keys."""
     from barnabas.broker.server import run
 
     sets = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)

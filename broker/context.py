@@ -1,7 +1,7 @@
 """The context of a request, and the broker that it gives access to.
 
 `Broker` holds the parts of a broker; each part does its own work and takes only the other parts that it needs. Only
-the handlers in `broker.apis`, the background jobs and `broker.server` use `Broker`.
+the handlers in `broker.apis`, the background jobs, `broker.builder` and `broker.server` use `Broker`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def wall_clock_ms() -> int:
 
 
 class Broker:
-    """The parts of one broker process. `broker.server` creates and connects them."""
+    """The parts of one broker process. `broker.builder` creates and connects them."""
 
     controller: Controller
     group_coordinators: GroupCoordinators

@@ -1,8 +1,8 @@
-"""Logs on stderr in Kafka's shape.
+"""Logging to stderr in Kafka's format.
 
     [2026-11-21 09:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)
 
-Loggers bear Kafka's names, so that people's filters and eyes find what they know. The level comes from the command
+Loggers have Kafka's names, so that filters written for Kafka work. The level comes from the command
 line, else from `KAFKA_LOG4J_ROOT_LOGLEVEL` as in the apache/kafka image, else it is INFO.
 """
 
@@ -58,7 +58,7 @@ class KafkaFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One log event as JSON."""
@@ -76,11 +76,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(level: str | None, log_format: str, environment: Mapping[str, str]) -> None:
-    """Send the logs of this process to stderr. An unknown level counts as INFO."""
+    """Log to stderr; an unknown level means INFO."""
     name = level or environment.get("KAFKA_LOG4J_ROOT_LOGLEVEL") or "INFO"
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS.get(name.upper(), logging.INFO))
-    logging.raiseExceptions = False  # a closed stderr must not harm the broker
+    logging.raiseExceptions = False  # a closed stderr must not stop the broker

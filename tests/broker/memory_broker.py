@@ -8,12 +8,12 @@ from struct import Struct
 from typing import Any, TypeVar, cast
 
 from barnabas.broker.apis.dispatcher import Dispatcher
+from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.context import Broker
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
-from barnabas.broker.server import open_broker
 from barnabas.storage.files import Files
 from barnabas.wire.frame import api_versions_response_version, encode_request, parse_response_header
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from barnabas.broker.apis.dispatcher import Dispatcher
+from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
 from barnabas.broker.net import reactor as reactor_module
@@ -23,7 +24,6 @@ from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.replicas.flush_threads import FlushThreads
-from barnabas.broker.server import open_broker
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
+from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import load
-from barnabas.broker.server import open_broker
 from barnabas.storage import layout
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.survivors import Kind, Survivors

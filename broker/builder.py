@@ -1,0 +1,120 @@
+"""Builds a broker: creates its parts in order, connects them, opens the data directories and replays the metadata.
+
+Only this module knows which part gets which, and what is called when metadata changes or a log directory fails.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from barnabas.broker.context import Broker, wall_clock_ms
+from barnabas.broker.coordinators.groups import GroupCoordinators
+from barnabas.broker.coordinators.services import BrokerServices
+from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+from barnabas.broker.coordinators.transactions import TransactionCoordinators
+from barnabas.broker.log_dir_failures import LogDirFailures
+from barnabas.broker.metadata.controller import Controller
+from barnabas.broker.metadata.producer_ids import ProducerIds
+from barnabas.broker.replicas.fetch_sessions import FetchSessions
+from barnabas.broker.replicas.flusher import Flusher
+from barnabas.broker.replicas.partitions import Partitions
+from barnabas.storage.files import Files
+from barnabas.storage.log_config import SYNONYMS
+from barnabas.storage.log_dirs import LogDirs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.replicas.flush_threads import FlushExecutor
+
+TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
+"""The broker configs that are defaults of topic configs."""
+
+
+def open_broker(
+    config: ServerConfig,
+    paths: Sequence[str],
+    *,
+    flushes: FlushExecutor,
+    files: Files | None = None,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> Broker:
+    """Build a broker with open logs and replayed metadata; nothing listens yet.
+
+    Clocks, files, randomness and what runs the flushes can be replaced by tests. Raises what opening the data
+    directories and replaying the metadata raise.
+    """
+    absolute = [str(Path(path).absolute()) for path in paths]
+    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
+    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
+    try:
+        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+        loop = broker.loop
+        broker.log_dirs = log_dirs
+        failures = broker.log_dir_failures = LogDirFailures(loop, log_dirs, broker.halt)
+        log_dirs.on_error = failures.report
+        flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
+        slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+        broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
+        broker.controller = Controller(loop, config, log_dirs, failures)
+        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers)
+        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
+        services = broker.services = BrokerServices(
+            loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
+        )
+        broker.share_coordinators = ShareCoordinators(services)
+        broker.group_coordinators = GroupCoordinators(
+            services, broker.share_coordinators, lambda: broker.group_configs, random_bytes
+        )
+        broker.transaction_coordinators = TransactionCoordinators(
+            services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
+        )
+        _subscribe(broker)
+        broker.controller.open()
+        broker.partitions.load(broker.image)
+        broker.group_coordinators.load()
+        broker.transaction_coordinators.load()
+        broker.share_coordinators.load()
+    except BaseException:
+        log_dirs.release()
+        raise
+    return broker
+
+
+def _subscribe(broker: Broker) -> None:
+    """Subscribe the parts that follow changes of the metadata and failures of log directories."""
+    controller, partitions = broker.controller, broker.partitions
+    coordinators = (broker.group_coordinators, broker.transaction_coordinators, broker.share_coordinators)
+
+    def apply_topic_defaults(changed: set[str]) -> None:
+        if changed & TOPIC_DEFAULT_KEYS:
+            partitions.update_configs(broker.image)
+
+    controller.on_change.append(lambda delta: partitions.apply(broker.image, delta))
+    controller.on_change.extend(runtime.apply for runtime in coordinators)
+    controller.on_config_change.append(apply_topic_defaults)
+    partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
+    broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
+
+
+def _new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
+    """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
+    while True:
+        value = bytearray(random_bytes(16))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
+            return bytes(value)
+
+
+def _new_session_id(random_bytes: Callable[[int], bytes]) -> int:
+    return int.from_bytes(random_bytes(4), "big") >> 1
