@@ -194,7 +194,7 @@ def _is_incomplete(buffer: Buffer, pos: int) -> bool:
 
 
 def set_log_append_time(batch: memoryview | bytearray, now_ms: int) -> None:
-    """Set the timestamp of all records to the broker's time (message.timestamp.type=LogAppendTime), and the CRC."""
+    """Set the timestamp of all records to the broker's time (message.timestamp.type=LogAppendTime); update the CRC."""
     view = memoryview(batch)
     size = LOG_OVERHEAD + _INT32.unpack_from(view, LENGTH_OFFSET)[0]
     if not HEADER_SIZE <= size <= len(view):

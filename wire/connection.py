@@ -129,16 +129,16 @@ class FrameSplitter:
 class Connection:
     """One side of a connection. Make it with `Connection.client(...)` or `Connection.server(...)`."""
 
-    __slots__ = ("_awaited", "_broken", "_ended", "_frames", "_is_client", "_next_correlation_id", "client_id")
+    __slots__ = ("_at_end", "_error", "_frames", "_in_flight", "_is_client", "_next_correlation_id", "client_id")
 
     def __init__(self, is_client: bool, client_id: str | None, max_frame_bytes: int) -> None:
         self._is_client = is_client
         self.client_id = client_id
         self._frames = FrameSplitter(max_frame_bytes)
-        self._awaited: deque[tuple[int, int, int]] = deque()  # correlation id, API key, version
+        self._in_flight: deque[tuple[int, int, int]] = deque()  # correlation id, API key, version
         self._next_correlation_id = 0
-        self._ended = False
-        self._broken: ProtocolError | None = None
+        self._at_end = False
+        self._error: ProtocolError | None = None
 
     @classmethod
     def client(cls, client_id: str | None = None, *, max_frame_bytes: int = 2**31 - 1) -> Connection:
@@ -153,7 +153,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """The number of requests of this client without a response yet."""
-        return len(self._awaited)
+        return len(self._in_flight)
 
     def send_request(self, request: Message, version: int) -> list[Chunk]:
         """The frame of a request, in chunks to send. Errors as `Message.encode`; then no response is expected."""
@@ -162,7 +162,7 @@ class Connection:
         chunks = encode_request(request, version, correlation_id, self.client_id)
         self._next_correlation_id = 0 if correlation_id == MAX_CORRELATION_ID else correlation_id + 1
         if expects_response(request):
-            self._awaited.append((correlation_id, request.api_key, version))
+            self._in_flight.append((correlation_id, request.api_key, version))
         return chunks
 
     @property
@@ -177,29 +177,29 @@ class Connection:
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
         """Bytes from the peer; empty at the end of the stream."""
-        if self._broken:
-            raise ProtocolError(str(self._broken))
+        if self._error:
+            raise ProtocolError(str(self._error))
         if len(data):
             self._frames.add(data)
         else:
-            self._ended = True
+            self._at_end = True
 
     def next_event(self) -> Event:
         """The next event. ProtocolError when the peer violates the protocol: close the connection."""
-        if self._broken:
-            raise ProtocolError(str(self._broken))
+        if self._error:
+            raise ProtocolError(str(self._error))
         try:
             frame = self._frames.next_frame()
             if frame is not None:
                 return self._response(frame) if self._is_client else self._request(frame)
-            if self._ended and len(self._frames):
+            if self._at_end and len(self._frames):
                 raise ProtocolError(
                     f"the peer closed the connection after {len(self._frames)} bytes of an incomplete frame"
                 )
         except ProtocolError as error:
-            self._broken = ProtocolError(str(error))  # a new object: the traceback of this one keeps the frame alive
+            self._error = ProtocolError(str(error))  # a new object: the traceback of this one keeps the frame alive
             raise
-        return CONNECTION_CLOSED if self._ended else NEED_DATA
+        return CONNECTION_CLOSED if self._at_end else NEED_DATA
 
     def _request(self, frame: bytes) -> RequestReceived:
         header, pos = parse_request_header(frame)
@@ -213,9 +213,9 @@ class Connection:
         raise ProtocolError(f"{request_class.__name__} has no version {version}")
 
     def _response(self, frame: bytes) -> ResponseReceived:
-        if not self._awaited:
+        if not self._in_flight:
             raise ProtocolError("a response without a request")
-        correlation_id, api_key, version = self._awaited.popleft()
+        correlation_id, api_key, version = self._in_flight.popleft()
         header, pos = parse_response_header(frame, api_key, version)
         if header.correlation_id != correlation_id:
             raise ProtocolError(f"a response with correlation id {header.correlation_id}, expected {correlation_id}")

@@ -1,4 +1,4 @@
-"""The fields of a message declaration: what one is, and one function for each of Kafka's types.
+"""The fields of message declarations: the class Field, and one function for each of Kafka's types.
 
 A field names its type, the versions that have it (`"3+"`, `"0-12"`), where it may be null, its tag, its default and
 whether a version without it may drop it (`ignorable`). The functions return a `Field` and are annotated with the type
@@ -107,7 +107,7 @@ class Field:
 
 
 class StructBase:
-    """What compiling needs to know of a declared struct; `wire.schema.Struct` adds the constructor, == and the repr."""
+    """The part of a declared struct that the compiler uses; `schema.Struct` adds constructor, equality and repr."""
 
     __slots__ = ("unknown_tagged_fields",)
 

@@ -79,9 +79,8 @@ class FixedBytes(Bytes):
 
     def _emitbuild(self, code: Any) -> str:
         writer = writing(code)
-        with writer.block(
-            f"if len({writer.source}) != {self.length}:"
-        ):  # struct would pad or truncate it without an error
+        # struct would pad or truncate it without an error
+        with writer.block(f"if len({writer.source}) != {self.length}:"):
             writer.line(f"bad_uuid({field_name(writer.source)})")
         writer.cell(self.cell, writer.source)
         return writer.source

@@ -1,4 +1,4 @@
-"""How a message is declared: one class, typed attributes, Kafka's own notation for versions.
+"""Base classes and decorators of message declarations: one class, typed attributes, Kafka's notation for versions.
 
     @message("request", key=0, versions="3-13", flexible="9+")
     class ProduceRequest(Message):

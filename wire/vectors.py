@@ -2,7 +2,8 @@
 
 Both the compiled and the interpreted codec are checked. A vector is a line with a JSON object,
 `{"message": "ProduceRequestData", "version": 9, "value": {...}, "hex": "..."}`, whose value has the format of Kafka's
-JsonConverter. Kafka writes "" for records that it had already sent; these are not compared.
+JsonConverter. If Kafka had written the records before the conversion, the value has "" for them; then their content is
+not compared.
 """
 
 from __future__ import annotations
