@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _S = "tests/simulation/test_simulation.py::"
-_CLASSIC = _S + "test_groups_share_their_work_and_come_to_rest_whatever_goes_wrong"
-_CONSUMER = _S + "test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wrong"
+_CLASSIC = _S + "test_groups_share_work_and_become_stable_under_faults"
+_CONSUMER = _S + "test_consumer_groups_have_one_owner_and_become_stable_under_faults"
 _SEEDS = {"BARNABAS_SEEDS": "300"}
 
 GROUPS = (

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_RUNS = (
-    "tests/simulation/test_simulation.py::test_share_groups_settle_every_record_and_lock_it_once_whatever_goes_wrong"
-)
+_RUNS = "tests/simulation/test_simulation.py::test_share_groups_finish_every_record_and_lock_it_once_under_faults"
 _PARTITION = "coord/share_partitions/partition.py"
 _ACQUISITION = "coord/share_partitions/acquisition.py"
 

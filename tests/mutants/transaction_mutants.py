@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _S = "tests/simulation/test_simulation.py::"
-_RUNS = _S + "test_transactions_are_atomic_and_end_whatever_goes_wrong"
-_LATE = _S + "test_late_requests_never_reach_another_transaction_of_kip_890"
+_RUNS = _S + "test_transactions_are_atomic_and_complete_under_faults"
+_LATE = _S + "test_late_requests_do_not_affect_later_transactions_of_kip_890"
 _COORDINATOR = "coord/transactions/coordinator.py"
 
 TRANSACTIONS = (

@@ -1,6 +1,6 @@
-"""`python -m tests.simulation --kind KIND --seeds N --seed S`: runs of a kind from seed S on, and what did not hold.
+"""`python -m tests.simulation --kind KIND --seeds N --seed S`: N runs of a kind from seed S on; prints failures.
 
-Prints the hash of each trace with --tell, and of all of them in the end: the same seeds give the same hash anywhere.
+At the end it prints the hash of all traces, with --verbose also that of each: equal seeds give equal hashes anywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many runs")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
     parser.add_argument("--failures", type=int, default=1, help="stop after this many failures")
-    parser.add_argument("--tell", action="store_true", help="print what happens, and the trace of each run")
+    parser.add_argument("--verbose", action="store_true", help="print every event, and the trace of each run")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     began, cpu_began = time.monotonic(), time.process_time()
@@ -30,17 +30,17 @@ def main() -> int:
     failures = done = 0
     for seed in range(options.seed, options.seed + options.seeds):
         try:
-            trace = run(options.kind, seed, is_told=options.tell).world.trace
+            trace = run(options.kind, seed, is_verbose=options.verbose).world.trace
         except SimulationFailure as failure:
             trace = failure.run.world.trace
             failures += 1
-            if options.tell:
+            if options.verbose:
                 print("\n".join(trace.lines))
             traceback.print_exception(failure.__cause__)
             print(failure)
         done += 1
         hashes.update(trace.digest().encode())
-        if options.tell:
+        if options.verbose:
             print(f"{options.kind} seed {seed} trace {trace.digest()}")
         if failures == options.failures:
             break

@@ -1,7 +1,7 @@
-"""A consumer of the classic protocol, as client libraries have it (G1; KIP-62, KIP-345, KIP-394).
+"""A consumer of the classic protocol, like those of client libraries (rule G1, KIP-62, KIP-345, KIP-394).
 
-It joins, leads if it is told to, takes its partitions, beats its heart beside its work, joins again when it is told
-of a rebalance, and starts anew when nobody knows it.
+It joins, assigns the partitions if it is the leader, sends heartbeats while it processes records, rejoins on a
+rebalance, and joins as a new member when it is unknown.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
 PROTOCOL = "range"
 _LATER = frozenset({E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR})
-_ANEW = frozenset({E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION})
+_UNKNOWN = frozenset({E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION})
 _SUBSCRIPTION = 0
 
 
 class InstanceFenced(Exception):  # noqa: N818 - the name of Kafka's error
-    """Another process has this instance id now."""
+    """Another process uses this instance id now."""
 
 
 class ClassicMember:
@@ -44,25 +44,25 @@ class ClassicMember:
         self._ledger = ledger
         self._topic = topic
         self._partitions = partitions
-        random = process.world.random
+        random = process.random
         self.instance_id = instance_id
         self.member_id = ""
         self.epoch = -1
-        """Its generation."""
+        """The generation."""
         self.assigned: list[int] = []
         self.is_stable = False
-        """Whether it may work on its partitions."""
+        """Whether it may process its partitions."""
         self._session_s = random.choice((6.0, 8.0))
         self._heartbeat_s = random.choice((1.0, 2.0))
         self._rebalance_s = random.choice((4.0, 10.0))
 
     @property
     def identity(self) -> str:
-        """What stays the same over its lives, if anything does."""
+        """The instance id, or else the member id."""
         return self.instance_id or self.member_id
 
     def for_commit(self) -> dict[str, Any]:
-        """What an offset commit tells of the member."""
+        """The member's fields in an offset commit."""
         return {
             "generation_id_or_member_epoch": self.epoch,
             "member_id": self.member_id,
@@ -72,14 +72,14 @@ class ClassicMember:
     # ---- joining
 
     def ensure_joined(self) -> Steps[None]:
-        """Be a member of the current generation, with an assignment; InstanceFenced when another is."""
+        """Join the current generation and get an assignment; InstanceFenced if another process has the instance id."""
         while not self.is_stable:
-            answer = yield from self._join()
-            if answer is not None:
-                yield from self._sync(answer)
+            response = yield from self._join()
+            if response is not None:
+                yield from self._sync(response)
 
     def _join(self) -> Steps[g.JoinGroupResponse | None]:
-        self._ledger.lets_go(self.identity)
+        self._ledger.releases(self.identity)
         self.assigned = []
         metadata = ConsumerProtocolSubscription(topics=[self._topic]).encode(_SUBSCRIPTION)
         request = g.JoinGroupRequest(
@@ -91,15 +91,15 @@ class ClassicMember:
             protocol_type="consumer",
             protocols=[g.JoinGroupRequestProtocol(name=PROTOCOL, metadata=b"\0\0" + metadata)],
         )
-        answer = yield from self._process.ask(request, JOIN, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
-        error = None if answer is None else E(answer.error_code)
+        response = yield from self._process.ask(request, JOIN, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
+        error = None if response is None else E(response.error_code)
         if error == E.NONE:
-            self.member_id, self.epoch = answer.member_id, answer.generation_id
-            if answer.leader == self.member_id:
+            self.member_id, self.epoch = response.member_id, response.generation_id
+            if response.leader == self.member_id:
                 self._ledger.leads(self._process.life, self.epoch, self.identity)
-            return answer
+            return response
         if error == E.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
+            self.member_id = response.member_id
         else:
             self.failed(error)
             yield BACKOFF_S
@@ -116,13 +116,13 @@ class ClassicMember:
             protocol_name=joined.protocol_name,
             assignments=self._assign([one.member_id for one in joined.members]) if leads else [],
         )
-        answer = yield from self._process.ask(request, SYNC, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
-        error = None if answer is None else E(answer.error_code)
+        response = yield from self._process.ask(request, SYNC, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
+        error = None if response is None else E(response.error_code)
         if error != E.NONE:
             self.failed(error)
             yield BACKOFF_S
             return
-        assigned = ConsumerProtocolAssignment.decode(bytes(answer.assignment)[2:], 0) if answer.assignment else None
+        assigned = ConsumerProtocolAssignment.decode(bytes(response.assignment)[2:], 0) if response.assignment else None
         topics = assigned.assigned_partitions if assigned is not None else []
         self.assigned = [partition for topic in topics for partition in topic.partitions]
         self._ledger.owns(self.epoch, self.identity, self.assigned)
@@ -138,20 +138,20 @@ class ClassicMember:
         return assignments
 
     def failed(self, error: E | None) -> None:
-        """An answer of the coordinator says that the membership is not as it was."""
+        """Handle an error of the coordinator, None for no response."""
         if error is None or error in _LATER:
             return
         if error == E.FENCED_INSTANCE_ID:
             raise InstanceFenced
-        assert error in _ANEW or error == E.REBALANCE_IN_PROGRESS, error
+        assert error in _UNKNOWN or error == E.REBALANCE_IN_PROGRESS, error
         self.is_stable = False
-        if error in _ANEW:
+        if error in _UNKNOWN:
             self.member_id, self.epoch = "", -1
 
     # ---- staying
 
-    def beat(self) -> Steps[None]:
-        """Heartbeats, for ever."""
+    def send_heartbeats(self) -> Steps[None]:
+        """Send heartbeats forever."""
         while True:
             yield self._heartbeat_s
             if not self.is_stable:
@@ -163,16 +163,16 @@ class ClassicMember:
                 member_id=member_id,
                 group_instance_id=self.instance_id,
             )
-            answer = yield from self._process.ask(request, HEARTBEAT, lane="heartbeat")
-            if answer is not None and answer.error_code and (epoch, member_id) == (self.epoch, self.member_id):
+            response = yield from self._process.ask(request, HEARTBEAT, lane="heartbeat")
+            if response is not None and response.error_code and (epoch, member_id) == (self.epoch, self.member_id):
                 try:
-                    self.failed(E(answer.error_code))
+                    self.failed(E(response.error_code))
                 except InstanceFenced:
-                    self._process.world.give_up(self._process)
+                    self._process.exit()
                     return
 
     def leave(self) -> Steps[None]:
-        """Say goodbye, as dynamic members do."""
+        """Leave the group."""
         identity = g.MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         request = g.LeaveGroupRequest(group_id=self._ledger.group, members=[identity])
         self.is_stable = False

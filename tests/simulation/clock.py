@@ -1,4 +1,4 @@
-"""Simulated time: both clocks of a run, and what is to happen at which moment."""
+"""Simulated time: both clocks of a run, and the scheduled events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ START_MS = 1_700_000_000_000
 
 
 class Clock:
-    """Moves from event to event; events of one moment happen in the order in which they were asked for."""
+    """Advances from event to event; events of one moment run in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -20,19 +20,19 @@ class Clock:
 
     @property
     def now_ms(self) -> int:
-        """The wall clock."""
+        """The wall clock, milliseconds since 1970."""
         return START_MS + int(self.now * 1000)
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Have something happen."""
+        """Schedule `callback`."""
         heapq.heappush(self._heap, (self.now + seconds, next(self._tie), callback))
 
     def next_moment(self) -> float:
-        """When something happens next, or infinity."""
+        """The moment of the next event, or infinity."""
         return self._heap[0][0] if self._heap else inf
 
     def step(self) -> None:
-        """Let the next event happen."""
+        """Run the next event."""
         moment, _, callback = heapq.heappop(self._heap)
         self.now = max(self.now, moment)
         callback()

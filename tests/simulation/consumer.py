@@ -1,4 +1,4 @@
-"""Reading as a consumer does it: fetches, and under read_committed the aborted transactions left out (T6)."""
+"""A read_committed consumer: fetches records and leaves out those of aborted transactions (rule T6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRIABLE = frozenset(
     {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.UNSTABLE_OFFSET_COMMIT}
 )
 
-Found = list[tuple[int, bytes]]
+Records = list[tuple[int, bytes]]
 """Offsets and values."""
 
 
@@ -29,9 +29,9 @@ class Reader:
         self._process = process
         self.topic = topic
 
-    def fetch(self, partition: int, position: int, wait_s: float = 0.0) -> Steps[tuple[int, Found] | None]:
-        """What there is from a position on, and the next position; None when there was no answer."""
-        asked = f.FetchRequestFetchPartition(
+    def fetch(self, partition: int, position: int, wait_s: float = 0.0) -> Steps[tuple[int, Records] | None]:
+        """The next position and the records from `position` on; None without a response."""
+        requested = f.FetchRequestFetchPartition(
             partition=partition, fetch_offset=position, partition_max_bytes=READ_BYTES, log_start_offset=-1
         )
         request = f.FetchRequest(
@@ -40,50 +40,62 @@ class Reader:
             max_bytes=READ_BYTES,
             isolation_level=READ_COMMITTED,
             session_epoch=-1,
-            topics=[f.FetchRequestFetchTopic(topic=self.topic, partitions=[asked])],
+            topics=[f.FetchRequestFetchTopic(topic=self.topic, partitions=[requested])],
         )
-        answer = yield from self._process.ask(request, 12, lane=f"fetch {self.topic}", timeout_s=wait_s + 2.0)
-        if answer is None:
+        response = yield from self._process.ask(request, 12, lane=f"fetch {self.topic}", timeout_s=wait_s + 2.0)
+        if response is None:
             return None
-        (found,) = answer.responses[0].partitions
+        (found,) = response.responses[0].partitions
         if found.error_code:
             assert found.error_code in (E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION), E(found.error_code)
             return None
         assert found.last_stable_offset <= found.high_watermark
-        return decided(position, found)
+        return committed_records(position, found)
+
+    def fetch_all(self, positions: dict[int, int]) -> Steps[tuple[dict[int, int], list[bytes]]]:
+        """Fetch from all partitions and advance `positions`; the positions that changed, and the values."""
+        advanced: dict[int, int] = {}
+        values: list[bytes] = []
+        for partition in positions:
+            fetched = yield from self.fetch(partition, positions[partition])
+            if fetched is not None and fetched[1]:
+                positions[partition], records = fetched
+                advanced[partition] = positions[partition]
+                values += [value for _, value in records]
+        return advanced, values
 
 
-def decided(position: int, found: f.FetchResponsePartitionData) -> tuple[int, Found]:
-    """The records of an answer that count, and the position behind it."""
+def committed_records(position: int, found: f.FetchResponsePartitionData) -> tuple[int, Records]:
+    """The next position, and the records of a response without those of aborted transactions."""
     aborted = sorted(found.aborted_transactions or (), key=lambda one: one.first_offset)
-    under_way: set[int] = set()
-    records: Found = []
+    ongoing: set[int] = set()
+    records: Records = []
     for batch in iter_batches(bytes(found.records or b""), partial_ok=True):
         while aborted and aborted[0].first_offset <= batch.last_offset:
-            under_way.add(aborted.pop(0).producer_id)
+            ongoing.add(aborted.pop(0).producer_id)
         if batch.is_control:
             (marker,) = iter_records(batch)
             if control_record_type(marker) == ControlRecordType.ABORT:
-                under_way.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in under_way):
+                ongoing.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in ongoing):
             records += [(one.offset, one.value or b"") for one in iter_records(batch) if one.offset >= position]
         position = max(position, batch.next_offset)
     return position, records
 
 
 def committed_offsets(process: Process, group: str, topic: str, partitions: list[int]) -> Steps[dict[int, int] | None]:
-    """A group's offsets, once no transaction is about to change them (RequireStable); None: ask again."""
+    """A group's offsets that no open transaction may change (RequireStable); None: try again later."""
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)]
     request = o.OffsetFetchRequest(
         require_stable=True, groups=[o.OffsetFetchRequestGroup(group_id=group, topics=topics)]
     )
-    answer = yield from process.ask(request, 9, lane="group")
-    if answer is None:
+    response = yield from process.ask(request, 9, lane="group")
+    if response is None:
         return None
-    (found,) = answer.groups
-    places = [one for topic_ in found.topics for one in topic_.partitions]
-    errors = {E(one.error_code) for one in places} | {E(found.error_code)}
+    (found,) = response.groups
+    found_partitions = [one for topic_ in found.topics for one in topic_.partitions]
+    errors = {E(one.error_code) for one in found_partitions} | {E(found.error_code)}
     if errors != {E.NONE}:
         assert errors - {E.NONE} <= RETRIABLE, errors
         return None
-    return {one.partition_index: max(one.committed_offset, 0) for one in places}
+    return {one.partition_index: max(one.committed_offset, 0) for one in found_partitions}

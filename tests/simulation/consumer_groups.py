@@ -1,7 +1,7 @@
-"""Groups of the consumer protocol: the work of classic groups, shared out by the coordinator (G3; KIP-848).
+"""Groups of the consumer protocol (rule G3, KIP-848).
 
-A partition is nobody's before the one who had it has given it up or was put out of the group; the log never has it at
-two members; a commit counts from the one who has the partition.
+A partition has no new owner before the old one has revoked it or was removed from the group; the log never assigns it
+to two members; only commits of its owner are accepted.
 """
 
 from __future__ import annotations
@@ -12,37 +12,28 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.group_ledger import ConsumerLedger
 from tests.simulation.groups import GROUP, IN, Groups
+from tests.simulation.settings import short_sessions
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.group import ConsumerGroup
     from tests.simulation.faults import Faults
+    from tests.simulation.groups import Member
     from tests.simulation.process import Process
 
 
 class ConsumerGroups(Groups):
     """A run of this kind."""
 
-    def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
-        super().__init__(name, faults=faults, is_told=is_told)
+    def __init__(self, name: str, *, faults: Faults | None = None, is_verbose: bool = False) -> None:
+        super().__init__(name, faults=faults, is_verbose=is_verbose)
         self.ledger: ConsumerLedger = ConsumerLedger(GROUP, self._is_member)
 
     def _settings(self) -> dict[str, str]:
-        return {
-            **super()._settings(),
-            "group.consumer.min.session.timeout.ms": "6000",
-            "group.consumer.session.timeout.ms": "6000",
-            "group.consumer.min.heartbeat.interval.ms": "1000",
-            "group.consumer.heartbeat.interval.ms": "2000",
-            "group.consumer.assignment.interval.ms": "0",
-            "group.consumer.min.assignment.interval.ms": "0",
-        }
+        return {**super()._settings(), **short_sessions("consumer")}
 
-    def start_member(self, process: Process, instance_id: str | None) -> None:
-        """Give a process the work of a member."""
-        member = ConsumerMember(process, self.ledger, IN, self.topic_ids[IN], instance_id)
-        process.member = member  # type: ignore[attr-defined]  # for who looks on
-        process.spawn(self.work(process, member))
-        process.spawn(member.beat())
+    def new_member(self, process: Process, instance_id: str | None) -> Member:
+        """A member of the consumer protocol."""
+        return ConsumerMember(process, self.ledger, IN, self.topic_ids[IN], instance_id)
 
     def _group(self) -> ClassicGroup | ConsumerGroup:
         broker = self.world.node.broker
@@ -52,7 +43,7 @@ class ConsumerGroups(Groups):
         return group
 
     def _is_member(self, member_id: str) -> bool | None:
-        """Whether the group has this member now; None while there is no broker."""
+        """Whether the group has this member now; None while the broker is down."""
         broker = self.world.node.broker
         if broker is None:
             return None
@@ -60,7 +51,7 @@ class ConsumerGroups(Groups):
         return group is not None and member_id in group.members
 
     def check_group(self) -> None:
-        """Its members are those that live, and have all partitions."""
+        """Check that the group is stable, and that its members are the running processes and have all partitions."""
         group = self._group()
         epoch = group.generation if isinstance(group, ClassicGroup) else group.epoch
         assert str(group.state) == "Stable", f"the group is stuck: {vars(group)}"
@@ -71,8 +62,8 @@ class ConsumerGroups(Groups):
                 getattr(process.member, "is_kept_out", False) and process.member.instance_id in group.static_members
             )
         ]
-        assert all(one.is_stable and one.epoch == epoch for one in members), "a member is not there yet"
+        assert all(one.is_stable and one.epoch == epoch for one in members), "a member has not reached the group epoch"
         living = {one.member_id for one in members}
-        assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
+        assert set(group.members) == living, f"the members are {list(group.members)}, the running ones {living}"
         owned = sorted(index for process in self._members() for index in process.member.assigned)
-        assert owned == list(range(self.partitions)), f"the members have {owned}"
+        assert owned == list(range(self.partitions)), f"the members have partitions {owned}"

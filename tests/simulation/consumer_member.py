@@ -1,8 +1,7 @@
-"""A consumer of the consumer protocol, as client libraries have it (G3; KIP-848).
+"""A consumer of the consumer protocol, like those of client libraries (rule G3, KIP-848).
 
-Heartbeats run beside the work. A new assignment waits until the work is put down (a partition that is taken away is
-finished with first), then it is taken over and acknowledged with the next heartbeat, at once. A fenced member lets go
-of everything and joins again.
+Heartbeats are sent in parallel to processing. A new assignment is taken over when processing has stopped, and
+acknowledged by an immediate heartbeat. A fenced member gives up all partitions and joins again.
 """
 
 from __future__ import annotations
@@ -38,42 +37,42 @@ class ConsumerMember:
         self._ledger = ledger
         self._topic = topic
         self._topic_id = topic_id
-        random = process.world.random
+        random = process.random
         self.instance_id = instance_id
         self.member_id = f"{process.name}-{random.randrange(1 << 30)}"
         self.epoch = JOIN_EPOCH
         self.assigned: list[int] = []
         self.is_stable = False
-        """Whether it may work on its partitions."""
+        """Whether it may process its partitions."""
         self._interval_s = 0.5
         self._rebalance_s = random.choice((4.0, 10.0))
-        self._wanted: list[int] | None = None
-        """An assignment that is to be taken over once the work is put down."""
-        self._told: tuple[str, ...] | None = None
-        """What the broker is known to know; None: it is told all."""
+        self._target: list[int] | None = None
+        """An assignment to take over when processing has stopped."""
+        self._acknowledged: tuple[str, ...] | None = None
+        """The owned partitions in the last successful heartbeat; None: the next one sends all fields."""
         self._is_urgent = True
         self._is_leaving = False
-        self._is_speaking = False
+        self._is_in_heartbeat = False
         self._is_fenced_for_good = False
         self.is_kept_out = False
-        """Whether another process has the instance id, and lives."""
+        """Whether another running process has the instance id."""
 
     @property
     def identity(self) -> str:
-        """What owns partitions."""
+        """The owner of partitions in the ledger."""
         return self.member_id
 
     def for_commit(self) -> dict[str, Any]:
-        """What an offset commit tells of the member."""
+        """The member's fields in an offset commit."""
         return {"generation_id_or_member_epoch": self.epoch, "member_id": self.member_id}
 
     def ensure_joined(self) -> Steps[None]:
-        """The work is put down: have an assignment, the newest there is."""
-        while not self.is_stable or self._wanted is not None:
+        """Processing has stopped: wait for the newest assignment and take it over."""
+        while not self.is_stable or self._target is not None:
             if self._is_fenced_for_good:
                 raise InstanceFenced
-            if self._wanted is not None and not self._is_speaking:
-                self.assigned, self._wanted = self._wanted, None
+            if self._target is not None and not self._is_in_heartbeat:
+                self.assigned, self._target = self._target, None
                 self._ledger.owns(self.epoch, self.identity, self.assigned)
                 self.is_stable = True
                 self._is_urgent = True
@@ -81,31 +80,31 @@ class ConsumerMember:
             yield 0.1
 
     def failed(self, error: E | None) -> None:
-        """An answer of the coordinator says that the membership is not as it was."""
+        """Handle an error of the coordinator, None for no response."""
         self.is_kept_out = error == E.UNRELEASED_INSTANCE_ID
         if error is None or error in _LATER or error in _STALE:
-            return  # what is stale comes right with the next heartbeat
+            return  # the next heartbeat corrects a stale epoch
         if error == E.FENCED_INSTANCE_ID:
             self._is_fenced_for_good = True
-            self._let_go()
+            self._release_all()
             return
         assert error in _FENCED, error
-        self._let_go()
+        self._release_all()
 
-    def _let_go(self) -> None:
-        """Abandon everything, and join again."""
-        self._ledger.lets_go(self.identity)
-        self.assigned, self._wanted, self._told = [], None, None
+    def _release_all(self) -> None:
+        """Give up all partitions, and join again."""
+        self._ledger.releases(self.identity)
+        self.assigned, self._target, self._acknowledged = [], None, None
         self.epoch = JOIN_EPOCH
         self.is_stable = False
         self._is_urgent = True
 
-    def beat(self) -> Steps[None]:
-        """Heartbeats, for ever."""
+    def send_heartbeats(self) -> Steps[None]:
+        """Send heartbeats forever."""
         waited = 0.0
         while True:
             if not self._is_urgent and waited < self._interval_s:
-                step = min(0.1 if self._wanted is not None else 0.25, self._interval_s - waited)
+                step = min(0.1 if self._target is not None else 0.25, self._interval_s - waited)
                 yield step
                 waited += step
                 continue
@@ -115,39 +114,39 @@ class ConsumerMember:
 
     def _heartbeat(self) -> Steps[None]:
         owned = tuple(sorted(map(str, self.assigned)))
-        says_all = self._told is None or self.epoch == JOIN_EPOCH
+        sends_all = self._acknowledged is None or self.epoch == JOIN_EPOCH
         epoch = self.epoch
         request = c.ConsumerGroupHeartbeatRequest(
             group_id=self._ledger.group,
             member_id=self.member_id,
             member_epoch=epoch,
             instance_id=self.instance_id,
-            rebalance_timeout_ms=int(self._rebalance_s * 1000) if says_all else -1,
-            subscribed_topic_names=[self._topic] if says_all else None,
-            topic_partitions=self._partitions() if says_all or owned != self._told else None,
+            rebalance_timeout_ms=int(self._rebalance_s * 1000) if sends_all else -1,
+            subscribed_topic_names=[self._topic] if sends_all else None,
+            topic_partitions=self._partitions() if sends_all or owned != self._acknowledged else None,
         )
-        self._told = None
-        # What it takes over while a heartbeat says that it has it not might be another's when the answer comes.
-        self._is_speaking = True
-        answer = yield from self._process.ask(request, VERSION, lane="heartbeat", may_outlive=False)
-        self._is_speaking = False
-        error = None if answer is None else E(answer.error_code)
+        self._acknowledged = None
+        # An assignment taken over during a heartbeat that does not include it may be revoked by the response.
+        self._is_in_heartbeat = True
+        response = yield from self._process.ask(request, VERSION, lane="heartbeat", may_outlive=False)
+        self._is_in_heartbeat = False
+        error = None if response is None else E(response.error_code)
         if epoch != self.epoch or self._is_leaving:
-            return  # somebody else was told meanwhile that the member is fenced
+            return  # the member was fenced in the meantime
         if error != E.NONE:
             self.failed(error)
             yield 0.1
             return
-        self._told, self.is_kept_out = owned, False
-        self.epoch = answer.member_epoch
+        self._acknowledged, self.is_kept_out = owned, False
+        self.epoch = response.member_epoch
         self._ledger.newest_epoch = max(self._ledger.newest_epoch, self.epoch)
-        self._interval_s = answer.heartbeat_interval_ms / 1000
-        if answer.assignment is not None:
-            wanted = [partition for topic in answer.assignment.topic_partitions for partition in topic.partitions]
-            if sorted(wanted) != sorted(self.assigned) or not self.is_stable:
-                self._wanted, self.is_stable = wanted, False
+        self._interval_s = response.heartbeat_interval_ms / 1000
+        if response.assignment is not None:
+            target = [partition for topic in response.assignment.topic_partitions for partition in topic.partitions]
+            if sorted(target) != sorted(self.assigned) or not self.is_stable:
+                self._target, self.is_stable = target, False
             else:
-                self._wanted = None
+                self._target = None
 
     def _partitions(self) -> list[c.ConsumerGroupHeartbeatRequestTopicPartitions]:
         if not self.assigned:
@@ -156,7 +155,7 @@ class ConsumerMember:
         return [one]
 
     def leave(self) -> Steps[None]:
-        """Say goodbye; a static member for a while only."""
+        """Leave the group; a static member temporarily."""
         self._is_leaving = True
         request = c.ConsumerGroupHeartbeatRequest(
             group_id=self._ledger.group,
@@ -164,6 +163,6 @@ class ConsumerMember:
             instance_id=self.instance_id,
             member_epoch=LEAVE_EPOCH if self.instance_id is None else STATIC_LEAVE_EPOCH,
         )
-        self._let_go()
+        self._release_all()
         yield from self._process.ask(request, VERSION, lane="leave", may_outlive=False)
         self._is_leaving = False

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: chosen by its seed, every run its own mixture, and all of it over when the run heals."""
+"""The faults of a run, chosen by its seed. They stop when the run heals."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from random import Random
 
 
 class Fate(Enum):
-    """What becomes of one request."""
+    """The outcome of one request."""
 
-    ANSWERED = "answered"
+    DELIVERED = "delivered"
     LOST = "lost"
-    """The connection breaks before the broker has it."""
-    ANSWER_LOST = "answer lost"
-    """The connection breaks before the client has the answer."""
+    """The connection breaks before the request arrives."""
+    RESPONSE_LOST = "response lost"
+    """The connection breaks before the response arrives."""
     LATE = "late"
-    """It arrives, though not before the client has given up and gone on over another connection."""
+    """The request arrives after the client has timed out and opened another connection."""
 
 
 @dataclass
 class Faults:
-    """How likely what is, and how often what happens."""
+    """Probabilities per request, and numbers per run."""
 
     mean_delay_s: float = 0.001
     lost: float = 0.0
-    answer_lost: float = 0.0
+    response_lost: float = 0.0
     late: float = 0.0
     late_s: float = 0.0
-    """The most that a late request is late by."""
+    """The maximum delay of a late request."""
     broker_crashes: int = 0
     client_kills: int = 0
     client_pauses: int = 0
     broker_pauses: int = 0
     crashes_at_start: float = 0.0
-    """The chance that a broker crashes again while it recovers."""
+    """The probability that the broker crashes again during recovery."""
 
     @classmethod
     def chosen(cls, random: Random) -> Faults:
-        """A mixture: each kind of fault is left out of many runs, so that others show (swarm testing)."""
+        """A random mixture; each kind of fault is absent from many runs, so that others show (swarm testing)."""
 
         def sometimes(value: float) -> float:
             return value if random.random() < 0.5 else 0.0
@@ -46,7 +46,7 @@ class Faults:
         return cls(
             mean_delay_s=random.choice((0.0005, 0.002, 0.02)),
             lost=sometimes(random.choice((0.01, 0.05))),
-            answer_lost=sometimes(random.choice((0.01, 0.05))),
+            response_lost=sometimes(random.choice((0.01, 0.05))),
             late=sometimes(random.choice((0.01, 0.05))),
             late_s=random.choice((3.0, 15.0)),
             broker_crashes=random.choice((0, 1, 1, 2, 3)),
@@ -57,14 +57,14 @@ class Faults:
         )
 
     def heal(self) -> None:
-        """From here on nothing goes wrong."""
-        self.lost = self.answer_lost = self.late = self.crashes_at_start = 0.0
+        """Stop all faults."""
+        self.lost = self.response_lost = self.late = self.crashes_at_start = 0.0
 
     def fate(self, random: Random) -> Fate:
-        """What becomes of the next request."""
+        """Choose the outcome of the next request."""
         dice = random.random()
-        for fate, chance in ((Fate.LOST, self.lost), (Fate.ANSWER_LOST, self.answer_lost), (Fate.LATE, self.late)):
+        for fate, chance in ((Fate.LOST, self.lost), (Fate.RESPONSE_LOST, self.response_lost), (Fate.LATE, self.late)):
             if dice < chance:
                 return fate
             dice -= chance
-        return Fate.ANSWERED
+        return Fate.DELIVERED

@@ -1,8 +1,8 @@
-"""`__consumer_offsets` replayed beside the live coordinator, and compared with it after every turn.
+"""Compares the live group coordinator with a replay of `__consumer_offsets` after every turn.
 
-Twice: by a second coordinator that never does anything but load, and in a way of its own. Offsets of a transaction
-count from its commit marker on, unless a later commit stands behind them (T5, T11); a classic group that is Stable is
-what its last record says (G2); in a consumer group no partition is at two members, not even while it is given up (G3).
+There are two replays: by a second coordinator that only loads, and by `GroupLog`, which is independent. Offsets of a
+transaction are valid from its commit marker on, unless there is a later commit (T5, T11); a Stable classic group equals
+its last record (G2); in a consumer group no partition has two members, not even while it is being revoked (G3).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ OffsetKey = tuple[str, str, int]
 
 
 class Replayed:
-    """A coordinator that only loads, batch after batch."""
+    """A coordinator that only replays the log."""
 
     def __init__(self, loaded: GroupCoordinator, batches: list[Batch | Marker]) -> None:
-        """`loaded` has all of the log until now."""
+        """`loaded` has replayed `batches`, all of the log so far."""
         self.coordinator = loaded
         self._read = len(batches)
 
     def read(self, batches: list[Batch | Marker], at: Moment) -> bool:
-        """Take over what is new; whether something is."""
+        """Replay new batches; whether there are any."""
         new = batches[self._read :]
         for one in new:
             if isinstance(one, Marker):
@@ -50,18 +50,18 @@ class Replayed:
 
 
 class GroupLog:
-    """What the records of one partition say."""
+    """The groups and offsets in the records of one partition."""
 
     def __init__(self) -> None:
         self.offsets: dict[OffsetKey, tuple[int, int]] = {}
-        """Log offset of the record, and the committed offset."""
+        """Offset of the record in the log, and the committed offset."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self._pending: dict[int, list[tuple[int, OffsetKey, int | None]]] = {}
         self._members: dict[str, dict[str, r.ConsumerGroupCurrentMemberAssignmentValue]] = {}
         self._read = 0
 
     def read(self, batches: list[Batch | Marker]) -> None:
-        """Take over what is new."""
+        """Read new batches."""
         for one in batches[self._read :]:
             if isinstance(one, Marker):
                 held = self._pending.pop(one.producer_id, [])
@@ -94,7 +94,7 @@ class GroupLog:
                     self.groups[about.group] = records.read_group(record.value)
 
     def _take_assignment(self, record: Record) -> None:
-        """What a member of a consumer group has from here on."""
+        """The current assignment of a member of a consumer group."""
         key = r.ConsumerGroupCurrentMemberAssignmentKey.decode((record.key or b"")[2:], 0)
         members = self._members.setdefault(key.group_id, {})
         if record.value is None:
@@ -103,14 +103,16 @@ class GroupLog:
             members[key.member_id] = r.ConsumerGroupCurrentMemberAssignmentValue.decode(record.value[2:], 0)
 
     def check_owners(self) -> None:
-        """In no consumer group a partition is at two members."""
+        """Check that no partition of a consumer group has two members."""
         for group_id, members in self._members.items():
             owners: dict[tuple[bytes, int], str] = {}
             for member_id, has in members.items():
                 for topic in (*has.assigned_partitions, *has.partitions_pending_revocation):
                     for partition in topic.partitions:
                         owner = owners.setdefault((bytes(topic.topic_id), partition), member_id)
-                        assert owner == member_id, f"{group_id}: {partition} is at {owner} and at {member_id}"
+                        assert owner == member_id, (
+                            f"{group_id}: partition {partition} is assigned to {owner} and to {member_id}"
+                        )
 
     def _put(self, at: int, key: OffsetKey, offset: int | None) -> None:
         if offset is None:
@@ -119,13 +121,13 @@ class GroupLog:
             self.offsets[key] = (at, offset)
 
     def check(self, live: GroupCoordinator) -> None:
-        """The live coordinator knows the same."""
+        """Check that the live coordinator has the same offsets and groups."""
         for (group, topic, partition), (_, offset) in self.offsets.items():
             found = live.offsets.get(group, topic, partition)
             assert found is not None, f"{group} has lost its offset of {topic}-{partition}"
-            assert found.offset == offset, f"{group} has {found.offset} of {topic}-{partition}, its log {offset}"
+            assert found.offset == offset, f"{group} has {found.offset} of {topic}-{partition}, its log has {offset}"
         pending = sum(len(held) for held in self._pending.values())
-        assert live.pending_count == pending, f"{live.pending_count} offsets are pending, by the log {pending}"
+        assert live.pending_count == pending, f"{live.pending_count} offsets are pending, {pending} in the log"
         for group_id, kept in self.groups.items():
             self._check_group(live, group_id, kept)
 
@@ -141,32 +143,32 @@ class GroupLog:
 
 
 def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
-    """Two group coordinators know the same: offsets, and of the groups what outlives a restart."""
-    assert live.offsets == loaded.offsets, "the offsets are not what the log says"
-    assert live.pending_count == loaded.pending_count, "the pending offsets are not what the log says"
+    """Check that two group coordinators have equal offsets, and equal groups in all that survives a restart."""
+    assert live.offsets == loaded.offsets, "the offsets differ from the log"
+    assert live.pending_count == loaded.pending_count, "the pending offsets differ from the log"
     for group_id, group in live.groups.items():
         kept = loaded.groups.get(group_id)
         assert kept is not None, f"{group_id} is not in the log"
-        assert type(group) is type(kept), f"{group_id} is {group}, and {kept} in the log"
+        assert type(group) is type(kept), f"{group_id} is {group}, but {kept} in the log"
         if isinstance(group, ClassicGroup):
             if group.state is GroupState.STABLE:
-                assert _classic(group) == _classic(kept), f"{group} is not what the log says"
+                assert _classic(group) == _classic(kept), f"{group} differs from the log"
         else:
             here, there = (_durable(one) for one in (group, kept))
             differing = {name: (here[name], there[name]) for name in here if here[name] != there[name]}
-            assert not differing, f"{group_id} is not what the log says: {differing}"
+            assert not differing, f"{group_id} differs from the log: {differing}"
 
 
 NOT_DURABLE = {"is_metadata_stale", "is_stale"}
 
 
 def _durable(group: object) -> dict[str, object]:
-    """What a group of the newer types is: all of it comes from records but for what is named here."""
+    """The attributes of a group of the newer types that come from records."""
     return {name: plain(value) for name, value in vars(group).items() if name not in NOT_DURABLE}
 
 
 def plain(value: object) -> object:
-    """Something that can be compared: what knows no equality of its own becomes its attributes."""
+    """A comparable value: an object without `__eq__` is replaced by its attributes."""
     if type(value).__eq__ is not object.__eq__:
         return value
     slots = getattr(value, "__slots__", None)

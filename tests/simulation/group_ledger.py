@@ -1,4 +1,4 @@
-"""What the members of a group have been told, and what follows from it. G1, G2, G3."""
+"""The assignments and offset commits of a group's members, and the checks that follow from them (G1-G3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulation.ledger import Ledger
 
 
 class GroupLedger:
-    """One group's."""
+    """The ledger of one classic group."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -17,63 +17,61 @@ class GroupLedger:
         self._owners: dict[tuple[int, int], str] = {}
         self._acknowledged: dict[int, int] = {}
         self.newest_epoch = -1
-        self.processed: dict[bytes, int] = {}
-        """How often each record was worked on."""
+        self.processed: set[bytes] = set()
+        """The values of the records that were processed."""
 
     def leads(self, life: int, epoch: int, identity: str) -> None:
-        """A member was told, by a broker in this life, that it leads a generation."""
-        # a generation is durable with its assignment only: a broker that dies before gives the number out again
+        """A member is the leader of a generation; `life` is the number of the broker's start."""
+        # a generation is durable only with its assignment: a broker that crashes before uses the number again
         leader = self._leaders.setdefault((life, epoch), identity)
         assert leader == identity, f"generation {epoch} is led by {leader} and by {identity}"
 
     def owns(self, epoch: int, identity: str, partitions: list[int]) -> None:
-        """A member has got partitions in a generation."""
+        """A member has received its assignment in a generation."""
         self.newest_epoch = max(self.newest_epoch, epoch)
         for partition in partitions:
             owner = self._owners.setdefault((epoch, partition), identity)
             assert owner == identity, f"partition {partition} is owned by {owner} and {identity} in generation {epoch}"
 
-    def lets_go(self, identity: str) -> None:
-        """A member has abandoned all that it had: who owns them is a matter of generations here."""
+    def releases(self, identity: str) -> None:
+        """A member has given up all partitions. Owners are checked by generation here, so nothing changes."""
 
     def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
-        """The newest generation until now, for each partition: commits of older ones must be refused from here on."""
+        """The newest generation, by partition: commits of older generations must be refused from now on."""
         return dict.fromkeys(partitions, self.newest_epoch)
 
     def committed(self, partition: int, offset: int, *, identity: str, epoch: int, when_sent: dict[int, int]) -> None:
         """An offset commit of a member was acknowledged."""
         newest = when_sent[partition]
-        assert epoch >= newest, f"a commit of {identity} in generation {epoch} was taken after {newest} began"
+        assert epoch >= newest, f"a commit of {identity} in generation {epoch} was accepted after {newest} began"
         self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))
 
     def acknowledged(self, partition: int) -> int:
-        """The furthest offset that was acknowledged until now."""
+        """The highest offset that was acknowledged so far."""
         return self._acknowledged.get(partition, 0)
 
     def found(self, partition: int, offset: int, at_least: int) -> None:
-        """The group was told its offset; `at_least` was acknowledged before it asked."""
+        """OffsetFetch has returned `offset`; `at_least` was acknowledged before the request."""
         assert offset >= at_least, f"offset {offset} of partition {partition}, and {at_least} was acknowledged"
 
 
 class ConsumerLedger(GroupLedger):
-    """A group's of the consumer protocol: epochs are the members' own, and partitions go from hand to hand."""
+    """The ledger of a group of the consumer protocol: each member has its own epoch, and partitions move one by one."""
 
     def __init__(self, group: str, is_member: Callable[[str], bool | None]) -> None:
-        """`is_member` tells whether the coordinator still has a member of this id, or None."""
+        """`is_member` returns whether the coordinator has a member of this id, None when unknown."""
         super().__init__(group)
         self._is_member = is_member
         self._holders: dict[int, str] = {}
-        self._takes: dict[int, int] = {}
-        """How often a partition has changed hands."""
-        self._sleepers: set[str] = set()
-        self._taken_by: dict[tuple[int, str], int] = {}
-        """The number of the last of these times that a member has got it."""
+        self._moves: dict[int, int] = {}
+        """How often each partition was assigned to another member."""
+        self._last_move: dict[tuple[int, str], int] = {}
+        """By partition and member: the number of the move by which the member last got it."""
 
     def owns(self, epoch: int, identity: str, partitions: list[int]) -> None:
-        """A member has taken over its assignment, and let go of the rest."""
+        """A member has taken over its assignment, and given up its other partitions."""
         if self._is_member(identity) is False:
-            self._sleepers.add(identity)
-            return  # it was put out, and will hear of that, unless a crash undoes it
+            return  # it was removed from the group, and will notice, unless a crash undoes the removal
         self.newest_epoch = max(self.newest_epoch, epoch)
         for partition, holder in list(self._holders.items()):
             if holder == identity and partition not in partitions:
@@ -81,25 +79,25 @@ class ConsumerLedger(GroupLedger):
         for partition in partitions:
             holder = self._holders.get(partition, identity)
             assert holder == identity or self._is_member(holder) is not True, (
-                f"partition {partition} is given to {identity} in epoch {epoch}, and {holder} still has it"
+                f"partition {partition} is assigned to {identity} in epoch {epoch} while {holder} has it"
             )
             if holder != identity or partition not in self._holders:
-                count = self._takes[partition] = self._takes.get(partition, 0) + 1
-                self._taken_by[partition, identity] = count
+                count = self._moves[partition] = self._moves.get(partition, 0) + 1
+                self._last_move[partition, identity] = count
             self._holders[partition] = identity
 
-    def lets_go(self, identity: str) -> None:
-        """A member has abandoned all that it had."""
+    def releases(self, identity: str) -> None:
+        """A member has given up all partitions."""
         self._holders = {partition: holder for partition, holder in self._holders.items() if holder != identity}
 
     def when_sent(self, partitions: Iterable[int]) -> dict[int, int]:
-        """How often each partition has changed hands until now."""
-        return {partition: self._takes.get(partition, 0) for partition in partitions}
+        """The number of moves so far, by partition."""
+        return {partition: self._moves.get(partition, 0) for partition in partitions}
 
     def committed(self, partition: int, offset: int, *, identity: str, epoch: int, when_sent: dict[int, int]) -> None:
-        """An offset commit of a member was acknowledged; it must have been its partition when it was sent."""
-        taken = self._taken_by.get((partition, identity), 0)
-        assert when_sent[partition] <= taken, (
-            f"{identity} in epoch {epoch} has committed {partition}, which others have"
+        """An offset commit was acknowledged; the member must have had the partition when it was sent."""
+        own_move = self._last_move.get((partition, identity), 0)
+        assert when_sent[partition] <= own_move, (
+            f"{identity} in epoch {epoch} has committed {partition}, which another member has"
         )
         self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))

@@ -1,9 +1,9 @@
-"""Classic groups: members that come, work, commit, die, stand still and come back; sources that give them work.
+"""Classic groups: members that join, process records, commit, are killed or paused and join again.
 
-In no generation has a partition two owners, or the group two leaders; offsets never fall behind what was acknowledged;
-a commit of an old generation is refused. In half of the runs members copy exactly once, under transactional ids of
-their own, so that a new owner may read only offsets that no transaction of the old one is about to change (KIP-447).
-When all has healed, every record is worked on, and the group keeps still (G1, G2, T11, T12).
+In no generation has a partition two owners, or the group two leaders; offsets are never below acknowledged ones; a
+commit of an old generation is refused. In half of the runs the members copy records exactly once, each with its own
+transactional id, so that a new owner may only read offsets that no open transaction of the old one can change
+(KIP-447). After all faults every record is processed, and the group does not rebalance any more (G1, G2, T11, T12).
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import offsets as o
 from tests.simulation.classic_member import ClassicMember, InstanceFenced
-from tests.simulation.consumer import Reader, committed_offsets, decided
+from tests.simulation.consumer import Reader, committed_offsets
+from tests.simulation.copies import copy_of, originals
 from tests.simulation.group_ledger import GroupLedger
 from tests.simulation.log_checks import LogChecks
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
-from tests.simulation.setup import create_topic, direct_fetch
+from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.settings import COORDINATORS
+from tests.simulation.setup import create_topic, visible_values
 from tests.simulation.source import Source
 from tests.simulation.world import ACTIVE_S, World
 
@@ -34,7 +36,7 @@ MEMBERSHIP_ERRORS = frozenset(
     {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, E.STALE_MEMBER_EPOCH}
 )
 STILL_S = 10.0
-"""So long before the end of a run nothing may change in the group any more: every session would end meanwhile."""
+"""Seconds at the end of a run without any change of the group; long enough for every session to expire."""
 
 
 class Groups:
@@ -42,8 +44,8 @@ class Groups:
 
     has_static_members = True
 
-    def __init__(self, name: str, *, faults: Faults | None = None, is_told: bool = False) -> None:
-        world = self.world = World(name, self._settings(), faults, is_told=is_told)
+    def __init__(self, name: str, *, faults: Faults | None = None, is_verbose: bool = False) -> None:
+        world = self.world = World(name, self._settings(), faults, is_verbose=is_verbose)
         random = world.random
         self.partitions = random.choice((1, 2, 3))
         self.ledger = GroupLedger(GROUP)
@@ -54,17 +56,12 @@ class Groups:
         self.topic_ids: dict[str, bytes] = {}
 
     def _settings(self) -> dict[str, str]:
-        return {
-            "offsets.topic.num.partitions": "1",
-            "transaction.state.log.num.partitions": "1",
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
-            "group.initial.rebalance.delay.ms": "500",
-        }
+        return {**COORDINATORS, "group.initial.rebalance.delay.ms": "500"}
 
     # ---- the run
 
     def run(self) -> None:
-        """From the first start of the broker to the last check."""
+        """Run from the first start of the broker to the last check."""
         world = self.world
         random = world.random
         world.node.start()
@@ -74,7 +71,7 @@ class Groups:
             name = f"member{n}"
             instance_id = name if self.has_static_members and random.random() < 0.4 else None
             if instance_id is None and n:
-                world.mortal.add(name)
+                world.expendable.add(name)
             world.run_process(name, lambda process, instance_id=instance_id: self.start_member(process, instance_id))
         for source in self.sources:
             world.run_process(source.name, lambda process, source=source: process.spawn(source.run(process)))
@@ -83,75 +80,72 @@ class Groups:
         world.settle(self.check_end)
         epoch = self.ledger.newest_epoch
         world.run(STILL_S)
-        assert self.ledger.newest_epoch == epoch, "the group does not come to rest"
+        assert self.ledger.newest_epoch == epoch, "the group does not become stable"
         self.check_end()
 
     def check_end(self) -> None:
-        """What must hold when all has healed and time has passed."""
+        """Check what must hold some time after all faults have stopped."""
         world = self.world
         broker = world.node.broker
-        assert broker is not None, "the broker is not there"
+        assert broker is not None, "the broker is down"
         self.checks.check_reloaded()
         self.check_group()
-        assert all(source.is_done for source in self.sources), "a source has not come to its end"
-        given = Counter(value for source in self.sources for value in source.acknowledged)
+        assert all(source.is_done for source in self.sources), "a source is not done"
+        acknowledged = Counter(value for source in self.sources for value in source.acknowledged)
         visible = self._visible(IN)
-        assert not given - visible, f"acknowledged and not there: {given - visible}"
-        assert max(visible.values(), default=1) == 1, f"there twice: {visible}"
+        assert not acknowledged - visible, f"acknowledged but not in the log: {acknowledged - visible}"
+        assert max(visible.values(), default=1) == 1, f"in the log twice: {visible}"
         groups = broker.group_coordinators.of_group(GROUP)
         for partition in range(self.partitions):
             end = broker.partitions.get(IN, partition).log.log_end_offset
             found = groups.offsets.get(GROUP, IN, partition)
-            assert end == (0 if found is None else found.offset), f"the group stays behind in {partition}: {found}"
+            assert end == (0 if found is None else found.offset), (
+                f"the group has not reached the end of partition {partition}: {found}"
+            )
         if self.is_exactly_once:
             copies = self._visible(OUT)
             self.ledger.records.check_end(copies)
-            copied = Counter(value[2:].partition(b"#")[0] for value in copies.elements())
-            assert copied == visible, f"without input {copied - visible}, without copy {visible - copied}"
+            copied = originals(copies)
+            assert copied == visible, f"copies without input {copied - visible}, input without copy {visible - copied}"
         else:
             missing = [value for value in visible if value not in self.ledger.processed]
-            assert not missing, f"nobody has worked on {missing}"
+            assert not missing, f"not processed: {missing}"
 
     def check_group(self) -> None:
-        """Its members are those that live."""
+        """Check that the group is stable, and that its members are the running processes."""
         assert self.world.node.broker is not None
         group = self.world.node.broker.group_coordinators.of_group(GROUP).groups.get(GROUP)
         assert group is not None, "there is no group"
-        assert group.state is GroupState.STABLE, f"{group} is stuck"
+        assert group.state is GroupState.STABLE, f"{group} is not stable"
         members = [process.member for process in self._members()]
         assert all(one.is_stable and one.epoch == group.generation for one in members), "a member is still joining"
         living = {one.member_id for one in members}
-        assert set(group.members) == living, f"the members are {list(group.members)}, and {living} live"
+        assert set(group.members) == living, f"the members are {list(group.members)}, the running ones {living}"
 
     def _members(self) -> list[Process]:
         return [one for one in self.world.all_processes if hasattr(one, "member") and one.is_alive]
 
     def _visible(self, topic: str) -> Counter[bytes]:
-        visible: Counter[bytes] = Counter()
-        for partition in range(self.partitions):
-            position = 0
-            while True:
-                next_position, found = decided(position, direct_fetch(self.world, topic, partition, position))
-                visible.update(value for _, value in found)
-                if next_position == position:
-                    break
-                position = next_position
-        return visible
+        return visible_values(self.world, topic, self.partitions, lambda _: None)
 
     # ---- members
 
+    def new_member(self, process: Process, instance_id: str | None) -> Member:
+        """A member of the classic protocol."""
+        return ClassicMember(process, self.ledger, IN, self.partitions, instance_id)
+
     def start_member(self, process: Process, instance_id: str | None) -> None:
-        """Give a process the work of a member."""
-        member = ClassicMember(process, self.ledger, IN, self.partitions, instance_id)
-        process.member = member  # type: ignore[attr-defined]  # for who looks on
+        """Spawn the tasks of a member in a process."""
+        member = self.new_member(process, instance_id)
+        process.member = member  # type: ignore[attr-defined]  # for the checks
         process.spawn(self.work(process, member))
-        process.spawn(member.beat())
+        process.spawn(member.send_heartbeats())
 
     def work(self, process: Process, member: Member) -> Steps[None]:
-        """Join, work, join again; at times leave."""
-        random = process.world.random
+        """Join and process records, again and again; sometimes leave."""
+        random = process.random
         try:
-            yield from find(process, GROUP, GROUP_KEY)
+            yield from find_coordinator(process, GROUP, GROUP_KEY)
             producer = None
             while True:
                 yield from member.ensure_joined()
@@ -165,11 +159,11 @@ class Groups:
                     yield from member.leave()
                     yield random.choice((0.0, 1.0))
         except InstanceFenced:
-            self.world.give_up(process)
+            process.exit()
 
     def _producer(self, process: Process) -> Steps[Producer]:
         while True:
-            producer = Producer(process, process.name, 2, process.world.random.choice((3_000, 20_000)))
+            producer = Producer(process, process.name, 2, process.random.choice((3_000, 20_000)))
             try:
                 yield from producer.init()
             except (Fenced, Abortable):
@@ -178,7 +172,7 @@ class Groups:
                 return producer
 
     def _positions(self, process: Process, member: Member) -> Steps[dict[int, int] | None]:
-        """Where the group is in the member's partitions."""
+        """The committed offsets of the member's partitions."""
         at_least = {partition: self.ledger.acknowledged(partition) for partition in member.assigned}
         offsets = yield from committed_offsets(process, GROUP, IN, member.assigned)
         for partition, offset in (offsets or {}).items():
@@ -186,8 +180,8 @@ class Groups:
         return offsets
 
     def _consume(self, process: Process, member: Member) -> Steps[None]:
-        """Work on records, then commit, while the member has its partitions."""
-        random = process.world.random
+        """Process records and commit offsets while the member has its partitions."""
+        random = process.random
         epoch = member.epoch
         positions = yield from self._positions(process, member)
         if positions is None:
@@ -195,14 +189,8 @@ class Groups:
             return
         reader = Reader(process, IN)
         while member.is_stable and member.epoch == epoch:
-            offsets = {}
-            for partition in positions:
-                fetched = yield from reader.fetch(partition, positions[partition])
-                if fetched is not None and fetched[1]:
-                    positions[partition], found = fetched
-                    offsets[partition] = positions[partition]
-                    for _, value in found:
-                        self.ledger.processed[value] = self.ledger.processed.get(value, 0) + 1
+            offsets, values = yield from reader.fetch_all(positions)
+            self.ledger.processed.update(values)
             if (
                 offsets
                 and member.is_stable
@@ -240,8 +228,8 @@ class Groups:
         return not errors
 
     def _copy(self, process: Process, member: Member, producer: Producer) -> Steps[bool]:
-        """Copy in transactions while the member has its partitions; False when the producer is at its end."""
-        random = process.world.random
+        """Copy records in transactions while the member has its partitions; False when the producer is fenced."""
+        random = process.random
         epoch, who = member.epoch, member.for_commit()
         positions = yield from self._positions(process, member)
         if positions is None:
@@ -249,13 +237,7 @@ class Groups:
             return True
         reader = Reader(process, IN)
         while member.is_stable and member.epoch == epoch:
-            offsets, values = {}, []
-            for partition in positions:
-                fetched = yield from reader.fetch(partition, positions[partition])
-                if fetched is not None and fetched[1]:
-                    positions[partition], found = fetched
-                    offsets[partition] = positions[partition]
-                    values += [value for _, value in found]
+            offsets, values = yield from reader.fetch_all(positions)
             if not offsets:
                 yield 4.0 if self.world.is_healed else random.choice((0.2, 0.5))
                 continue
@@ -275,12 +257,12 @@ class Groups:
         offsets: dict[int, int],
         values: list[bytes],
     ) -> Steps[bool]:
-        """One transaction, of the member as it was when it got its partitions."""
-        random = process.world.random
+        """Run one transaction; `who` has the member id and epoch of when it got its partitions."""
+        random = process.random
         epoch, identity = who["generation_id_or_member_epoch"], member.identity
         transaction = self.ledger.records.begin()
         self.count += 1
-        copies = [b"c/%s#%d" % (value, self.count) for value in values]
+        copies = [copy_of(value, self.count) for value in values]
         try:
             self.ledger.records.sending(transaction, copies)
             yield from producer.send(OUT, random.randrange(self.partitions), copies)
@@ -288,9 +270,9 @@ class Groups:
                 yield random.choice((0.5, 4.0))
             when_sent = self.ledger.when_sent(offsets)
             yield from producer.send_offsets(GROUP, IN, offsets, who)
-            if random.random() < 0.1:  # whoever takes over meanwhile must wait for the end
+            if random.random() < 0.1:  # a new owner of the partitions must wait for the end
                 yield random.choice((0.5, 4.0, 8.0))
-            transaction.commit_was_asked = True
+            transaction.commit_requested = True
             yield from producer.end(commit=True)
             transaction.is_committed = True
         except Abortable as aborted:

@@ -1,4 +1,4 @@
-"""The kinds of runs, and one run of a kind from its seed."""
+"""The kinds of runs, and how to run one from its seed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.simulation.world import World
 
 
 class Run(Protocol):
-    """A run of some kind."""
+    """A run of any kind."""
 
     world: World
 
     def run(self) -> None:
-        """From beginning to end."""
+        """Run from the first start of the broker to the last check."""
 
 
 KINDS: dict[str, Callable[..., Run]] = {
@@ -31,25 +31,25 @@ KINDS: dict[str, Callable[..., Run]] = {
 }
 
 
-class SimulationFailure(AssertionError):  # noqa: N818 - says what is the matter
-    """A run in which something did not hold."""
+class SimulationFailure(AssertionError):  # noqa: N818
+    """A run in which a check failed."""
 
     def __init__(self, kind: str, seed: int, run: Run, cause: BaseException) -> None:
         notes = "".join(f"\n  {note[:2000]}" for note in getattr(cause, "__notes__", ()))
         super().__init__(
             f"{kind} seed {seed} after {run.world.clock.now - 1000:.3f} s, trace {run.world.trace.digest()}: "
             f"{type(cause).__name__}: {cause}{notes}\n"
-            f"replay it with: python -m tests.simulation --kind {kind} --seed {seed} --seeds 1 --tell"
+            f"replay simulation with: python -m tests.simulation --kind {kind} --seed {seed} --seeds 1 --verbose"
         )
         self.run = run
 
 
-def run(kind: str, seed: int, *, is_told: bool = False, **options: object) -> Run:
-    """One run. SimulationFailure when something does not hold."""
-    it = KINDS[kind](f"{kind}:{seed}", is_told=is_told, **options)
+def run(kind: str, seed: int, *, is_verbose: bool = False, **options: object) -> Run:
+    """Run one seed. SimulationFailure when a check fails."""
+    simulation = KINDS[kind](f"{kind}:{seed}", is_verbose=is_verbose, **options)
     try:
-        with it.world.node.errors:
-            it.run()
+        with simulation.world.node.errors:
+            simulation.run()
     except Exception as error:
-        raise SimulationFailure(kind, seed, it, error) from error
-    return it
+        raise SimulationFailure(kind, seed, simulation, error) from error
+    return simulation

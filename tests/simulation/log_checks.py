@@ -1,8 +1,9 @@
-"""What must hold of the logs and the coordinators after every turn of the broker.
+"""Checks of the logs and the coordinators after every turn of the broker.
 
-LSO <= high watermark and both right (T6); a marker only where the outcome is committed in `__transaction_state`, and a
-transaction complete only where all its markers are committed (T4); what the coordinators know is what their logs say;
-committed offsets count from the marker on (T11); what was committed before a crash is there after it (R12).
+The LSO is correct and not above the high watermark (T6); a marker is written only after its outcome is committed in
+`__transaction_state`, and a transaction completes only after all its markers are committed (T4); the coordinators equal
+a replay of their logs; transactional offsets are valid from the marker on (T11); committed records survive a crash
+(R12).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
+    from barnabas.broker.group_coordinators.runtime import CoordinatorRuntime
+    from barnabas.broker.group_coordinators.shard import Shard
+
     from barnabas.broker.context import Broker
-    from barnabas.broker.coordinators.runtime import CoordinatorRuntime
-    from barnabas.broker.coordinators.shard import Shard
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.share_state.coordinator import ShareCoordinator
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
     from barnabas.coord.transactions.transaction import Transaction
     from tests.simulation.world import World
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 
 class TransactionLog:
-    """`__transaction_state` replayed by last record wins: up to its end, and up to the high watermark."""
+    """The last record by transactional id in `__transaction_state`: up to the log end, and up to the high watermark."""
 
     def __init__(self) -> None:
         self.written: dict[str, Transaction] = {}
@@ -39,7 +41,7 @@ class TransactionLog:
         self._waiting: list[tuple[int, str, Transaction | None]] = []
 
     def append(self, batch: Batch) -> list[tuple[str, Transaction | None, Transaction | None]]:
-        """Take over a batch; for each record the transactional id, what it was and what it is."""
+        """Add a batch; for each record the transactional id, the transaction before it and after it."""
         steps = []
         for record in batch.records:
             transactional_id = records.read_key(record.key or b"")
@@ -51,7 +53,7 @@ class TransactionLog:
         return steps
 
     def commit(self, high_watermark: int) -> None:
-        """All below the high watermark is committed."""
+        """Records below the high watermark are committed."""
         while self._waiting and self._waiting[0][0] < high_watermark:
             _, transactional_id, new = self._waiting.pop(0)
             _put(self.committed, transactional_id, new)
@@ -65,50 +67,50 @@ def _put(where: dict[str, Transaction], transactional_id: str, new: Transaction 
 
 
 class LogChecks:
-    """Looks at every partition after every turn."""
+    """Checks every partition after every turn."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._models: dict[Place, PartitionModel] = {}
-        self._seen: dict[Place, tuple[int, int]] = {}
+        self._models: dict[TopicPartition, PartitionModel] = {}
+        self._seen: dict[TopicPartition, tuple[int, int]] = {}
         self._transactions: dict[int, TransactionLog] = {}
         self._groups: dict[int, GroupLog] = {}
         self._replayed: dict[int, Replayed] = {}
-        self._promised: dict[Place, list[tuple[object, ...]]] = {}
-        self._checked: dict[Place, int] = {}
-        """How many batches of a partition were looked at."""
+        self._committed: dict[TopicPartition, list[tuple[object, ...]]] = {}
+        self._checked: dict[TopicPartition, int] = {}
+        """How many batches of a partition were checked."""
         node = world.node
         node.after_turn.append(self.check)
         node.at_crash.append(self._crashed)
         node.at_start.append(self._started)
 
-    # ---- lives of the broker
+    # ---- crash and start
 
     def _crashed(self) -> None:
-        """Remember what was committed, and look whether the logs would do for a new broker."""
+        """Store what is committed, and check that the logs restore the coordinators."""
         self.check_reloaded()
-        self._promised = {
-            place: [_same(one) for one in model.batches if _last(one) < self._seen[place][1]]
-            for place, model in self._models.items()
+        self._committed = {
+            topic_partition: [_same(one) for one in model.batches if _last(one) < self._seen[topic_partition][1]]
+            for topic_partition, model in self._models.items()
         }
 
     def _started(self) -> None:
         for states in (self._models, self._seen, self._transactions, self._groups, self._replayed, self._checked):
             states.clear()  # type: ignore[attr-defined]
         self.check()
-        for place, promised in self._promised.items():
-            kept = [_same(one) for one in self._models[place].batches[: len(promised)]]
-            assert kept == promised, f"what was committed in {place} is not there after the crash"
-        self._promised = {}
+        for topic_partition, committed in self._committed.items():
+            replayed = [_same(one) for one in self._models[topic_partition].batches[: len(committed)]]
+            assert replayed == committed, f"committed records of {topic_partition} are missing after the crash"
+        self._committed = {}
 
     # ---- every turn
 
     def check(self) -> None:
-        """Look at what has changed."""
+        """Check the partitions that have changed."""
         broker = self._world.node.broker
         assert broker is not None
         changed = [partition for partition in broker.partitions if self._has_changed(partition)]
-        for partition in changed:  # what is decided is taken over before the markers that must follow from it
+        for partition in changed:  # outcomes first, since markers are checked against them
             if partition.topic == TRANSACTION_STATE_TOPIC:
                 self._check_coordinator(partition)
         for partition in changed:
@@ -119,12 +121,12 @@ class LogChecks:
     def _has_changed(self, partition: Partition) -> bool:
         log = partition.log
         now = (log.log_end_offset, log.high_watermark)
-        place = (partition.topic, partition.index)
-        before = self._seen.get(place)
+        topic_partition = (partition.topic, partition.index)
+        before = self._seen.get(topic_partition)
         if before == now:
             return False
-        assert before is None or now >= before, f"{place} has gone back from {before} to {now}"
-        self._seen[place] = now
+        assert before is None or now >= before, f"{topic_partition} went back from {before} to {now}"
+        self._seen[topic_partition] = now
         return True
 
     def _model(self, partition: Partition) -> PartitionModel:
@@ -145,13 +147,15 @@ class LogChecks:
             assert before.state in PREDECESSORS[state], f"{transactional_id}: {before.state} -> {state}"
         if before is None or after is None or before.state not in PREPARED:
             return
-        missing = [place for place in before.partitions if not self._is_marked(place, before)]
+        missing = [
+            topic_partition for topic_partition in before.partitions if not self._is_marked(topic_partition, before)
+        ]
         assert not missing, f"{transactional_id} is complete without committed markers in {missing}"
 
-    def _is_marked(self, place: Place, transaction: Transaction) -> bool:
+    def _is_marked(self, topic_partition: TopicPartition, transaction: Transaction) -> bool:
         assert self._world.node.broker is not None
-        log = self._world.node.broker.partitions.get(*place).log
-        model = self._models.setdefault(place, PartitionModel())
+        log = self._world.node.broker.partitions.get(*topic_partition).log
+        model = self._models.setdefault(topic_partition, PartitionModel())
         model.read(log)
         is_commit = transaction.state is TransactionState.PREPARE_COMMIT
         return any(
@@ -164,34 +168,34 @@ class LogChecks:
 
     def _check_data(self, partition: Partition) -> None:
         log = partition.log
-        place = (partition.topic, partition.index)
+        topic_partition = (partition.topic, partition.index)
         model = self._model(partition)
         model.read(log)
         stable = model.stable_offset(log.high_watermark)
-        assert log.last_stable_offset <= log.high_watermark, f"LSO > HW of {place}"
-        assert log.last_stable_offset == stable, f"LSO of {place} is {log.last_stable_offset}, not {stable}"
-        for new in model.batches[self._checked.get(place, len(model.batches)) :]:
+        assert log.last_stable_offset <= log.high_watermark, f"LSO > HW of {topic_partition}"
+        assert log.last_stable_offset == stable, f"LSO of {topic_partition} is {log.last_stable_offset}, not {stable}"
+        for new in model.batches[self._checked.get(topic_partition, len(model.batches)) :]:
             if isinstance(new, Marker):
-                self._check_marker(place, new)
-        self._checked[place] = len(model.batches)
+                self._check_marker(topic_partition, new)
+        self._checked[topic_partition] = len(model.batches)
 
-    def _check_marker(self, place: Place, marker: Marker) -> None:
-        wanted = TransactionState.PREPARE_COMMIT if marker.is_commit else TransactionState.PREPARE_ABORT
-        decided = [
+    def _check_marker(self, topic_partition: TopicPartition, marker: Marker) -> None:
+        expected_state = TransactionState.PREPARE_COMMIT if marker.is_commit else TransactionState.PREPARE_ABORT
+        outcomes = [
             transactional_id
             for log in self._transactions.values()
             for transactional_id, transaction in log.committed.items()
             if (transaction.producer_id, transaction.producer_epoch) == (marker.producer_id, marker.producer_epoch)
-            and transaction.state is wanted
+            and transaction.state is expected_state
         ]
-        assert decided, f"{marker} in {place} without a committed decision"
+        assert outcomes, f"{marker} in {topic_partition} without a committed outcome"
 
     def _check_live(self, broker: Broker) -> None:
-        """The coordinators know what their logs say."""
+        """Check that the coordinators equal a replay of their logs."""
         for index, shard in broker.transaction_coordinators._shards.items():
             log = self._transactions.get(index)
-            kept = {} if log is None else log.written
-            assert shard.coordinator.transactions == kept, f"transaction coordinator {index} differs from its log"
+            replayed = {} if log is None else log.written
+            assert shard.coordinator.transactions == replayed, f"transaction coordinator {index} differs from its log"
         for index, groups in broker.group_coordinators._shards.items():
             model = self._models.get((GROUP_METADATA_TOPIC, index))
             if model is not None:
@@ -201,7 +205,7 @@ class LogChecks:
         at = Moment(self._world.clock.now, self._world.clock.now_ms)
         if index not in self._replayed:
             assert self._world.node.broker is not None
-            loaded = _read_back(self._world.node.broker.group_coordinators, shard)
+            loaded = _loaded_again(self._world.node.broker.group_coordinators, shard)
             self._replayed[index] = Replayed(loaded, model.batches)
             self._groups[index] = GroupLog()
         elif not self._replayed[index].read(model.batches, at):
@@ -212,25 +216,25 @@ class LogChecks:
         log.check_owners()
         same_groups(shard.coordinator, self._replayed[index].coordinator)
 
-    def passed_over(self, topic: str, partition: int, *, is_read_committed: bool) -> set[int]:
-        """The offsets of a partition at which there is nothing for readers: markers, and what was aborted."""
+    def skipped(self, topic: str, partition: int, *, is_read_committed: bool) -> set[int]:
+        """The offsets of a partition that readers skip: markers, and under read_committed aborted records."""
         model = self._models.get((topic, partition), PartitionModel())
         offsets: set[int] = set()
-        under_way: dict[int, list[Batch]] = {}
+        open_batches: dict[int, list[Batch]] = {}
         for one in model.batches:
             if isinstance(one, Marker):
                 offsets.add(one.offset)
-                data = under_way.pop(one.producer_id, [])
+                data = open_batches.pop(one.producer_id, [])
                 if is_read_committed and not one.is_commit:
                     offsets.update(
                         offset for batch in data for offset in range(batch.base_offset, batch.last_offset + 1)
                     )
             elif one.is_transactional:
-                under_way.setdefault(one.producer_id, []).append(one)
+                open_batches.setdefault(one.producer_id, []).append(one)
         return offsets
 
     def check_reloaded(self) -> None:
-        """A coordinator that is made anew from its log knows what the one at work knows."""
+        """Check that coordinators loaded from the logs equal the live ones."""
         broker = self._world.node.broker
         assert broker is not None
         runtimes = (
@@ -240,25 +244,25 @@ class LogChecks:
         )
         for runtime, check in runtimes:
             for shard in runtime._shards.values():
-                check(shard.coordinator, _read_back(runtime, shard))
+                check(shard.coordinator, _loaded_again(runtime, shard))
 
 
-def _read_back(runtime: CoordinatorRuntime[Any], shard: Shard[Any]) -> Any:
-    """A coordinator made anew from the log of one at work."""
+def _loaded_again(runtime: CoordinatorRuntime[Any], shard: Shard[Any]) -> Any:
+    """A coordinator loaded from the log of a live one."""
     loading = runtime._start_loading(shard.partition)
     assert loading.read()
     return loading.coordinator
 
 
 def same_transactions(live: TransactionCoordinator, loaded: TransactionCoordinator) -> None:
-    """Two transaction coordinators know the same."""
-    assert live.transactions == loaded.transactions, "the transaction coordinator is not what its log says"
+    """Check that two transaction coordinators have equal transactions."""
+    assert live.transactions == loaded.transactions, "the transaction coordinator differs from its log"
 
 
 def same_share_states(live: ShareCoordinator, loaded: ShareCoordinator) -> None:
-    """Two share coordinators know the same."""
+    """Check that two share coordinators have equal states."""
     here, there = ({key: plain(state) for key, state in one.states.items()} for one in (live, loaded))
-    assert here == there, "the share coordinator is not what its log says"
+    assert here == there, "the share coordinator differs from its log"
 
 
 def _last(one: Batch | Marker) -> int:

@@ -1,6 +1,6 @@
-"""Groups that change between the protocols while members work: each life of a process speaks one or the other (G4).
+"""Groups that change between the protocols while members work: each process uses one or the other (rule G4).
 
-What holds of consumer groups holds of these, whatever their type is at the moment.
+The checks are those of consumer groups, whatever the type of the group is at the moment.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import IN
 
 if TYPE_CHECKING:
+    from tests.simulation.groups import Member
     from tests.simulation.process import Process
 
 
@@ -23,12 +24,8 @@ class Migration(ConsumerGroups):
     def _settings(self) -> dict[str, str]:
         return {**super()._settings(), "group.consumer.migration.policy": "bidirectional"}
 
-    def start_member(self, process: Process, instance_id: str | None) -> None:
-        """Give a process the work of a member, of either protocol."""
+    def new_member(self, process: Process, instance_id: str | None) -> Member:
+        """A member of one of the two protocols, at random."""
         if self.world.random.random() < 0.5:
-            super().start_member(process, instance_id)
-            return
-        member = ClassicMember(process, self.ledger, IN, self.partitions, instance_id)
-        process.member = member  # type: ignore[attr-defined]  # for who looks on
-        process.spawn(self.work(process, member))
-        process.spawn(member.beat())
+            return super().new_member(process, instance_id)
+        return ClassicMember(process, self.ledger, IN, self.partitions, instance_id)

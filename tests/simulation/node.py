@@ -1,8 +1,8 @@
-"""The broker of a run: the real one on a recording disk, which crashes at any operation and starts on what is left.
+"""The broker of a run: the real one on a recording disk, which crashes at any operation and restarts on what is left.
 
-Everything happens in turns, as in the broker's own loop: bytes come in, a timer fires or a sync is done, then what was
-put off to the end of the turn, then the answers leave. A crash in the middle of a turn leaves some of the turn's
-operations on the disk and none of its answers.
+Everything happens in turns, as in the broker's own loop: bytes are received, a timer fires or a sync completes, then
+the work deferred to the end of the turn is done, then the responses are sent. A crash in the middle of a turn leaves
+some of the turn's operations on the disk and sends none of its responses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
@@ -21,39 +21,50 @@ from tests.crash.survivors import Kind, Survivors
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
-    from tests.simulation.world import World
+    from tests.simulation.environment import Environment
 
 SYNC_S = (0.0002, 0.02)
 CHECKPOINT_S = 5.0
 PATHS = ("/data",)
 
 
-class Node:
-    """One broker, over all its lives."""
+class Connections(Protocol):
+    """The connections of the broker's clients."""
 
-    def __init__(self, world: World, settings: Mapping[str, str]) -> None:
+    def send_responses(self) -> None:
+        """Send what the broker has written to the connections in this turn."""
+
+    def break_all(self) -> None:
+        """Break every connection, because the broker has crashed."""
+
+
+class Node:
+    """One broker and its restarts."""
+
+    def __init__(self, world: Environment, settings: Mapping[str, str]) -> None:
         self._world = world
         self._config = {"listeners": "PLAINTEXT://127.0.0.1:0", "barnabas.log.sync": "always", **settings}
         self.life = 0
-        """Counts the starts."""
+        """Number of starts."""
         self.broker: Broker | None = None
         self.crashes_in_next_turn = False
         self.after_turn: list[Callable[[], None]] = []
         self.at_start: list[Callable[[], None]] = []
         self.at_crash: list[Callable[[], None]] = []
+        self.connections: Connections | None = None
         self._resumes_at = 0.0
         self.errors = Errors()
         self._disk = RecordingDisk()
 
     @property
     def is_up(self) -> bool:
-        """Whether there is somebody to talk to."""
+        """Whether the broker is running."""
         return self.broker is not None
 
     # ---- lives
 
     def start(self) -> None:
-        """Open the broker on the disk as it is."""
+        """Open the broker on the current disk."""
         world = self._world
         while world.random.random() < world.faults.crashes_at_start:
             self._open()
@@ -62,8 +73,8 @@ class Node:
         world.trace.note("broker started", self.life)
         life = self.life
         world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
-        for told in self.at_start:
-            told()
+        for callback in self.at_start:
+            callback()
 
     def _open(self) -> None:
         world = self._world
@@ -82,15 +93,16 @@ class Node:
         self.errors.check()
 
     def crash(self, at_operation: int | None = None) -> None:
-        """The machine stops, or only the process; the rest of the network hears of it by and by."""
+        """The machine or the process stops. Clients notice it later."""
         world = self._world
-        for told in self.at_crash:
-            told()
+        for callback in self.at_crash:
+            callback()
         operations = len(self._disk.operations)
         self._power_failure(operations if at_operation is None else at_operation)
         world.trace.note("broker crashed", self.life, operations)
         self.crashes_in_next_turn = False
-        world.network.broker_is_gone()
+        if self.connections is not None:
+            self.connections.break_all()
         world.clock.after(world.random.choice((0.05, 1.0, 4.0)), self.start)
 
     def _power_failure(self, cut: int) -> None:
@@ -104,13 +116,13 @@ class Node:
         self._disk = RecordingDisk(image)
 
     def pause(self, seconds: float) -> None:
-        """The process is not scheduled for a while."""
+        """Suspend the broker process for `seconds`."""
         self._resumes_at = max(self._resumes_at, self._world.clock.now + seconds)
 
     # ---- turns
 
     def turn(self, work: Callable[[Broker], None]) -> None:
-        """Let the broker do something, to the end of the loop's turn."""
+        """Run one turn of the broker's loop with this work."""
         world = self._world
         if self.broker is None:
             return
@@ -127,21 +139,22 @@ class Node:
             self.crash(world.random.randint(before, len(self._disk.operations)))
             return
         assert self.broker.halt_reason is None, self.broker.halt_reason
-        world.network.send_answers()
-        for told in self.after_turn:
-            told()
+        if self.connections is not None:
+            self.connections.send_responses()
+        for callback in self.after_turn:
+            callback()
 
     def next_deadline(self) -> float:
-        """When a timer of the broker is due."""
+        """When the next timer of the broker is due, or infinity."""
         return inf if self.broker is None else max(self.broker.loop.timers.next_deadline(), self._resumes_at)
 
     def fire_timers(self) -> None:
-        """What is due now."""
+        """Fire the timers that are due."""
         now = self._world.clock.now
         self.turn(lambda broker: broker.loop.timers.fire(now) and None)
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        """Run a sync beside the loop: it takes its time."""
+        """Run a sync in parallel to the loop, with a random duration."""
         life = self.life
         seconds = self._world.random.uniform(*SYNC_S)
 
@@ -153,7 +166,7 @@ class Node:
         self._world.clock.after(seconds, run)
 
     def _checkpoint(self, life: int) -> None:
-        """What `broker/background.py` does with recovery points and high watermarks."""
+        """Write recovery points and high watermarks periodically, as the broker does."""
         if self.life != life or self.broker is None:
             return
         for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
@@ -163,14 +176,14 @@ class Node:
 
 
 class Errors(logging.Handler):
-    """Collects the bugs that the broker has only logged, while a run is under way."""
+    """Collects unexpected exceptions that the broker logs during a run."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self._bug: BaseException | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the first one."""
+        """Store the first one."""
         if record.exc_info is not None and self._bug is None:
             self._bug = record.exc_info[1]
 
@@ -181,7 +194,7 @@ class Errors(logging.Handler):
         logging.getLogger("kafka").removeHandler(self)
 
     def check(self) -> None:
-        """Raise what was logged."""
+        """Raise AssertionError for a logged exception."""
         if self._bug is not None:
             bug, self._bug = self._bug, None
             raise AssertionError(f"the broker failed: {bug!r}") from bug

@@ -1,6 +1,6 @@
-"""What one partition's log says, worked out batch by batch and slowly: open transactions, markers, the stable offset.
+"""A model of one partition's log: open transactions, markers, the last stable offset.
 
-It shares nothing with the broker but the record format, so that both can be compared after every turn (T5, T6, I2).
+It shares only the record format with the broker, so that both can be compared after every turn (T5, T6, I2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ READ_BYTES = 1 << 22
 
 
 class Marker(NamedTuple):
-    """The end of a transaction."""
+    """A commit or abort marker."""
 
     offset: int
     producer_id: int
@@ -45,24 +45,24 @@ class Batch:
     records: list[Record]
 
     def same(self) -> tuple[object, ...]:
-        """What must not change."""
+        """The fields that must not change."""
         values = tuple((record.key, record.value) for record in self.records)
         return self.base_offset, self.producer_id, self.producer_epoch, self.base_sequence, values
 
 
 @dataclass
 class PartitionModel:
-    """One partition, as far as it was read."""
+    """One partition, up to the offset that was read."""
 
     end: int = 0
     batches: list[Batch | Marker] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
     """First offset of each producer's open transaction."""
     ended: list[Ended] = field(default_factory=list)
-    """Transactions whose markers were not committed when they were last looked at."""
+    """Transactions whose markers were not committed at the last call of `stable_offset`."""
 
     def read(self, log: Log) -> list[Batch | Marker]:
-        """Read on to the log's end; what is new."""
+        """Read to the end of the log; the new batches."""
         if log.log_end_offset == self.end:
             return []
         slice_ = log.read(self.end, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
@@ -73,7 +73,7 @@ class PartitionModel:
         return new
 
     def _take(self, batch: BatchView) -> Batch | Marker:
-        assert batch.base_offset == self.end, f"the batch behind {self.end} has offset {batch.base_offset}"
+        assert batch.base_offset == self.end, f"expected a batch at offset {self.end}, found {batch.base_offset}"
         self.end = batch.next_offset
         producer_id = batch.producer_id
         records = list(iter_records(batch))
@@ -97,7 +97,7 @@ class PartitionModel:
         )
 
     def stable_offset(self, high_watermark: int) -> int:
-        """All below it is decided, and the decision is committed."""
+        """The offset below which every transaction has a committed marker."""
         self.ended = [one for one in self.ended if one.marker.offset >= high_watermark]
         undecided = [*self.open.values(), *(one.first_offset for one in self.ended)]
         return min([high_watermark, *undecided])

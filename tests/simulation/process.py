@@ -1,10 +1,10 @@
-"""A client of a run: tasks written as generators, which wait for an answer or for time, and know nothing else.
+"""A client process of a run. Its tasks are generators that wait for a response or for time.
 
-    answer = yield from process.ask(request, version)     # None: the connection broke, or it took too long
+    response = yield from process.ask(request, version)   # None: the connection broke, or the request timed out
     yield 0.5                                             # half a second
 
-A process can be killed, with whatever it had sent still under way, or stand still for a while as in a long garbage
-collection: then it goes on as if no time had passed.
+A process can be killed, while its requests may still arrive, or paused, as by a long garbage collection: it then
+continues as if no time had passed.
 """
 
 from __future__ import annotations
@@ -16,55 +16,68 @@ from tests.simulation.network import Link
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
-    from tests.simulation.world import World
+    from tests.simulation.environment import Environment
+    from tests.simulation.network import Network
 
 REQUEST_TIMEOUT_S = 2.0
 
 T = TypeVar("T")
 Steps: TypeAlias = "Generator[Any, Any, T]"
-"""A task, or a part of one that gives a T."""
+"""A task, or a part of one that returns a T."""
 
 Start: TypeAlias = "Callable[[Callable[[Any], None]], None]"
-"""What a task yields to wait for something else than time: it is given the function that goes on with the result."""
+"""Yielded by a task to wait for something else than time: it is called with the function that resumes the task."""
 
 
 class Process:
     """One client process."""
 
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
+    def __init__(
+        self,
+        environment: Environment,
+        network: Network,
+        name: str,
+        *,
+        on_exit: Callable[[Process], None] = lambda process: process.kill(),
+    ) -> None:
+        """`on_exit` is called when the process exits by itself."""
+        self.environment = environment
+        self.random = environment.random
         self.name = name
+        self._clock = environment.clock
+        self._network = network
+        self._on_exit = on_exit
         self.is_alive = True
         self.life = 0
-        """Which life of the broker the last answer comes from."""
+        """The number of the broker's start that the last response is from."""
         self._links: dict[str, Link] = {}
         self._resumes_at = 0.0
 
     @property
     def is_asleep(self) -> bool:
-        """Whether it stands still."""
-        return self.is_alive and self.world.clock.now < self._resumes_at
+        """Whether the process is paused."""
+        return self.is_alive and self._clock.now < self._resumes_at
 
     def spawn(self, task: Steps[None]) -> None:
-        """Begin a task."""
-        self.world.clock.after(0.0, lambda: self._step(task, None))
+        """Start a task."""
+        self._clock.after(0.0, lambda: self._step(task, None))
 
     def _step(self, task: Steps[None], value: Any) -> None:
         if not self.is_alive:
             task.close()
             return
-        now = self.world.clock.now
+        now = self._clock.now
         if now < self._resumes_at:
-            self.world.clock.after(self._resumes_at - now, lambda: self._step(task, value))
+            self._clock.after(self._resumes_at - now, lambda: self._step(task, value))
             return
         try:
-            wanted = task.send(value)
+            wait = task.send(value)
         except StopIteration:
             return
-        if isinstance(wanted, (int, float)):
-            self.world.clock.after(wanted, lambda: self._step(task, None))
+        if isinstance(wait, (int, float)):
+            self._clock.after(wait, lambda: self._step(task, None))
         else:
-            wanted(lambda result: self._step(task, result))
+            wait(lambda result: self._step(task, result))
 
     def ask(
         self,
@@ -75,26 +88,30 @@ class Process:
         timeout_s: float = REQUEST_TIMEOUT_S,
         may_outlive: bool = True,
     ) -> Steps[Any]:
-        """Send a request on one of the process's connections and wait for its answer."""
+        """Send a request on the connection named `lane` and wait for the response."""
         link = self._links.get(lane)
         if link is None:
-            link = self._links[lane] = Link(self.world, self.name)
+            link = self._links[lane] = Link(self._network, self.name)
 
-        def start(go_on: Callable[[Any], None]) -> None:
-            link.ask(request, version, go_on, timeout_s, may_outlive=may_outlive)
+        def start(resume: Callable[[Any], None]) -> None:
+            link.ask(request, version, resume, timeout_s, may_outlive=may_outlive)
 
-        answer = yield start
+        response = yield start
         self.life = link.life
-        return answer
+        return response
 
     def kill(self) -> None:
-        """The process ends; its connections are closed by the system."""
+        """End the process; the operating system closes its connections."""
         self.is_alive = False
-        self.world.trace.note("killed", self.name)
+        self.environment.trace.note("killed", self.name)
         for link in self._links.values():
             link.close()
 
+    def exit(self) -> None:
+        """End the process by itself, on a fatal error."""
+        self._on_exit(self)
+
     def pause(self, seconds: float) -> None:
-        """Nothing of the process happens for a while; a pause within a longer one does not cut that short."""
-        self.world.trace.note("paused", self.name, seconds)
-        self._resumes_at = max(self._resumes_at, self.world.clock.now + seconds)
+        """Suspend the process for `seconds`; a pause within a longer one does not shorten it."""
+        self.environment.trace.note("paused", self.name, seconds)
+        self._resumes_at = max(self._resumes_at, self._clock.now + seconds)

@@ -1,8 +1,8 @@
-"""A transactional producer as client libraries have it, request by request, in both generations of the protocol.
+"""A transactional producer like those of client libraries, in both generations of the protocol.
 
-Generation 1 (KIP-98): partitions and groups are added by requests of their own, a transaction that went wrong is
-aborted and the epoch bumped through InitProducerId (KIP-360). Generation 2 (KIP-890): writes add their partitions, and
-every EndTxn answers the next epoch. Requests are repeated until they are answered.
+Generation 1 (KIP-98): partitions and groups are added by separate requests; after an error the transaction is aborted
+and the epoch bumped by InitProducerId (KIP-360). Generation 2 (KIP-890): writes add their partitions, and every EndTxn
+response has the next epoch. Requests are retried until there is a response.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FENCED = frozenset({E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_S
 
 
 class Abortable(Exception):  # noqa: N818 - the name of Kafka's class
-    """The transaction has to be aborted; then the next may begin."""
+    """The transaction has to be aborted; the producer can then start another."""
 
     def __init__(self, error: E | None = None) -> None:
         super().__init__(error)
@@ -48,15 +48,15 @@ class Abortable(Exception):  # noqa: N818 - the name of Kafka's class
 
 
 class Fenced(Exception):  # noqa: N818
-    """This producer is at its end."""
+    """The producer cannot be used any more."""
 
 
-def find(process: Process, key: str, key_type: int) -> Steps[None]:
-    """FindCoordinator, which makes the coordinators' topic."""
+def find_coordinator(process: Process, key: str, key_type: int) -> Steps[None]:
+    """Send FindCoordinator, which creates the coordinator's topic, until it succeeds."""
     request = g.FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
     while True:
-        answer = yield from process.ask(request, 4)
-        if answer is not None and not answer.coordinators[0].error_code:
+        response = yield from process.ask(request, 4)
+        if response is not None and not response.coordinators[0].error_code:
             return
         yield BACKOFF_S
 
@@ -66,11 +66,11 @@ class Producer:
 
     def __init__(self, process: Process, transactional_id: str, generation: int, timeout_ms: int) -> None:
         self._process = process
-        self._random = process.world.random
+        self._random = process.random
         self.transactional_id = transactional_id
         self.generation = generation
         self._timeout_ms = timeout_ms
-        self._patience = self._random.choice((2, 5, 30))  # how often a write is tried
+        self._max_attempts = self._random.choice((2, 5, 30))
         self._producer = (-1, -1)
         self._sequences: dict[tuple[str, int], int] = {}
         self._added: set[object] = set()
@@ -79,20 +79,20 @@ class Producer:
     # ---- requests
 
     def _ask(self, request: Message, version: int, lane: str = "coordinator", **options: Any) -> Steps[Any]:
-        """Until there is an answer."""
+        """Send a request until there is a response."""
         while True:
-            answer = yield from self._process.ask(request, version, lane=lane, **options)
-            if answer is not None:
-                return answer
+            response = yield from self._process.ask(request, version, lane=lane, **options)
+            if response is not None:
+                return response
             yield BACKOFF_S * self._random.random()
 
-    def _settled(self, request: Message, version: int, **options: Any) -> Steps[Any]:
-        """Until there is an answer that says something; Fenced and Abortable for those that say no."""
+    def _send(self, request: Message, version: int, **options: Any) -> Steps[Any]:
+        """Send a request until it succeeds; Fenced or Abortable for errors that a retry does not solve."""
         while True:
-            answer = yield from self._ask(request, version, **options)
-            error = E(_error(answer))
+            response = yield from self._ask(request, version, **options)
+            error = E(_error(response))
             if error == E.NONE:
-                return answer
+                return response
             if error in RETRIABLE:
                 yield BACKOFF_S * (0.5 + self._random.random())
             elif error in FENCED:
@@ -102,16 +102,16 @@ class Producer:
                 raise Abortable(error)
 
     def init(self) -> Steps[None]:
-        """InitProducerId, of a new producer or to bump the epoch of this one."""
-        yield from find(self._process, self.transactional_id, TRANSACTION_KEY)
+        """InitProducerId: get a producer id, or bump the epoch."""
+        yield from find_coordinator(self._process, self.transactional_id, TRANSACTION_KEY)
         request = p.InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self._timeout_ms,
             producer_id=self._producer[0],
             producer_epoch=self._producer[1],
         )
-        answer = yield from self._settled(request, 5)
-        self._take((answer.producer_id, answer.producer_epoch))
+        response = yield from self._send(request, 5)
+        self._take((response.producer_id, response.producer_epoch))
 
     def _take(self, producer: tuple[int, int]) -> None:
         self._producer = producer
@@ -120,11 +120,11 @@ class Producer:
         self._needs_bump = False
 
     def send(self, topic: str, partition: int, values: Sequence[bytes]) -> Steps[None]:
-        """One batch in the transaction."""
-        place = (topic, partition)
-        if self.generation == 1 and place not in self._added:
-            yield from self._add(place)
-        data = p.PartitionProduceData(index=partition, records=self._batch(place, values))
+        """Send one batch in the transaction."""
+        topic_partition = (topic, partition)
+        if self.generation == 1 and topic_partition not in self._added:
+            yield from self._add(topic_partition)
+        data = p.PartitionProduceData(index=partition, records=self._batch(topic_partition, values))
         request = p.ProduceRequest(
             transactional_id=self.transactional_id,
             acks=-1,
@@ -132,11 +132,11 @@ class Producer:
             topic_data=[p.TopicProduceData(name=topic, partition_data=[data])],
         )
         version = 12 if self.generation == 2 else 11
-        for _ in range(self._patience):
-            answer = yield from self._process.ask(request, version)
-            error = None if answer is None else E(answer.responses[0].partition_responses[0].error_code)
+        for _ in range(self._max_attempts):
+            response = yield from self._process.ask(request, version)
+            error = None if response is None else E(response.responses[0].partition_responses[0].error_code)
             if error == E.NONE:
-                self._added.add(place)
+                self._added.add(topic_partition)
                 return
             if error in FENCED:
                 raise Fenced(error.name if error is not None else "")
@@ -145,11 +145,11 @@ class Producer:
                 raise Abortable(error)
             yield BACKOFF_S * (0.5 + self._random.random())
         self._needs_bump = True
-        raise Abortable  # nobody knows the fate of the batch
+        raise Abortable  # whether the batch was written is unknown
 
-    def _batch(self, place: tuple[str, int], values: Sequence[bytes]) -> bytes:
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = sequence + len(values)
+    def _batch(self, topic_partition: tuple[str, int], values: Sequence[bytes]) -> bytes:
+        sequence = self._sequences.get(topic_partition, 0)
+        self._sequences[topic_partition] = sequence + len(values)
         builder = BatchBuilder(
             producer_id=self._producer[0],
             producer_epoch=self._producer[1],
@@ -160,20 +160,20 @@ class Producer:
             builder.append(START_MS, None, value)
         return builder.build()
 
-    def _add(self, place: tuple[str, int]) -> Steps[None]:
+    def _add(self, topic_partition: tuple[str, int]) -> Steps[None]:
         request = t.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self._producer[0],
             v3_and_below_producer_epoch=self._producer[1],
-            v3_and_below_topics=[t.AddPartitionsToTxnTopic(name=place[0], partitions=[place[1]])],
+            v3_and_below_topics=[t.AddPartitionsToTxnTopic(name=topic_partition[0], partitions=[topic_partition[1]])],
         )
-        yield from self._settled(request, 3)
-        self._added.add(place)
+        yield from self._send(request, 3)
+        self._added.add(topic_partition)
 
     def send_offsets(
         self, group: str, topic: str, offsets: Mapping[int, int], member: Mapping[str, Any] | None = None
     ) -> Steps[None]:
-        """Offsets of a group, to count when the transaction commits; `member` is what KIP-447 sends along."""
+        """Commit offsets of a group in the transaction; `member` has the member's fields of the request (KIP-447)."""
         if self.generation == 1 and group not in self._added:
             add = t.AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
@@ -181,9 +181,9 @@ class Producer:
                 producer_epoch=self._producer[1],
                 group_id=group,
             )
-            yield from self._settled(add, 3)
+            yield from self._send(add, 3)
             self._added.add(group)
-        yield from find(self._process, group, GROUP_KEY)
+        yield from find_coordinator(self._process, group, GROUP_KEY)
         request = t.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
@@ -200,11 +200,11 @@ class Producer:
             ],
             **(member or {}),
         )
-        yield from self._settled(request, 5 if self.generation == 2 else 3, lane="group")
+        yield from self._send(request, 5 if self.generation == 2 else 3, lane="group")
         self._added.add(group)
 
     def end(self, *, commit: bool) -> Steps[None]:
-        """Commit or abort, and be ready for the next transaction."""
+        """Commit or abort the transaction."""
         if self._added or not commit or self._needs_bump:
             yield from self._end(commit)
         if self.generation == 1 and self._needs_bump:
@@ -220,25 +220,25 @@ class Producer:
             committed=commit,
         )
         if self.generation == 1 and not self._added:
-            return  # nothing was added, there is nothing to end
-        answer = yield from self._settled(request, 5 if self.generation == 2 else 3, may_outlive=self._ends_may_be_late)
+            return  # there is no transaction to end
+        response = yield from self._send(request, 5 if self.generation == 2 else 3, may_outlive=self._ends_may_be_late)
         if self.generation == 2:
-            self._take((answer.producer_id, answer.producer_epoch))
+            self._take((response.producer_id, response.producer_epoch))
 
     @property
     def _ends_may_be_late(self) -> bool:
-        """Before KIP-890 a late EndTxn ends whatever transaction it meets, in Kafka too: T9."""
-        return self.generation == 2 or self._process.world.late_ends_of_generation_1
+        """Before KIP-890 a late EndTxn ends any later transaction, in Kafka too (rule T9)."""
+        return self.generation == 2 or self._process.environment.late_ends_of_generation_1
 
 
-def _error(answer: Any) -> int:
-    """The first error anywhere in an answer."""
-    match answer:
+def _error(response: Any) -> int:
+    """The first error in a response."""
+    match response:
         case t.AddPartitionsToTxnResponse():
-            places = [one for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition]
-            return next((one.partition_error_code for one in places if one.partition_error_code), 0)
+            partitions = [one for topic in response.results_by_topic_v3_and_below for one in topic.results_by_partition]
+            return next((one.partition_error_code for one in partitions if one.partition_error_code), 0)
         case t.TxnOffsetCommitResponse():
-            places = [one for topic in answer.topics for one in topic.partitions]
-            return next((one.error_code for one in places if one.error_code), 0)
+            partitions = [one for topic in response.topics for one in topic.partitions]
+            return next((one.error_code for one in partitions if one.error_code), 0)
         case _:
-            return int(answer.error_code)
+            return int(response.error_code)

@@ -1,11 +1,11 @@
-"""What a share group may do with records, watched at the broker's door: every request as it is taken, every answer as
-it leaves (G5, KIP-932).
+"""Checks of a share group's deliveries, from the requests and responses as the broker receives and sends them (G5).
 
-A record is locked for one member at a time; a lock that ran out is counted; nobody gets a record more often than the
-limit allows, and what was acknowledged, and answered, is never given out again, whatever crashes. A delivery counts
-even when the connection ends before its answer leaves, which waits for the acknowledgements of the same ShareFetch.
-Such a fetch may be of a connection that the member has given up, and the session another's (Kafka knows it by member
-and epoch only): so nobody gives its records back, and their locks run out.
+A record is locked for one member at a time; a lock that expires is counted as a delivery; no record is delivered more
+often than the limit; and a record whose acknowledgement was answered is never delivered again, even after a crash. A
+delivery counts even when the connection ends before its response is sent, which waits for the acknowledgements of the
+same ShareFetch. Such a fetch may come from a connection that the member has abandoned, while the session belongs to
+another one (Kafka identifies it by member and epoch only): then nothing releases its records, and their locks expire.
+KIP-932.
 """
 
 from __future__ import annotations
@@ -22,174 +22,178 @@ if TYPE_CHECKING:
     from tests.simulation.network import Wire
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
-FOR_GOOD = (GAP, ACCEPT, REJECT)
+FINAL = (GAP, ACCEPT, REJECT)
 ROUNDING_S = 1e-6
-Place = tuple[int, int]
+RecordPosition = tuple[int, int]
 """Partition and offset."""
 
 
 class Lock(NamedTuple):
-    """A record at a member."""
+    """A record that a member has acquired."""
 
     member_id: str
     wire: Wire
     until: float
-    """It is certain to hold until then, unless it is given up."""
+    """The lock holds at least until then, unless the record is released."""
 
 
 class Locked(NamedTuple):
     """A record that the broker has locked for a member."""
 
-    place: Place
+    record: RecordPosition
     member_id: str
     count: int
-    """Of its deliveries, this one included."""
+    """Delivery count, this delivery included."""
 
 
 class Delivery(NamedTuple):
-    """The last time that a record was given out."""
+    """The last delivery of a record."""
 
     count: int
-    ran_out: bool
-    """Whether it is still with a member who has never said a word about it."""
+    is_unacknowledged: bool
+    """Whether the member has sent no acknowledgement of it."""
     era: int
 
 
 class ShareLedger:
-    """One group's."""
+    """The ledger of one share group."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
         self._clock = clock
         self._limit = limit
-        self._locks: dict[Place, Lock] = {}
-        self._deliveries: dict[Place, Delivery] = {}
-        self._withheld: dict[Wire, tuple[str, dict[Place, int]]] = {}
-        """Of the ShareFetches whose answers wait for acknowledgements: the member, and the records that are locked for
-        it and that no answer has shown, with their delivery counts."""
+        self._locks: dict[RecordPosition, Lock] = {}
+        self._deliveries: dict[RecordPosition, Delivery] = {}
+        self._withheld: dict[Wire, tuple[str, dict[RecordPosition, int]]] = {}
+        """By connection with a ShareFetch whose response waits for acknowledgements: the member, and the delivery
+        counts of the records that are locked for it and were in no response."""
         self._era = 0
-        """Counts what makes the broker forget about records that are out: sessions that end, and crashes."""
-        self.settled: dict[Place, int] = {}
-        """What members have said of records for good, and were told that it is kept."""
-        self.decided: set[Place] = set()
-        """What members have accepted or rejected, whether they were told that it is kept or not."""
+        """Incremented by events that make the broker release acquired records: ends of sessions, and crashes."""
+        self.acknowledged: dict[RecordPosition, int] = {}
+        """Final acknowledgements that were answered without an error."""
+        self.decided: set[RecordPosition] = set()
+        """Records with a final acknowledgement, answered or not."""
 
-    # ---- what is seen
+    # ---- events
 
-    def request_arrives(self, wire: Wire, request: Message) -> None:
-        """A request is taken."""
+    def request_received(self, wire: Wire, request: Message) -> None:
+        """The broker receives a request."""
         if not isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest)):
             return
         wire.arrived_at = self._clock.now
         member_id = request.member_id or ""
         if request.share_session_epoch <= 0:
-            self._let_go(lambda lock: lock.member_id == member_id)
-        heard = list(said_of(request))
-        if heard and isinstance(request, g.ShareFetchRequest):
+            self._release(lambda lock: lock.member_id == member_id)
+        acknowledged = list(acknowledgements(request))
+        if acknowledged and isinstance(request, g.ShareFetchRequest):
             self._withheld[wire] = (member_id, {})
-        for place, said in heard:
-            if said in FOR_GOOD:
-                self.decided.add(place)
-            lock = self._locks.get(place)
-            if said != RENEW and lock is not None and lock.member_id == member_id:
-                del self._locks[place]
-                self._deliveries[place] = self._deliveries[place]._replace(ran_out=False)
+        for record, kind in acknowledged:
+            if kind in FINAL:
+                self.decided.add(record)
+            lock = self._locks.get(record)
+            if kind != RENEW and lock is not None and lock.member_id == member_id:
+                del self._locks[record]
+                self._deliveries[record] = self._deliveries[record]._replace(is_unacknowledged=False)
 
-    def answer_leaves(self, wire: Wire, request: Message, answer: Message) -> None:
-        """An answer is on its way."""
+    def response_sent(self, wire: Wire, request: Message, response: Message) -> None:
+        """The broker sends a response."""
         self._withheld.pop(wire, None)
-        if not isinstance(answer, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)) or answer.error_code:
+        if not isinstance(response, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)) or response.error_code:
             return
         assert isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest))
-        self._settle(request, answer)
-        if isinstance(answer, g.ShareFetchResponse):
-            until = wire.arrived_at + answer.acquisition_lock_timeout_ms / 1000
+        self._settle(request, response)
+        if isinstance(response, g.ShareFetchResponse):
+            until = wire.arrived_at + response.acquisition_lock_timeout_ms / 1000
             lock = Lock(request.member_id or "", wire, until)
-            for partition in (one for topic in answer.responses for one in topic.partitions):
+            for partition in (one for topic in response.responses for one in topic.partitions):
                 for acquired in partition.acquired_records:
                     for offset in range(acquired.first_offset, acquired.last_offset + 1):
                         self._acquire((partition.partition_index, offset), lock, acquired.delivery_count)
 
-    def connection_ends(self, wire: Wire) -> None:
-        """The broker hears that a connection is closed: the session on it ends, and what it has is given back."""
-        self._lose_answer(wire)
-        self._let_go(lambda lock: lock.wire is wire)
+    def connection_closed(self, wire: Wire) -> None:
+        """The broker's end of a connection is closed: its session ends, and its records are released."""
+        self._lose_response(wire)
+        self._release(lambda lock: lock.wire is wire)
 
     def broker_crashes(self) -> None:
-        """Nobody has anything any more."""
+        """The broker crashes: all records are released."""
         for wire in list(self._withheld):
-            self._lose_answer(wire)
-        self._let_go(lambda _: True)
+            self._lose_response(wire)
+        self._release(lambda _: True)
 
     @property
     def has_withheld(self) -> bool:
-        """Whether records may be locked that no answer has shown yet."""
+        """Whether records may be locked that were in no response yet."""
         return bool(self._withheld)
 
     def turn_ends(self, locked: Iterable[Locked]) -> None:
-        """What the broker has locked, at the end of a turn; of interest while something is withheld."""
-        for place, member_id, count in locked:
-            before = self._deliveries.get(place)
+        """The records that the broker has locked at the end of a turn; needed while responses are withheld."""
+        for record, member_id, count in locked:
+            before = self._deliveries.get(record)
             if before is not None and before.count >= count:
                 continue
-            for asked_by, places in self._withheld.values():
-                if asked_by == member_id and places.get(place) != count:
-                    self._check_delivery(place, member_id, count)
-                    places[place] = count
+            for member_of_fetch, records in self._withheld.values():
+                if member_of_fetch == member_id and records.get(record) != count:
+                    self._check_delivery(record, member_id, count)
+                    records[record] = count
                     if before is not None:  # the next count follows on this one
-                        self._deliveries[place] = before._replace(ran_out=False)
+                        self._deliveries[record] = before._replace(is_unacknowledged=False)
 
-    # ---- what follows
+    # ---- checks
 
-    def _let_go(self, is_over: object) -> None:
-        assert callable(is_over)
+    def _release(self, condition: object) -> None:
+        assert callable(condition)
         self._era += 1
-        self._locks = {place: lock for place, lock in self._locks.items() if not is_over(lock)}
+        self._locks = {record: lock for record, lock in self._locks.items() if not condition(lock)}
 
     def _settle(
         self,
         request: g.ShareFetchRequest | g.ShareAcknowledgeRequest,
-        answer: g.ShareFetchResponse | g.ShareAcknowledgeResponse,
+        response: g.ShareFetchResponse | g.ShareAcknowledgeResponse,
     ) -> None:
         errors = {}
-        for partition in (one for topic in answer.responses for one in topic.partitions):
+        for partition in (one for topic in response.responses for one in topic.partitions):
             is_fetch = isinstance(partition, g.ShareFetchResponsePartitionData)
             errors[partition.partition_index] = partition.acknowledge_error_code if is_fetch else partition.error_code
-        for place, said in said_of(request):
-            if errors.get(place[0]) == 0 and said in FOR_GOOD:
-                self.settled[place] = said
+        for record, kind in acknowledgements(request):
+            if errors.get(record[0]) == 0 and kind in FINAL:
+                self.acknowledged[record] = kind
 
-    def _lose_answer(self, wire: Wire) -> None:
-        """It will never leave: what it would have shown was given out, and its member knows nothing of it."""
-        _, places = self._withheld.pop(wire, ("", {}))
-        for place, count in places.items():
-            before = self._deliveries.get(place)
+    def _lose_response(self, wire: Wire) -> None:
+        """A response will never be sent: its records were delivered, but the member does not know it."""
+        _, records = self._withheld.pop(wire, ("", {}))
+        for record, count in records.items():
+            before = self._deliveries.get(record)
             if before is None or before.count < count:
-                self._deliveries[place] = Delivery(count, ran_out=False, era=self._era)
+                self._deliveries[record] = Delivery(count, is_unacknowledged=False, era=self._era)
 
-    def _check_delivery(self, place: Place, member_id: str, count: int) -> None:
-        held = self._locks.get(place)
+    def _check_delivery(self, record: RecordPosition, member_id: str, count: int) -> None:
+        held = self._locks.get(record)
         assert held is None or held.until < self._clock.now + ROUNDING_S, (
-            f"{place} is given to {member_id}, and {held.member_id} has it"
+            f"{record} is delivered to {member_id} while {held.member_id} has it"
         )
-        assert place not in self.settled, f"{place} is given to {member_id} after {self.settled[place]}"
-        assert 1 <= count <= self._limit, f"{place} is given out {count} times"
-        before = self._deliveries.get(place)
-        if before is not None and before.ran_out and before.era == self._era:
-            assert count == before.count + 1, f"{place} ran out after delivery {before.count}, and this is {count}"
+        assert record not in self.acknowledged, (
+            f"{record} is delivered to {member_id} after acknowledgement {self.acknowledged[record]}"
+        )
+        assert 1 <= count <= self._limit, f"{record} is delivered {count} times"
+        before = self._deliveries.get(record)
+        if before is not None and before.is_unacknowledged and before.era == self._era:
+            assert count == before.count + 1, (
+                f"the lock of {record} expired after delivery {before.count}, and the next one is {count}"
+            )
 
-    def _acquire(self, place: Place, lock: Lock, count: int) -> None:
-        self._check_delivery(place, lock.member_id, count)
-        self._locks[place] = lock
-        self._deliveries[place] = Delivery(count, ran_out=True, era=self._era)
+    def _acquire(self, record: RecordPosition, lock: Lock, count: int) -> None:
+        self._check_delivery(record, lock.member_id, count)
+        self._locks[record] = lock
+        self._deliveries[record] = Delivery(count, is_unacknowledged=True, era=self._era)
 
-    def is_accounted_for(self, place: Place) -> bool:
-        """Whether a record may be done with: somebody has decided about it, or it was given out too often."""
-        delivery = self._deliveries.get(place)
-        return delivery is not None and (place in self.decided or delivery.count >= self._limit)
+    def is_accounted_for(self, record: RecordPosition) -> bool:
+        """Whether a record may be finished: it has a final acknowledgement, or was delivered as often as the limit."""
+        delivery = self._deliveries.get(record)
+        return delivery is not None and (record in self.decided or delivery.count >= self._limit)
 
 
-def said_of(request: g.ShareFetchRequest | g.ShareAcknowledgeRequest) -> Iterator[tuple[Place, int]]:
-    """What a member says of each record."""
+def acknowledgements(request: g.ShareFetchRequest | g.ShareAcknowledgeRequest) -> Iterator[tuple[RecordPosition, int]]:
+    """The acknowledgement of each record in a request."""
     for topic in request.topics:
         for partition in topic.partitions:
             for batch in partition.acknowledgement_batches:

@@ -1,7 +1,7 @@
-"""A consumer of a share group, as client libraries have it (G5; KIP-932, KIP-1222).
+"""A consumer of a share group, like those of client libraries (rule G5, KIP-932, KIP-1222).
 
-Heartbeats bring the assignment; a share session on one connection brings records and takes what became of them. When
-the connection is lost so are the session and the locks, and the member begins a new one.
+Heartbeats return the assignment. Records and acknowledgements are sent in a share session on one connection. When the
+connection breaks, the session and its locks are lost, and the member starts a new session.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 HEARTBEAT_VERSION, VERSION = 1, 2
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 OPEN, CLOSE = 0, -1
-RECORD_LIMIT = 1  # acquire mode: no more than asked for (KIP-1206)
+RECORD_LIMIT = 1  # acquire mode: max_records is a hard limit (KIP-1206)
 BATCH_OPTIMIZED = 0
 _LATER = frozenset({E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR})
 _FENCED = frozenset({E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND})
 _NO_SESSION = frozenset({E.SHARE_SESSION_NOT_FOUND, E.INVALID_SHARE_SESSION_EPOCH})
 _NO_MORE = frozenset({E.INVALID_RECORD_STATE, E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION})
 
-Said = list[tuple[int, int, int]]
+Acknowledgements = list[tuple[int, int, int]]
 """Partition, offset, acknowledge type."""
 
 
-class Given(NamedTuple):
-    """A record that the member has got."""
+class Delivered(NamedTuple):
+    """A record that the member has acquired."""
 
     partition: int
     offset: int
     value: bytes | None
-    """None: there is none at this offset, but a marker, or nothing."""
+    """None when there is no record at this offset, but a marker or a gap."""
 
 
 class ShareMember:
@@ -47,7 +47,7 @@ class ShareMember:
         self._group = group
         self._topic = topic
         self._topic_id = topic_id
-        random = process.world.random
+        random = process.random
         self.member_id = f"{process.name}-{random.randrange(1 << 30)}"
         self.epoch = JOIN_EPOCH
         self.assigned: list[int] = []
@@ -59,32 +59,32 @@ class ShareMember:
 
     # ---- the group
 
-    def beat(self) -> Steps[None]:
-        """Heartbeats, for ever."""
-        is_sure = False  # of what the broker knows: after a lost answer it is told all, and tells all
+    def send_heartbeats(self) -> Steps[None]:
+        """Send heartbeats forever."""
+        is_sure = False  # whether the last response arrived; if not, the next request has all fields
         while True:
             while self._is_leaving:
                 yield 0.1
             epoch = self.epoch
-            says_all = not is_sure or epoch == JOIN_EPOCH
+            sends_all = not is_sure or epoch == JOIN_EPOCH
             request = g.ShareGroupHeartbeatRequest(
                 group_id=self._group,
                 member_id=self.member_id,
                 member_epoch=epoch,
-                subscribed_topic_names=[self._topic] if says_all else None,
+                subscribed_topic_names=[self._topic] if sends_all else None,
             )
-            answer = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
-            error = None if answer is None else E(answer.error_code)
+            response = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
+            error = None if response is None else E(response.error_code)
             is_sure = error == E.NONE
             if self._is_leaving or epoch != self.epoch:
-                yield 0.1  # it was said of another time
+                yield 0.1  # the response is for an earlier epoch
                 continue
             if is_sure:
-                self.epoch = answer.member_epoch
-                if answer.assignment is not None:
-                    topics = answer.assignment.topic_partitions
+                self.epoch = response.member_epoch
+                if response.assignment is not None:
+                    topics = response.assignment.topic_partitions
                     self.assigned = [partition for topic in topics for partition in topic.partitions]
-                yield answer.heartbeat_interval_ms / 1000
+                yield response.heartbeat_interval_ms / 1000
                 continue
             assert error is None or error in _LATER or error in _FENCED, error
             if error in _FENCED:
@@ -92,7 +92,7 @@ class ShareMember:
             yield 0.1
 
     def leave(self) -> Steps[None]:
-        """Give back all records, say goodbye to the group, and come again."""
+        """Close the session, leave the group, and join again."""
         self._is_leaving = True
         if self._session_epoch != OPEN:
             last = g.ShareAcknowledgeRequest(
@@ -107,14 +107,14 @@ class ShareMember:
 
     # ---- records
 
-    def fetch(self, said: Said, wait_s: float) -> Steps[list[Given] | None]:
-        """Tell what became of records, and get more; None: the session is lost."""
+    def fetch(self, acknowledgements: Acknowledgements, wait_s: float) -> Steps[list[Delivered] | None]:
+        """ShareFetch: acknowledge records and acquire more; None when the session is lost."""
         is_open = self._session_epoch == OPEN
         wanted = set(self.assigned)
         added = wanted if is_open else wanted - self._session
         forgotten = [] if is_open else sorted(self._session - wanted)
-        by_partition = _by_partition([] if is_open else said)
-        renews = any(kind == RENEW for _, _, kind in said) and not is_open
+        by_partition = _by_partition([] if is_open else acknowledgements)
+        renews = any(kind == RENEW for _, _, kind in acknowledgements) and not is_open
         partitions = [
             g.ShareFetchRequestFetchPartition(
                 partition_index=partition, acknowledgement_batches=_batches(by_partition.get(partition, []))
@@ -139,22 +139,22 @@ class ShareMember:
             if forgotten
             else [],
         )
-        answer = yield from self._process.ask(request, VERSION, timeout_s=wait_s + 2.0)
-        if not self._goes_on(answer):
+        response = yield from self._process.ask(request, VERSION, timeout_s=wait_s + 2.0)
+        if not self._continues(response):
             return None
         self._session = wanted
-        given = []
-        for partition in (one for topic in answer.responses for one in topic.partitions):
+        delivered = []
+        for partition in (one for topic in response.responses for one in topic.partitions):
             errors = {E(partition.error_code), E(partition.acknowledge_error_code)} - {E.NONE} - _LATER - _NO_MORE
             assert not errors, errors
             values = _values(partition)
             for run in partition.acquired_records:
                 offsets = range(run.first_offset, run.last_offset + 1)
-                given += [Given(partition.partition_index, offset, values.get(offset)) for offset in offsets]
-        return given
+                delivered += [Delivered(partition.partition_index, offset, values.get(offset)) for offset in offsets]
+        return delivered
 
-    def acknowledge(self, said: Said) -> Steps[bool]:
-        """Tell what became of records, and nothing else; False: the session is lost."""
+    def acknowledge(self, acknowledgements: Acknowledgements) -> Steps[bool]:
+        """ShareAcknowledge; False when the session is lost."""
         if self._session_epoch == OPEN:
             return False
         partitions = [
@@ -162,24 +162,24 @@ class ShareMember:
                 partition_index=partition,
                 acknowledgement_batches=_batches(of_it, g.ShareAcknowledgeRequestAcknowledgementBatch),
             )
-            for partition, of_it in sorted(_by_partition(said).items())
+            for partition, of_it in sorted(_by_partition(acknowledgements).items())
         ]
         request = g.ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self.member_id,
             share_session_epoch=self._session_epoch,
-            is_renew_ack=any(kind == RENEW for _, _, kind in said),
+            is_renew_ack=any(kind == RENEW for _, _, kind in acknowledgements),
             topics=[g.AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)],
         )
-        answer = yield from self._process.ask(request, VERSION)
-        return self._goes_on(answer)
+        response = yield from self._process.ask(request, VERSION)
+        return self._continues(response)
 
-    def _goes_on(self, answer: g.ShareFetchResponse | g.ShareAcknowledgeResponse | None) -> bool:
-        """Whether the session does."""
-        if answer is None:
+    def _continues(self, response: g.ShareFetchResponse | g.ShareAcknowledgeResponse | None) -> bool:
+        """Whether the session continues after a response."""
+        if response is None:
             self._session_epoch = OPEN
             return False
-        error = E(answer.error_code)
+        error = E(response.error_code)
         if error:
             assert error in _NO_SESSION or error in _LATER, error
             self._session_epoch = OPEN
@@ -189,23 +189,25 @@ class ShareMember:
 
 
 def _values(partition: g.ShareFetchResponsePartitionData) -> dict[int, bytes | None]:
-    """The records that came along, by offset."""
+    """The values of the records in a response, by offset."""
     batches = iter_batches(bytes(partition.records or b""), partial_ok=True)
     return {one.offset: one.value for batch in batches if not batch.is_control for one in iter_records(batch)}
 
 
-def _by_partition(said: Said) -> dict[int, list[tuple[int, int]]]:
+def _by_partition(acknowledgements: Acknowledgements) -> dict[int, list[tuple[int, int]]]:
     found: dict[int, list[tuple[int, int]]] = {}
-    for partition, offset, kind in sorted(said):
+    for partition, offset, kind in sorted(acknowledgements):
         found.setdefault(partition, []).append((offset, kind))
     return found
 
 
-def _batches(said: list[tuple[int, int]], batch_class: type = g.ShareFetchRequestAcknowledgementBatch) -> list[object]:
-    """One batch of each run of offsets."""
+def _batches(
+    acknowledgements: list[tuple[int, int]], batch_class: type = g.ShareFetchRequestAcknowledgementBatch
+) -> list[object]:
+    """One batch for each run of offsets."""
     batches: list[object] = []
     run: list[tuple[int, int]] = []
-    for offset, kind in said:
+    for offset, kind in acknowledgements:
         if run and offset != run[-1][0] + 1:
             batches.append(_batch(run, batch_class))
             run = []
@@ -222,5 +224,5 @@ def _batch(run: list[tuple[int, int]], batch_class: type) -> object:
     return batch_class(first_offset=run[0][0], last_offset=run[-1][0], acknowledge_types=kinds)
 
 
-USUAL = (ACCEPT,) * 16 + (RELEASE,) * 3 + (REJECT,)
-"""What members say of records, about as often."""
+FREQUENT_TYPES = (ACCEPT,) * 16 + (RELEASE,) * 3 + (REJECT,)
+"""Acknowledgement types, with realistic frequencies."""

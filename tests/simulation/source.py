@@ -1,4 +1,4 @@
-"""An idempotent producer that gives others their work: each record is there once, however often it is sent (I1-I3)."""
+"""An idempotent producer of input records: each is in the log once, however often it is sent (I1-I3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCHES = 12
 
 
 class Source:
-    """Some batches into the partitions of a topic. A new life of the process goes on behind what it has sent."""
+    """Sends batches to the partitions of a topic. A restarted process continues with the next batch."""
 
     def __init__(self, name: str, topic: str, partitions: int) -> None:
         self.name = name
@@ -29,8 +29,8 @@ class Source:
         self._left = BATCHES
 
     def run(self, process: Process) -> Steps[None]:
-        """Send all."""
-        random = process.world.random
+        """Send all batches."""
+        random = process.random
         producer = yield from self._init(process)
         sequences = [0] * self._partitions
         while self._left:
@@ -51,9 +51,9 @@ class Source:
 
     def _init(self, process: Process) -> Steps[int]:
         while True:
-            answer = yield from process.ask(p.InitProducerIdRequest(transactional_id=None), 5)
-            if answer is not None and not answer.error_code:
-                return answer.producer_id
+            response = yield from process.ask(p.InitProducerIdRequest(transactional_id=None), 5)
+            if response is not None and not response.error_code:
+                return response.producer_id
             yield BACKOFF_S
 
     def _request(self, producer_id: int, partition: int, sequence: int, values: list[bytes]) -> p.ProduceRequest:
@@ -67,9 +67,9 @@ class Source:
     @staticmethod
     def _send(process: Process, request: p.ProduceRequest) -> Steps[bool]:
         while True:
-            answer = yield from process.ask(request, 11)
-            if answer is not None:
-                error = E(answer.responses[0].partition_responses[0].error_code)
+            response = yield from process.ask(request, 11)
+            if response is not None:
+                error = E(response.responses[0].partition_responses[0].error_code)
                 assert error in (E.NONE, E.NOT_LEADER_OR_FOLLOWER), error
                 if not error:
                     return True

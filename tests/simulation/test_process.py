@@ -1,4 +1,4 @@
-"""What the simulated processes must do for a run to tell the truth."""
+"""The simulated processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from tests.simulation.process import Steps
 
 
-def test_all_tasks_of_a_process_stand_still_together_when_a_shorter_pause_falls_into_a_longer_one() -> None:
-    """None of them goes on before the longer one is over, nor is the process awake before that."""
+def test_a_pause_within_a_longer_pause_does_not_shorten_it() -> None:
+    """No task resumes before the longer pause ends."""
     world = World("pauses", {}, Faults())
-    process = Process(world, "member")
+    process = Process(world, world.network, "member")
     resumed: dict[str, float] = {}
 
     def task(name: str, seconds: float) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""The ledger of share groups: which deliveries it counts, and that it still tells of those that must not be (G5)."""
+"""The ledger of share groups: which deliveries it counts, and that it detects invalid ones (rule G5)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.simulation.share import SETTINGS
 from tests.simulation.share_ledger import RELEASE, Locked, ShareLedger
 from tests.simulation.world import World
 
-PLACE = (0, 31)
+RECORD = (0, 31)
 LIMIT = 2
 
 
 @pytest.fixture
 def world() -> World:
-    """A broker, and nobody who does anything."""
+    """A broker without clients."""
     world = World("ledger", SETTINGS)
     world.node.start()
     return world
@@ -24,27 +24,27 @@ def world() -> World:
 
 @pytest.fixture
 def ledger(world: World) -> ShareLedger:
-    """It has seen one delivery of the record, to somebody who gave it back."""
+    """A ledger with one delivery of the record, which was released."""
     ledger = ShareLedger(world.clock, LIMIT)
     wire = connected(world)
     request = fetch("first")
-    ledger.request_arrives(wire, request)
-    ledger.answer_leaves(wire, request, given(1))
-    ledger.connection_ends(wire)
-    assert not ledger.is_accounted_for(PLACE)
+    ledger.request_received(wire, request)
+    ledger.response_sent(wire, request, response(1))
+    ledger.connection_closed(wire)
+    assert not ledger.is_accounted_for(RECORD)
     return ledger
 
 
 def connected(world: World) -> Wire:
     """A connection."""
-    wire = world.network.connect(Link(world, "member"))
+    wire = world.network.connect(Link(world.network, "member"))
     assert wire is not None
     return wire
 
 
-def fetch(member_id: str, said_of: int | None = None) -> g.ShareFetchRequest:
-    """A request, with a word about another record or without."""
-    batches = [] if said_of is None else [(said_of, said_of)]
+def fetch(member_id: str, release: int | None = None) -> g.ShareFetchRequest:
+    """A ShareFetch, which may release another record."""
+    batches = [] if release is None else [(release, release)]
     partition = g.ShareFetchRequestFetchPartition(
         partition_index=0,
         acknowledgement_batches=[
@@ -56,76 +56,74 @@ def fetch(member_id: str, said_of: int | None = None) -> g.ShareFetchRequest:
     return g.ShareFetchRequest(group_id="workers", member_id=member_id, share_session_epoch=1, topics=topics)
 
 
-def given(*counts: int) -> g.ShareFetchResponse:
-    """An answer that shows the record with these delivery counts, or nothing."""
-    acquired = [g.AcquiredRecords(first_offset=PLACE[1], last_offset=PLACE[1], delivery_count=one) for one in counts]
+def response(*counts: int) -> g.ShareFetchResponse:
+    """A response with the record, with these delivery counts, or without it."""
+    acquired = [g.AcquiredRecords(first_offset=RECORD[1], last_offset=RECORD[1], delivery_count=one) for one in counts]
     partition = g.ShareFetchResponsePartitionData(partition_index=0, records=b"", acquired_records=acquired)
     topics = [g.ShareFetchableTopicResponse(topic_id=b"t" * 16, partitions=[partition])]
     return g.ShareFetchResponse(acquisition_lock_timeout_ms=2000, responses=topics)
 
 
-def test_a_delivery_counts_whose_connection_ends_before_the_answer_leaves(world: World, ledger: ShareLedger) -> None:
-    """The answer waits for the acknowledgements; the broker has counted the delivery already (G5)."""
+def test_a_delivery_counts_when_the_connection_closes_before_the_response(world: World, ledger: ShareLedger) -> None:
+    """The response waits for the acknowledgements; the broker has already counted the delivery."""
     wire = connected(world)
-    ledger.request_arrives(wire, fetch("second", said_of=3))
-    ledger.turn_ends([Locked(PLACE, "second", LIMIT)])
-    assert not ledger.is_accounted_for(PLACE)
-    ledger.connection_ends(wire)
-    assert ledger.is_accounted_for(PLACE)
+    ledger.request_received(wire, fetch("second", release=3))
+    ledger.turn_ends([Locked(RECORD, "second", LIMIT)])
+    assert not ledger.is_accounted_for(RECORD)
+    ledger.connection_closed(wire)
+    assert ledger.is_accounted_for(RECORD)
 
 
-def test_a_delivery_counts_whose_answer_a_crash_keeps_from_leaving(world: World, ledger: ShareLedger) -> None:
-    """Its lock may have run out, and that be written, before the crash (G5)."""
-    ledger.request_arrives(connected(world), fetch("second", said_of=3))
-    ledger.turn_ends([Locked(PLACE, "second", LIMIT)])
+def test_a_delivery_counts_when_the_broker_crashes_before_the_response(world: World, ledger: ShareLedger) -> None:
+    """Its lock may have expired, and that may be durable, before the crash."""
+    ledger.request_received(connected(world), fetch("second", release=3))
+    ledger.turn_ends([Locked(RECORD, "second", LIMIT)])
     ledger.broker_crashes()
-    assert ledger.is_accounted_for(PLACE)
+    assert ledger.is_accounted_for(RECORD)
 
 
-def test_a_count_may_follow_on_that_of_an_answer_that_has_not_left(world: World) -> None:
-    """The lock of the delivery before may run out while its answer waits (G5)."""
+def test_a_delivery_in_a_withheld_response_counts_for_the_next_one(world: World) -> None:
+    """The lock of the previous delivery may expire while its response waits."""
     ledger = ShareLedger(world.clock, 3)
     one, other = connected(world), connected(world)
-    ledger.request_arrives(one, fetch("first"))
-    ledger.answer_leaves(one, fetch("first"), given(1))
+    ledger.request_received(one, fetch("first"))
+    ledger.response_sent(one, fetch("first"), response(1))
     world.clock.now += 2.5
-    ledger.request_arrives(one, fetch("first", said_of=3))
-    ledger.turn_ends([Locked(PLACE, "first", 2)])
+    ledger.request_received(one, fetch("first", release=3))
+    ledger.turn_ends([Locked(RECORD, "first", 2)])
     world.clock.now += 2.5
-    ledger.request_arrives(other, fetch("second"))
-    ledger.answer_leaves(other, fetch("second"), given(3))
-    assert ledger.is_accounted_for(PLACE)
+    ledger.request_received(other, fetch("second"))
+    ledger.response_sent(other, fetch("second"), response(3))
+    assert ledger.is_accounted_for(RECORD)
 
 
-def test_a_delivery_that_the_answer_does_not_show_is_none(world: World, ledger: ShareLedger) -> None:
-    """A record that is locked, and not given to anybody, is given up without a reason (G5)."""
+def test_a_lock_that_is_not_in_the_response_is_no_delivery(world: World, ledger: ShareLedger) -> None:
+    """A record that is locked but not delivered must not count towards the limit."""
     wire = connected(world)
-    request = fetch("second", said_of=3)
-    ledger.request_arrives(wire, request)
-    ledger.turn_ends([Locked(PLACE, "second", LIMIT)])
-    ledger.answer_leaves(wire, request, given())
-    ledger.connection_ends(wire)
-    assert not ledger.is_accounted_for(PLACE)
+    request = fetch("second", release=3)
+    ledger.request_received(wire, request)
+    ledger.turn_ends([Locked(RECORD, "second", LIMIT)])
+    ledger.response_sent(wire, request, response())
+    ledger.connection_closed(wire)
+    assert not ledger.is_accounted_for(RECORD)
 
 
-def test_what_is_locked_for_another_member_is_no_delivery_of_this_connection(world: World, ledger: ShareLedger) -> None:
-    """Only what the lost answer would have shown counts (G5)."""
+def test_a_lock_of_another_member_is_no_delivery_of_this_connection(world: World, ledger: ShareLedger) -> None:
+    """Only records of the lost response count."""
     wire = connected(world)
-    ledger.request_arrives(wire, fetch("second", said_of=3))
-    ledger.turn_ends([Locked(PLACE, "third", LIMIT)])
-    ledger.connection_ends(wire)
-    assert not ledger.is_accounted_for(PLACE)
+    ledger.request_received(wire, fetch("second", release=3))
+    ledger.turn_ends([Locked(RECORD, "third", LIMIT)])
+    ledger.connection_closed(wire)
+    assert not ledger.is_accounted_for(RECORD)
 
 
 @pytest.mark.parametrize("count", [LIMIT, LIMIT + 1])
-def test_a_delivery_that_must_not_be_is_told_of_before_its_answer_leaves(
-    world: World, ledger: ShareLedger, count: int
-) -> None:
-    """A record that another member has, or that was given out as often as the limit allows (G5)."""
+def test_an_invalid_delivery_is_detected_before_its_response(world: World, ledger: ShareLedger, count: int) -> None:
+    """A record that another member has, or that was delivered as often as the limit."""
     if count == LIMIT:
         holder = connected(world)
-        ledger.request_arrives(holder, fetch("holder"))
-        ledger.answer_leaves(holder, fetch("holder"), given(1))
-    ledger.request_arrives(connected(world), fetch("second", said_of=3))
-    with pytest.raises(AssertionError, match="holder has it" if count == LIMIT else "given out 3 times"):
-        ledger.turn_ends([Locked(PLACE, "second", count)])
+        ledger.request_received(holder, fetch("holder"))
+        ledger.response_sent(holder, fetch("holder"), response(1))
+    ledger.request_received(connected(world), fetch("second", release=3))
+    with pytest.raises(AssertionError, match="holder has it" if count == LIMIT else "delivered 3 times"):
+        ledger.turn_ends([Locked(RECORD, "second", count)])

@@ -22,7 +22,7 @@ FIRST_SEED = int(os.environ.get("BARNABAS_SEED", "1"))
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """The brokers' logs say the same over and over."""
+    """Disable the log output of the brokers."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
@@ -34,48 +34,48 @@ def run_all(kind: str) -> None:
 
 
 @pytest.mark.timeout(0)
-def test_transactions_are_atomic_and_end_whatever_goes_wrong() -> None:
+def test_transactions_are_atomic_and_complete_under_faults() -> None:
     """T3-T12, I1-I7."""
     run_all("transactions")
 
 
 @pytest.mark.timeout(0)
-def test_groups_share_their_work_and_come_to_rest_whatever_goes_wrong() -> None:
+def test_groups_share_work_and_become_stable_under_faults() -> None:
     """G1, G2, T11, T12."""
     run_all("groups")
 
 
 @pytest.mark.timeout(0)
-def test_consumer_groups_never_have_two_owners_and_come_to_rest_whatever_goes_wrong() -> None:
+def test_consumer_groups_have_one_owner_and_become_stable_under_faults() -> None:
     """G2, G3, T11, T12."""
     run_all("consumer")
 
 
 @pytest.mark.timeout(0)
-def test_groups_change_between_the_protocols_while_they_work_whatever_goes_wrong() -> None:
+def test_groups_migrate_between_protocols_under_faults() -> None:
     """G3, G4."""
     run_all("migration")
 
 
 @pytest.mark.timeout(0)
-def test_share_groups_settle_every_record_and_lock_it_once_whatever_goes_wrong() -> None:
+def test_share_groups_finish_every_record_and_lock_it_once_under_faults() -> None:
     """G5."""
     run_all("share")
 
 
 def late_requests() -> Faults:
-    """Every fifth request arrives when its client has gone on."""
+    """Every fifth request arrives up to 6 s late."""
     return Faults(late=0.2, late_s=6.0)
 
 
-def test_late_requests_never_reach_another_transaction_of_kip_890() -> None:
+def test_late_requests_do_not_affect_later_transactions_of_kip_890() -> None:
     """T9: delayed EndTxn and writes, across transactions."""
     for seed in range(FIRST_SEED, FIRST_SEED + max(1, SEEDS // 5)):
         run("transactions", seed, generation=2, faults=late_requests())
 
 
-def test_a_late_end_breaks_a_later_transaction_of_kip_98_and_is_seen() -> None:
-    """T9: what the first generation cannot tell apart, in Kafka either."""
+def test_a_late_end_of_kip_98_breaks_a_later_transaction_and_is_detected() -> None:
+    """T9: the first generation cannot detect it, in Kafka neither."""
 
     def runs() -> None:
         for seed in range(1, 200):
@@ -87,7 +87,7 @@ def test_a_late_end_breaks_a_later_transaction_of_kip_98_and_is_seen() -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_seed_gives_the_same_run_in_another_process(kind: str) -> None:
-    """Whatever the order of Python's hashes is."""
+    """With another seed of Python's hashes."""
     command = [sys.executable, "-m", "tests.simulation", "--kind", kind, "--seed", "7", "--seeds", "2"]
     outputs = [
         subprocess.run(

@@ -1,4 +1,4 @@
-"""What has happened in a run, as one number: two runs of a seed must agree in it."""
+"""The events of a run as one hash: two runs of a seed must have the same."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ LINES = 100_000
 
 
 class Trace:
-    """A running hash; the last lines are kept for whoever looks for the cause of a failure."""
+    """A running hash; when verbose, the last `LINES` lines are stored too."""
 
-    def __init__(self, clock: Clock, *, is_kept: bool = False) -> None:
+    def __init__(self, clock: Clock, *, is_verbose: bool = False) -> None:
         self._clock = clock
         self._hash = blake2b(digest_size=8)
-        self._is_kept = is_kept
+        self._is_verbose = is_verbose
         self.lines: deque[str] = deque(maxlen=LINES)
 
     def note(self, what: str, *details: object) -> None:
-        """Something has happened now."""
+        """Add an event."""
         self._note(f"{self._clock.now:.9f} {what} {details}")
 
     def note_bytes(self, what: str, data: bytes) -> None:
-        """Bytes were passed on now."""
+        """Add bytes that were transferred."""
         self._hash.update(data)
-        self._note(f"{self._clock.now:.9f} {what} {data!r}" if self._is_kept else f"{self._clock.now:.9f} {what}")
+        self._note(f"{self._clock.now:.9f} {what} {data!r}" if self._is_verbose else f"{self._clock.now:.9f} {what}")
 
     def _note(self, line: str) -> None:
         self._hash.update(line.encode())
-        if self._is_kept:
+        if self._is_verbose:
             self.lines.append(line)
 
     def digest(self) -> str:
-        """The number so far."""
+        """The hash so far, as hex digits."""
         return self._hash.hexdigest()

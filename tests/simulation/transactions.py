@@ -1,8 +1,8 @@
-"""Transactions: writers and exactly-once copies of both generations, and what read_committed readers must see of them.
+"""Transactions: writers and exactly-once copiers of both generations, and what read_committed readers must see.
 
-A transaction whose commit was never asked for is never visible; one that was answered is, whole and once; one of
-which the answer was lost is whole or not at all (T4-T12). The copies' output is their input, however often the copiers,
-their doubles and the broker die. In the end no transaction is open, of whomever.
+A transaction without a commit request is never visible; one whose commit was answered is visible completely and once;
+one whose response was lost is visible completely or not at all (T4-T12). The copiers' output equals their input, even
+when copiers are killed or run twice and the broker crashes. In the end no transaction is open.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import IDLE
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.records import BatchBuilder
-from tests.simulation.consumer import Reader, committed_offsets, decided
+from tests.simulation.consumer import Reader, committed_offsets
+from tests.simulation.copies import copy_of, originals
 from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find
-from tests.simulation.setup import ask_directly, create_topic, direct_fetch
+from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.settings import COORDINATORS
+from tests.simulation.setup import ask_directly, create_topic, visible_values
 from tests.simulation.world import ACTIVE_S, World
-from tests.simulation.writer import Writer, thinking
+from tests.simulation.writer import Writer, think_time_s
 
 if TYPE_CHECKING:
     from tests.simulation.faults import Faults
@@ -35,21 +37,16 @@ LAST_EPOCHS = 32_760
 BOTH = (1, 2, 2)
 FEATURE, NEWEST = "transaction.version", 2
 UPGRADE, DOWNGRADE = 1, 2
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
-}
 
 
 class Transactions:
     """A run of this kind."""
 
     def __init__(
-        self, name: str, *, faults: Faults | None = None, generation: int | None = None, is_told: bool = False
+        self, name: str, *, faults: Faults | None = None, generation: int | None = None, is_verbose: bool = False
     ) -> None:
-        """With a generation, all clients are of that one, and nothing keeps a late EndTxn from arriving."""
-        world = self.world = World(name, SETTINGS, faults, is_told=is_told)
+        """`generation`: the generation of all clients; then a late EndTxn may arrive."""
+        world = self.world = World(name, COORDINATORS, faults, is_verbose=is_verbose)
         world.late_ends_of_generation_1 = generation is not None
         self._generations = (generation,) if generation is not None else BOTH
         self.ledger = Ledger()
@@ -60,7 +57,7 @@ class Transactions:
     # ---- the run
 
     def run(self) -> None:
-        """From the first start of the broker to the last check."""
+        """Run from the first start of the broker to the last check."""
         world = self.world
         random = world.random
         world.node.start()
@@ -70,12 +67,12 @@ class Transactions:
         self.writers = [Writer(name, self.ledger, IN, PARTITIONS) for name in clients]
         copiers = [f"copier{n}" for n in range(PARTITIONS)] if random.random() < 0.7 else []
         if self._generations == BOTH and random.random() < 0.2:
-            self._lower_the_level()
+            self._lower_transaction_version()
         generations = {name: random.choice(self._generations) for name in (*clients, *copiers)}
         if random.random() < 0.2:
             self._use_up_epochs(list(generations))
         for writer in self.writers:
-            world.mortal.add(writer.name)
+            world.expendable.add(writer.name)
             world.run_process(
                 writer.name,
                 lambda process, writer=writer: process.spawn(writer.run(process, generations[writer.name])),
@@ -89,8 +86,8 @@ class Transactions:
         world.run(ACTIVE_S, self._is_written)
         world.settle(lambda: self.check_end(copiers))
 
-    def _lower_the_level(self) -> None:
-        """A cluster of an older `transaction.version`, which in half of the cases rises on the way (KIP-1014)."""
+    def _lower_transaction_version(self) -> None:
+        """Lower `transaction.version`; in half of the runs it is raised again during the run (KIP-1014)."""
         world = self.world
         random = world.random
         self._generations = (1,)
@@ -107,13 +104,13 @@ class Transactions:
             world.run_process("admin", lambda process: process.spawn(rise(process)))
 
     def _is_written(self) -> bool:
-        """Whether every writer is at its end, or is no more."""
-        return all(writer.is_done or writer.name in self.world.gone for writer in self.writers)
+        """Whether every writer is done or was killed for good."""
+        return all(writer.is_done or writer.name in self.world.killed_for_good for writer in self.writers)
 
     def _use_up_epochs(self, transactional_ids: list[str]) -> None:
-        """Let transactional ids have nearly no epochs left."""
+        """Set the epochs of transactional ids close to the last one."""
         world = self.world
-        process = Process(world, "setup")
+        process = Process(world, world.network, "setup")
         done: list[str] = []
 
         def task(name: str) -> Steps[None]:
@@ -138,57 +135,47 @@ class Transactions:
         world.run(1.0)
 
     def check_end(self, copiers: list[str]) -> None:
-        """What must hold when all has healed and time has passed."""
+        """Check what must hold some time after all faults have stopped."""
         world = self.world
         broker = world.node.broker
-        assert broker is not None, "the broker is not there"
+        assert broker is not None, "the broker is down"
         for coordinator in broker.transaction_coordinators:
             for transactional_id, transaction in coordinator.transactions.items():
-                assert transaction.state in IDLE, f"{transactional_id} is stuck: {transaction}"
+                assert transaction.state in IDLE, f"{transactional_id} is not complete: {transaction}"
         for partition in broker.partitions:
             log = partition.log
             assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
-        assert self._is_written(), "a writer has not come to its end"
-        given = self._visible(IN)
+        assert self._is_written(), "a writer is not done"
+        written = self._visible(IN)
         copied = self._visible(OUT)
-        self.ledger.check_end(given + copied)
+        self.ledger.check_end(written + copied)
         if copiers:
-            copies = Counter(value[2:].partition(b"#")[0] for value in copied.elements())
-            assert copies == given, f"copies without input {copies - given}, input without copy {given - copies}"
+            copies = originals(copied)
+            assert copies == written, f"copies without input {copies - written}, input without copy {written - copies}"
 
     def _visible(self, topic: str) -> Counter[bytes]:
-        visible: Counter[bytes] = Counter()
-        for partition in range(PARTITIONS):
-            position = 0
-            while True:
-                next_position, found = decided(position, direct_fetch(self.world, topic, partition, position))
-                self.ledger.check_seen(topic, found)
-                visible.update(value for _, value in found)
-                if next_position == position:
-                    break
-                position = next_position
-        return visible
+        return visible_values(self.world, topic, PARTITIONS, lambda records: self.ledger.check_seen(topic, records))
 
     # ---- clients
 
     def copy(self, process: Process, generation: int, partition: int) -> Steps[None]:
-        """Consume, transform, produce: one partition, in one transaction after the other, for ever."""
-        random = process.world.random
+        """Copy one partition in transactions, forever."""
+        random = process.random
         while True:
             producer = Producer(process, process.name, generation, random.choice((1_000, 5_000)))
             try:
                 yield from producer.init()
-                yield from find(process, GROUP, GROUP_KEY)
+                yield from find_coordinator(process, GROUP, GROUP_KEY)
                 while True:
-                    yield from self._copy_on(process, producer, partition)
+                    yield from self._copy_until_error(process, producer, partition)
             except (Fenced, Abortable):
                 if self.world.processes[process.name] is not process:
-                    return  # there is another
+                    return  # a newer process has replaced this one
                 yield random.random()
 
-    def _copy_on(self, process: Process, producer: Producer, partition: int) -> Steps[None]:
-        """From the committed offset until something goes wrong."""
-        random = process.world.random
+    def _copy_until_error(self, process: Process, producer: Producer, partition: int) -> Steps[None]:
+        """Copy from the committed offset on until an error."""
+        random = process.random
         reader = Reader(process, IN)
         offsets = None
         while offsets is None:
@@ -208,13 +195,13 @@ class Transactions:
             transaction = self.ledger.begin()
             try:
                 self.count += 1
-                values = [b"c/%s#%d" % (value, self.count) for _, value in found]  # every attempt has its own
+                values = [copy_of(value, self.count) for _, value in found]
                 self.ledger.sending(transaction, values)
                 yield from producer.send(OUT, random.randrange(PARTITIONS), values)
                 if random.random() < 0.2:
-                    yield thinking(random)
+                    yield think_time_s(random)
                 yield from producer.send_offsets(GROUP, IN, {partition: position})
-                transaction.commit_was_asked = True
+                transaction.commit_requested = True
                 yield from producer.end(commit=True)
                 transaction.is_committed = True
             except Abortable:
@@ -222,8 +209,8 @@ class Transactions:
                 return
 
     def read(self, process: Process) -> Steps[None]:
-        """Look on, from the beginning: offsets rise, and nothing is shown that was not committed."""
-        reader = Reader(process, OUT if process.world.random.random() < 0.5 else IN)
+        """Read from the beginning, and check that only committed records are returned."""
+        reader = Reader(process, OUT if process.random.random() < 0.5 else IN)
         positions = [0] * PARTITIONS
         while not self.world.is_healed:
             for partition in range(PARTITIONS):

@@ -1,4 +1,4 @@
-"""A transactional producer that gives others their work, committed or not, with as many lives as that takes."""
+"""A transactional producer of input records, some of which are aborted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps
 
 TRANSACTIONS = (2, 6)
-"""At least and at most."""
+"""Minimum and maximum number."""
 
 
 class Writer:
-    """Some transactions into the partitions of a topic; a new life of the process goes on behind what it has sent."""
+    """Runs transactions on the partitions of a topic; a restarted process continues with the next transaction."""
 
     def __init__(self, name: str, ledger: Ledger, topic: str, partitions: int) -> None:
         self.name = name
@@ -29,8 +29,8 @@ class Writer:
         self._count = 0
 
     def run(self, process: Process, generation: int) -> Steps[None]:
-        """All of them, by a client of this generation of the protocol."""
-        random = process.world.random
+        """Run all transactions with this generation of the protocol."""
+        random = process.random
         if self._left is None:
             self._left = random.randint(*TRANSACTIONS)
         while self._left:
@@ -46,7 +46,7 @@ class Writer:
         self.is_done = True
 
     def _transaction(self, producer: Producer, process: Process) -> Steps[None]:
-        random = process.world.random
+        random = process.random
         transaction = self._ledger.begin()
         try:
             for _ in range(random.randint(1, 4)):
@@ -57,9 +57,9 @@ class Writer:
                 self._ledger.sending(transaction, values)
                 yield from producer.send(self._topic, random.randrange(self._partitions), values)
                 if random.random() < 0.2:
-                    yield thinking(random)
+                    yield think_time_s(random)
             if random.random() < 0.75:
-                transaction.commit_was_asked = True
+                transaction.commit_requested = True
                 yield from producer.end(commit=True)
                 transaction.is_committed = True
             else:
@@ -68,6 +68,6 @@ class Writer:
             yield from producer.end(commit=False)
 
 
-def thinking(random: Random) -> float:
-    """How long a client takes in the middle of a transaction; at times for longer than it may."""
+def think_time_s(random: Random) -> float:
+    """A random pause within a transaction, in seconds; sometimes longer than the transaction timeout."""
     return random.choice((0.05, 0.3, 2.0, 8.0))
