@@ -42,7 +42,7 @@ SHARE = (
         "coord/share_partitions/window.py",
         "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
         "        return self.state is RecordState.AVAILABLE\n",
-        "tests/coord/share_partitions/test_acquiring.py::test_a_release_that_is_not_written_holds_records_back_beside_others",
+        "tests/coord/share_partitions/test_acquiring.py::test_a_release_that_is_not_written_blocks_records_next_to_available_ones",
     ),
     Mutant(
         "acknowledged-before-the-state-is-kept",
@@ -84,7 +84,7 @@ SHARE = (
         _PARTITION,
         "            if run.member_id != member_id:\n",
         "            if run.member_id is None:\n",
-        "tests/coord/share_partitions/test_acknowledging.py::test_only_what_is_acquired_by_the_member_is_taken",
+        "tests/coord/share_partitions/test_acknowledging.py::test_only_records_acquired_by_the_member_can_be_acknowledged",
     ),
     Mutant(
         "aborted-records-passed-over-one-wait-at-a-time",

@@ -1,4 +1,4 @@
-"""A share partition record by record: slow and plain, to hold the runs of the real one to (rule G6)."""
+"""A simple model of a share partition with one state for each record (rule G6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ModelRecord:
         self.count = count
         self.member = member
         self.deadline = deadline
-        self.pending = None  # (change, state before, member before) of a step that is not written
+        self.pending = None  # (change, state before, member before) of a transition that is not written
 
     def is_available(self):
         return self.state is RecordState.AVAILABLE and self.pending is None
@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 
 class RecordModel:
-    """The same events as `SharePartition`, applied to each record by itself."""
+    """The events of `SharePartition`, applied to each record separately."""
 
     def __init__(self, start, settings, kept=()):
         self.settings = settings
@@ -54,7 +54,7 @@ class RecordModel:
     def finished(self):
         return sum(record.state in FINISHED for record in self.records.values())
 
-    # ---- acquiring: what was given out is checked by the test, not foreseen
+    # ---- acquiring: the test checks what was acquired; the model does not predict it
 
     def missing(self, first, last):
         for offset in range(first, last + 1):
@@ -109,8 +109,8 @@ class RecordModel:
                 _, record.state, record.member = record.pending
                 record.pending = None
                 if record.deadline <= now:
-                    is_spent = record.count >= self.settings.share_delivery_count_limit
-                    record.state = RecordState.ARCHIVED if is_spent else RecordState.AVAILABLE
+                    is_at_limit = record.count >= self.settings.share_delivery_count_limit
+                    record.state = RecordState.ARCHIVED if is_at_limit else RecordState.AVAILABLE
                     record.member = ""
         self.advance()
 

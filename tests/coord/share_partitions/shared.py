@@ -1,4 +1,4 @@
-"""Short words for share partitions in tests: a log of batches, members, and what was written."""
+"""Helpers for tests of share partitions."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ class Shared:
         self.now = 0.0
 
     def acquire(self, member="m", most=500, *, batch_size=500, strict=False, aborted=(), read=100):
-        """Give the member what it can have; (first, last, delivery count)."""
+        """Acquire records for the member; (first, last, delivery count)."""
         offset = self.partition.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last_offset >= offset][:read]
         request = AcquireRequest(member, most, batch_size, strict, offset, batches, aborted)
         return [tuple(one) for one in self.partition.acquire(request, self.now)]
 
-    def said(self, *said, member="m"):
+    def change(self, *acknowledgements, member="m"):
         """Acknowledge (first, last, type); the change, not written yet."""
-        return self.partition.acknowledge(member, [Acknowledgement(*one) for one in said], self.now)
+        found = [Acknowledgement(*one) for one in acknowledgements]
+        return self.partition.acknowledge(member, found, self.now)
 
-    def acknowledge(self, *said, member="m"):
-        """Acknowledge, and have it written; (first, last, state, delivery count) as written."""
-        change = self.said(*said, member=member)
+    def acknowledge(self, *acknowledgements, member="m"):
+        """Acknowledge and write the change; (first, last, state, delivery count) as written."""
+        change = self.change(*acknowledgements, member=member)
         self.partition.committed(change)
         return [(first, last, str(state), count) for first, last, state, count in change.batches]
 
@@ -52,7 +53,7 @@ class Shared:
         return [(first, last, str(state), count) for first, last, state, count in change.batches]
 
     def wait(self, seconds=LOCK_S):
-        """Let time pass; what the ends of locks have led to."""
+        """Advance time; the changes by expired locks, as written."""
         self.now += seconds
         change = self.partition.tick(self.now)
         self.partition.committed(change)

@@ -1,4 +1,4 @@
-"""What members say of records, how locks end, what is written, and what a load makes of it (G5, KIP-932, KIP-1222)."""
+"""Acknowledgements, expired locks, changes to write, and loading of the durable state (G5, KIP-932, KIP-1222)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from barnabas.wire.messages.share_groups import ShareAcknowledgeRequestAcknowled
 from tests.coord.share_partitions.shared import ACCEPT, GAP, LOCK_S, REJECT, RELEASE, RENEW, Shared
 
 
-def refused(shared, *said, member="m"):
+def refused(shared, *acknowledgements, member="m"):
     before = shared.states()
     with pytest.raises(KafkaError) as refusal:
-        shared.said(*said, member=member)
+        shared.change(*acknowledgements, member=member)
     assert shared.states() == before
     return refusal.value.code
 
 
-def test_the_start_moves_past_what_is_done_with():
+def test_the_start_moves_past_finished_records():
     shared = Shared((0, 9))
     shared.acquire()
     assert shared.acknowledge((4, 9, ACCEPT)) == [(4, 9, "Acknowledged", 1)]
@@ -33,14 +33,14 @@ def test_the_start_moves_past_what_is_done_with():
 def test_the_start_waits_for_the_write():
     shared = Shared((0, 9))
     shared.acquire()
-    first, second = shared.said((0, 4, ACCEPT)), shared.said((5, 9, ACCEPT))
+    first, second = shared.change((0, 4, ACCEPT)), shared.change((5, 9, ACCEPT))
     shared.partition.committed(second)
     assert shared.window == (0, 10)
     shared.partition.committed(first)
     assert shared.window == (10, 10)
 
 
-def test_a_batch_that_is_treated_alike_in_the_end_is_one_again():
+def test_runs_with_equal_records_are_merged():
     shared = Shared((0, 9))
     shared.acquire()
     for offset in range(9, 0, -1):
@@ -56,7 +56,7 @@ def test_at_the_delivery_limit_a_released_record_is_archived():
     assert shared.acknowledge((0, 0, RELEASE)) == [(0, 0, "Archived", 2)]
 
 
-def test_only_what_is_acquired_by_the_member_is_taken():
+def test_only_records_acquired_by_the_member_can_be_acknowledged():
     shared = Shared((0, 9), (10, 19))
     assert refused(shared, (0, 0, ACCEPT)) == ErrorCode.INVALID_RECORD_STATE
     shared.acquire(read=1)
@@ -69,29 +69,29 @@ def test_only_what_is_acquired_by_the_member_is_taken():
     assert refused(shared, (0, 1, ACCEPT)) == ErrorCode.INVALID_RECORD_STATE
 
 
-def test_what_lies_before_the_start_is_taken_in_any_case():
+def test_acknowledgements_before_the_start_are_ignored():
     shared = Shared((0, 9))
     shared.acquire()
     shared.partition.move_log_start(5)
     assert shared.window == (5, 10)
-    assert not shared.said((0, 4, ACCEPT))
+    assert not shared.change((0, 4, ACCEPT))
     assert shared.acknowledge((0, 9, ACCEPT)) == [(5, 9, "Acknowledged", 1)]
 
 
-def test_a_failed_write_leaves_records_as_they_were():
+def test_a_failed_write_undoes_the_transitions():
     shared = Shared((0, 9))
     shared.acquire()
-    change = shared.said((0, 4, ACCEPT), (5, 9, RELEASE))
+    change = shared.change((0, 4, ACCEPT), (5, 9, RELEASE))
     shared.partition.failed(change, shared.now)
     assert shared.states() == [(0, 9, "Acquired", 1)]
     assert shared.acknowledge((0, 9, ACCEPT)) == [(0, 9, "Acknowledged", 1)]
 
 
 @pytest.mark.parametrize(("limit", "left"), [(5, [(0, 9, "Available", 1)]), (1, [])])
-def test_a_write_that_fails_after_the_end_of_the_lock_frees_the_records(limit, left):
+def test_a_write_that_fails_after_the_lock_has_expired_releases_the_records(limit, left):
     shared = Shared((0, 9), delivery_count_limit=limit)
     shared.acquire()
-    change = shared.said((0, 9, ACCEPT))
+    change = shared.change((0, 9, ACCEPT))
     assert shared.wait(LOCK_S) == []
     shared.partition.failed(change, shared.now)
     assert shared.states() == left
@@ -100,7 +100,7 @@ def test_a_write_that_fails_after_the_end_of_the_lock_frees_the_records(limit, l
 # ---- locks
 
 
-def test_the_end_of_a_lock_gives_back_what_is_left():
+def test_an_expired_lock_releases_the_remaining_records():
     shared = Shared((0, 9))
     shared.acquire()
     shared.acknowledge((0, 3, ACCEPT))
@@ -110,7 +110,7 @@ def test_the_end_of_a_lock_gives_back_what_is_left():
     assert shared.acquire("two") == [(4, 9, 2)]
 
 
-def test_at_the_delivery_limit_the_end_of_a_lock_archives():
+def test_at_the_delivery_limit_an_expired_lock_archives():
     shared = Shared((0, 9), delivery_count_limit=2)
     shared.acquire()
     shared.wait()
@@ -137,13 +137,13 @@ def test_a_lock_is_renewed_record_by_record():
     assert shared.wait(20) == [(3, 5, "Available", 1)]
 
 
-def test_renewal_may_be_switched_off():
+def test_renewal_can_be_disabled():
     shared = Shared((0, 9), renew_acknowledge_enable=False)
     shared.acquire()
     assert refused(shared, (0, 9, RENEW)) == ErrorCode.INVALID_RECORD_STATE
 
 
-def test_the_lock_of_a_record_given_out_again_is_the_new_one():
+def test_a_record_that_is_acquired_again_has_a_new_lock():
     shared = Shared((0, 0))
     shared.acquire("one")
     shared.wait(10)
@@ -156,7 +156,7 @@ def test_the_lock_of_a_record_given_out_again_is_the_new_one():
 # ---- members that leave
 
 
-def test_a_member_that_leaves_gives_back_only_what_it_holds():
+def test_a_leaving_member_releases_only_its_own_records():
     shared = Shared((0, 4), (5, 9))
     shared.acquire("one", read=1)
     shared.acquire("two")
@@ -175,10 +175,10 @@ def with_queue(*batches, **settings):
     return shared
 
 
-def test_rejected_records_go_to_the_dead_letter_queue_first():
+def test_rejected_records_are_written_to_the_dead_letter_queue():
     shared = with_queue((0, 9))
     shared.acquire()
-    change = shared.said((0, 3, REJECT), (4, 9, ACCEPT))
+    change = shared.change((0, 3, REJECT), (4, 9, ACCEPT))
     assert [tuple(letters) for letters in change.dead_letters] == [(0, 3, 1, "Offset rejected by client.")]
     shared.partition.committed(change)
     assert (shared.window, shared.states()[0]) == ((0, 10), (0, 3, "Archiving", 1))
@@ -187,7 +187,7 @@ def test_rejected_records_go_to_the_dead_letter_queue_first():
     assert shared.window == (10, 10)
 
 
-def test_records_delivered_too_often_go_to_the_dead_letter_queue():
+def test_records_at_the_delivery_limit_are_written_to_the_dead_letter_queue():
     shared = with_queue((0, 1), delivery_count_limit=2)
     shared.acquire()
     shared.wait()
@@ -198,13 +198,13 @@ def test_records_delivered_too_often_go_to_the_dead_letter_queue():
     assert [tuple(letters) for letters in change.dead_letters] == [expected]
 
 
-def test_gaps_are_no_dead_letters():
+def test_gaps_are_not_dead_letters():
     shared = with_queue((0, 1))
     shared.acquire()
     assert shared.acknowledge((0, 1, GAP)) == [(0, 1, "Archived", 1)]
 
 
-def test_dead_letters_that_were_under_way_are_found_after_a_load():
+def test_a_load_returns_unwritten_dead_letters():
     shared = Shared(kept=[(0, 1, 2, 1), (2, 3, 3, 5), (4, 4, 0, 2)])
     assert [tuple(letters) for letters in shared.partition.dead_letters()] == [(2, 3, 5, "")]
     assert shared.window == (2, 5)
@@ -213,7 +213,7 @@ def test_dead_letters_that_were_under_way_are_found_after_a_load():
 # ---- loading
 
 
-def test_a_load_goes_on_where_the_state_says():
+def test_a_load_continues_with_the_durable_state():
     shared = Shared((0, 19), (20, 29), start=5, kept=[(5, 7, 2, 1), (10, 12, 0, 3), (15, 19, 4, 5)])
     assert shared.window == (8, 20)
     assert shared.states() == [
@@ -223,16 +223,16 @@ def test_a_load_goes_on_where_the_state_says():
         (15, 19, "Archived", 5),
     ]
     assert shared.partition.delivery_complete_count == 5
-    assert shared.acquire() == [(8, 9, 1)]  # the next have failed thrice
+    assert shared.acquire() == [(8, 9, 1)]  # the next records were delivered three times
 
 
 @pytest.mark.parametrize("kept", [[(3, 4, 0, 1)], [(5, 9, 0, 1), (9, 9, 0, 1)], [(9, 8, 0, 1)], [(5, 6, 1, 1)]])
-def test_a_state_that_makes_no_sense_is_refused(kept):
+def test_an_inconsistent_durable_state_is_refused(kept):
     with pytest.raises(ValueError, match="durable state"):
         SharePartition(lambda: None, 5, 0, kept)
 
 
-def test_every_step_is_in_the_table():
+def test_transitions_are_checked_against_the_table():
     for old in RecordState:
         for new in RecordState:
             window = Window(0)
@@ -244,14 +244,14 @@ def test_every_step_is_in_the_table():
                     window.become(window.runs()[0], new)
 
 
-# ---- as they come over the wire
+# ---- parsing of requests
 
 
 def batch(first, last, types):
     return Batch(first_offset=first, last_offset=last, acknowledge_types=types)
 
 
-def test_types_of_each_record_become_runs():
+def test_types_of_single_records_are_grouped_into_runs():
     found = acknowledgements([batch(0, 5, [1, 1, 0, 0, 2, 1]), batch(7, 9, [3])], may_renew=False)
     assert found == [(0, 1, ACCEPT), (2, 3, GAP), (4, 4, RELEASE), (5, 5, ACCEPT), (7, 9, REJECT)]
 
@@ -269,11 +269,11 @@ def test_types_of_each_record_become_runs():
         [(5, 6, [1]), (0, 1, [1])],
     ],
 )
-def test_bad_acknowledgements_are_refused(batches):
+def test_invalid_acknowledgements_are_refused(batches):
     with pytest.raises(KafkaError) as refusal:
         acknowledgements([batch(*one) for one in batches], may_renew=False)
     assert refusal.value.code is ErrorCode.INVALID_REQUEST
 
 
-def test_renewal_needs_its_flag():
+def test_renewal_needs_the_flag():
     assert acknowledgements([batch(0, 4, [4])], may_renew=True) == [(0, 4, RENEW)]

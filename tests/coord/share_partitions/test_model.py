@@ -1,7 +1,7 @@
-"""Random members, failures and restarts: the runs of a share partition equal a model of single records.
+"""Random members, failures and restarts: a share partition equals a model of single records.
 
-Rules G5 and G6: what was accepted is never given out again, no record is held by two, and in the end every record is
-acknowledged or archived.
+Rules G5 and G6: accepted records are never delivered again, no record is acquired by two members, and in the end every
+record is acknowledged or archived.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class SharedLog(RuleBasedStateMachine):
         self.hidden = set()  # batches of aborted transactions
         self.partition = SharePartition(lambda: self.settings, start, 0)
         self.model = RecordModel(start, self.settings)
-        self.kept = []
-        self.kept_start = start
+        self.stored_state = []
+        self.stored_start = start
         self.pending = []
         self.letters = []
         self.accepted = set()
@@ -111,26 +111,26 @@ class SharedLog(RuleBasedStateMachine):
         if batches[0].base_offset <= offset and (had_room or offset < end) and not aborted:
             assert acquired, "there was something to be had"
         model.missing(offset, batches[0].base_offset - 1)
-        self.take_over(member, acquired, aborted, is_strict=is_strict)
+        self.apply_acquired(member, acquired, aborted, is_strict=is_strict)
 
-    def take_over(self, member, acquired, aborted, *, is_strict):
-        """Check what was given out and what was passed over, and have the model know of it."""
-        model, given = self.model, {}
+    def apply_acquired(self, member, acquired, aborted, *, is_strict):
+        """Check what was acquired and what was skipped, and apply it to the model."""
+        model, acquired_counts = self.model, {}
         for first, last, count in acquired:
-            given.update(dict.fromkeys(range(first, last + 1), count))
+            acquired_counts.update(dict.fromkeys(range(first, last + 1), count))
         hidden = {offset for first, last in aborted for offset in range(first, last + 1)}
         stored = {offset for first, last in self.log for offset in range(first, last + 1)}
-        assert not given.keys() & (self.accepted | hidden)
+        assert not acquired_counts.keys() & (self.accepted | hidden)
         records = {}
         for run in self.partition.runs():
             for offset in range(run.first, run.last + 1):
                 old = model.records.get(offset)
                 assert old is not None or offset >= model.end
-                if offset in given:
-                    assert given[offset] == (1 if old is None else old.count + 1)
-                    assert old is None or old.is_available(), f"{offset} was not to be had"
+                if offset in acquired_counts:
+                    assert acquired_counts[offset] == (1 if old is None else old.count + 1)
+                    assert old is None or old.is_available(), f"{offset} was not available"
                     deadline = self.now + LOCK_S
-                    records[offset] = ModelRecord(RecordState.ACQUIRED, given[offset], member, deadline)
+                    records[offset] = ModelRecord(RecordState.ACQUIRED, acquired_counts[offset], member, deadline)
                 elif old is None:
                     is_rest = is_strict and run.is_available and not run.delivery_count
                     assert is_rest or (run.state is RecordState.ARCHIVED and (offset in hidden or offset not in stored))
@@ -145,13 +145,13 @@ class SharedLog(RuleBasedStateMachine):
                 or (old.state in FINISHED and not old.pending)
                 or (old.is_available() and offset in hidden)
             )
-        assert given.keys() <= records.keys()
+        assert acquired_counts.keys() <= records.keys()
         model.records, model.start, model.end = records, self.partition.start_offset, self.partition.end_offset
 
-    @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_mine=st.booleans(), fate=st.integers(0, 3))
-    def acknowledge(self, data, member, is_mine, fate):
+    @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_own=st.booleans(), fate=st.integers(0, 3))
+    def acknowledge(self, data, member, is_own, fate):
         held = [run for run in self.partition.runs() if run.member_id == member]
-        if is_mine and held:
+        if is_own and held:
             run = data.draw(st.sampled_from(held))
             first = data.draw(st.integers(run.first, run.last))
             last = data.draw(st.integers(first, run.last))
@@ -160,19 +160,19 @@ class SharedLog(RuleBasedStateMachine):
             last = first + data.draw(st.integers(0, 6))
         middle = data.draw(st.integers(first, last))
         kinds = data.draw(st.tuples(st.sampled_from(AcknowledgeType), st.sampled_from(AcknowledgeType)))
-        said = [Acknowledgement(first, middle, kinds[0])]
+        acknowledgements = [Acknowledgement(first, middle, kinds[0])]
         if middle < last:
-            said.append(Acknowledgement(middle + 1, last, kinds[1]))
+            acknowledgements.append(Acknowledgement(middle + 1, last, kinds[1]))
         try:
-            change = self.partition.acknowledge(member, said, self.now)
+            change = self.partition.acknowledge(member, acknowledgements, self.now)
         except KafkaError:
             change = None
         marker = object() if change is None else change
         before = {offset: (r.state, r.member, r.deadline) for offset, r in self.model.records.items()}
         try:
-            for one in said:
+            for one in acknowledgements:
                 self.model.acknowledge(member, *one, marker, self.now + LOCK_S)
-            assert change is not None, "the model takes it"
+            assert change is not None, "the model accepts it"
         except RefusedError:
             assert change is None, "the model refuses it"
             for offset, values in before.items():
@@ -190,7 +190,7 @@ class SharedLog(RuleBasedStateMachine):
         self.decide(change, fate)
 
     def decide(self, change, fate):
-        """A change is written, fails, or hangs in the air."""
+        """Write a change, fail it, or store it pending."""
         if not change:
             return
         if fate <= 1:
@@ -202,13 +202,13 @@ class SharedLog(RuleBasedStateMachine):
             self.pending.append(change)
 
     def write(self, change):
-        self.keep(change)
+        self.store(change)
         self.partition.committed(change)
         self.model.committed(change)
 
-    def keep(self, change):
-        self.kept_start = max(self.kept_start, self.partition.start_offset)
-        self.kept = combine(self.kept, change.batches, self.kept_start)
+    def store(self, change):
+        self.stored_start = max(self.stored_start, self.partition.start_offset)
+        self.stored_state = combine(self.stored_state, change.batches, self.stored_start)
         for first, last, state, _ in change.batches:
             if state == RecordState.ACKNOWLEDGED:
                 self.accepted.update(range(first, last + 1))
@@ -225,12 +225,12 @@ class SharedLog(RuleBasedStateMachine):
                 self.model.failed(change, self.now)
 
     @rule()
-    def bury(self):
+    def finish_dead_letters(self):
         while self.letters:
             letters = self.letters.pop()
             change = self.partition.archived(letters.first_offset, letters.last_offset)
             self.model.archived(letters.first_offset, letters.last_offset)
-            self.keep(change)
+            self.store(change)
             self.partition.committed(change)
 
     @rule(seconds=st.floats(0, 40))
@@ -243,18 +243,18 @@ class SharedLog(RuleBasedStateMachine):
             assert due <= min(deadlines)
         change = self.partition.tick(self.now)
         self.model.tick(self.now)
-        self.keep(change)
+        self.store(change)
         self.partition.committed(change)
 
     @rule()
     def restart(self):
-        """Only what was written is left, and nobody holds anything."""
-        self.partition = SharePartition(lambda: self.settings, self.kept_start, 0, self.kept)
-        self.model = RecordModel(self.kept_start, self.settings, self.kept)
+        """Only written state is left, and no record is acquired."""
+        self.partition = SharePartition(lambda: self.settings, self.stored_start, 0, self.stored_state)
+        self.model = RecordModel(self.stored_start, self.settings, self.stored_state)
         self.pending.clear()
         self.letters = self.partition.dead_letters()
 
-    # ---- what holds after every step
+    # ---- invariants
 
     @invariant()
     def equals_the_model(self):
@@ -279,14 +279,14 @@ class SharedLog(RuleBasedStateMachine):
         while self.pending:
             self.write(self.pending.pop())
         for _ in range(1000):
-            self.bury()
+            self.finish_dead_letters()
             self.pass_time(LOCK_S)
             self.acquire("one", 25, 5, False, 6)
             change = self.partition.release("nobody")
             held = [run for run in self.partition.runs() if run.member_id == "one"]
-            said = [Acknowledgement(run.first, run.last, AcknowledgeType.ACCEPT) for run in held]
-            change = self.partition.acknowledge("one", said, self.now)
-            for one in said:
+            acknowledgements = [Acknowledgement(run.first, run.last, AcknowledgeType.ACCEPT) for run in held]
+            change = self.partition.acknowledge("one", acknowledgements, self.now)
+            for one in acknowledgements:
                 self.model.acknowledge("one", *one, change, self.now + LOCK_S)
             if change:
                 self.write(change)
@@ -300,8 +300,8 @@ class SharedLog(RuleBasedStateMachine):
             ):
                 free = [run for run in self.partition.runs() if not run.is_available]
                 assert not free or all(run.state.value > 1 for run in free)
-                return  # what is left is free, and compacted away at the log's end
-        raise AssertionError("some records never end")
+                return  # the rest is available, and was removed by compaction at the end of the log
+        raise AssertionError("some records are never finished")
 
 
 TestSharedLog = SharedLog.TestCase

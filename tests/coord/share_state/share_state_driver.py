@@ -1,4 +1,4 @@
-"""Plays the broker for a ShareCoordinator: one clock, a log that can be cut off at its beginning, answers by ticket."""
+"""Acts as the broker of a ShareCoordinator: one clock, a log that can be pruned, and responses by ticket."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Driver:
         return result
 
     def loaded_again(self):
-        """A coordinator that knows nothing but the log."""
+        """A new coordinator, loaded from the log."""
         coordinator = self.fresh()
         for offset, (record_key, value) in self.log.items():
             coordinator.replay(record_key, value, self.at, offset)
@@ -72,32 +72,32 @@ class Driver:
         self.handle(self.coordinator.loaded(self.at))
 
     def advance(self, seconds):
-        """Let time pass, stopping at every deadline on the way."""
+        """Advance time, with a tick at every deadline."""
         end = self.now + seconds
         while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
             self.handle(self.coordinator.tick(self.at))
         self.now = end
 
-    def state(self, about=KEY):
-        return self.coordinator.states.get(about)
+    def state(self, share_key=KEY):
+        return self.coordinator.states.get(share_key)
 
-    def _ask(self, event):
+    def _send(self, event):
         ticket = next(self.tickets)
         self.handle(event(ticket))
         return self.answers[ticket]
 
-    # ---- requests; each gives the partition's answer
+    # ---- requests; each returns the partition's response
 
-    def initialize(self, about=KEY, state_epoch=0, start_offset=0):
-        asked = InitializeShareGroupStateRequestPartitionData(
-            partition=about.partition, state_epoch=state_epoch, start_offset=start_offset
+    def initialize(self, share_key=KEY, state_epoch=0, start_offset=0):
+        request = InitializeShareGroupStateRequestPartitionData(
+            partition=share_key.partition, state_epoch=state_epoch, start_offset=start_offset
         )
-        return self._ask(lambda ticket: self.coordinator.initialize(about, asked, ticket, self.at))
+        return self._send(lambda ticket: self.coordinator.initialize(share_key, request, ticket, self.at))
 
-    def write(self, *batches, about=KEY, state_epoch=0, leader_epoch=0, start_offset=0, complete=-1):
-        asked = WriteShareGroupStateRequestPartitionData(
-            partition=about.partition,
+    def write(self, *batches, share_key=KEY, state_epoch=0, leader_epoch=0, start_offset=0, complete=-1):
+        request = WriteShareGroupStateRequestPartitionData(
+            partition=share_key.partition,
             state_epoch=state_epoch,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
@@ -109,20 +109,20 @@ class Driver:
                 for first, last, state, deliveries in batches
             ],
         )
-        return self._ask(lambda ticket: self.coordinator.write(about, asked, ticket, self.at))
+        return self._send(lambda ticket: self.coordinator.write(share_key, request, ticket, self.at))
 
-    def read(self, about=KEY, leader_epoch=0):
-        asked = ReadShareGroupStateRequestPartitionData(partition=about.partition, leader_epoch=leader_epoch)
-        return self._ask(lambda ticket: self.coordinator.read(about, asked, ticket, self.at))
+    def read(self, share_key=KEY, leader_epoch=0):
+        request = ReadShareGroupStateRequestPartitionData(partition=share_key.partition, leader_epoch=leader_epoch)
+        return self._send(lambda ticket: self.coordinator.read(share_key, request, ticket, self.at))
 
-    def summary(self, about=KEY):
-        return self._ask(lambda ticket: self.coordinator.read_summary(about, ticket))
+    def summary(self, share_key=KEY):
+        return self._send(lambda ticket: self.coordinator.read_summary(share_key, ticket))
 
-    def delete(self, about=KEY):
-        return self._ask(lambda ticket: self.coordinator.delete(about, ticket))
+    def delete(self, share_key=KEY):
+        return self._send(lambda ticket: self.coordinator.delete(share_key, ticket))
 
 
 def facts(state, *, with_fence=True):
-    """Everything that a state says, to compare."""
+    """The attributes of a state, for comparison."""
     names = [name for name in type(state).__slots__ if with_fence or name != "leader_epoch_fence"]
     return {name: getattr(state, name) for name in names}

@@ -1,4 +1,4 @@
-"""G6: combining state batches says of each offset what a map from offsets to states would say."""
+"""Combining state batches equals updating a map from offsets to states (rule G6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))
 @pytest.mark.parametrize(
     ("old", "new", "start", "combined"),
     [
-        # the same range: the higher delivery count holds, then the higher state
+        # the same range: the higher delivery count wins, then the higher state
         ([(100, 109, 0, 1)], [(100, 109, 2, 1)], -1, [(100, 109, 2, 1)]),
         ([(100, 109, 2, 1)], [(100, 109, 0, 1)], -1, [(100, 109, 2, 1)]),
         ([(100, 109, 2, 1)], [(100, 109, 0, 2)], -1, [(100, 109, 0, 2)]),
@@ -32,7 +32,7 @@ EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))
         # they cross
         ([(100, 110, 0, 1)], [(105, 115, 0, 2)], -1, [(100, 104, 0, 1), (105, 115, 0, 2)]),
         ([(100, 110, 0, 2)], [(105, 115, 0, 1)], -1, [(100, 110, 0, 2), (111, 115, 0, 1)]),
-        # contiguous ranges become one when they say the same
+        # contiguous ranges with equal state and count are merged
         ([(100, 110, 0, 1)], [(111, 120, 0, 1)], -1, [(100, 120, 0, 1)]),
         ([(100, 110, 0, 1)], [(111, 120, 0, 2)], -1, [(100, 110, 0, 1), (111, 120, 0, 2)]),
         ([(100, 104, 0, 1), (106, 110, 0, 1)], [(105, 105, 0, 1)], -1, [(100, 110, 0, 1)]),
@@ -50,7 +50,7 @@ EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))
                 (110, 110, 0, 2),
             ],
         ),
-        # what lies before the start is forgotten
+        # offsets before the start are removed
         ([(100, 110, 0, 1), (111, 115, 0, 2)], [], 105, [(105, 110, 0, 1), (111, 115, 0, 2)]),
         ([(100, 110, 0, 1)], [(90, 95, 2, 1)], 111, []),
         ([], [(110, 119, 1, 2), (100, 109, 2, 1)], 105, [(105, 109, 2, 1), (110, 119, 1, 2)]),
@@ -72,7 +72,7 @@ batches = st.builds(
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.tuples(st.lists(batches, max_size=4), st.integers(-1, 50)), max_size=8))
-def test_combining_is_a_map_of_offsets(steps):
+def test_combining_equals_a_map_of_offsets(steps):
     found = []
     model = {}
     for new, start in steps:
@@ -91,4 +91,4 @@ def test_combining_is_a_map_of_offsets(steps):
         for left, right in itertools.pairwise(found):
             assert left.last_offset < right.first_offset, "sorted and disjoint"
             touches = left.last_offset + 1 == right.first_offset
-            assert not (touches and left[2:] == right[2:]), "as few as may be"
+            assert not (touches and left[2:] == right[2:]), "adjacent equal batches are merged"

@@ -1,4 +1,4 @@
-"""G5: the share coordinator; cases of Kafka's ShareCoordinatorShardTest, and what a log that is replayed says."""
+"""The share coordinator: cases of Kafka's ShareCoordinatorShardTest, and replay of the log (rule G5)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def last_record(driver):
 
 def test_the_key_of_a_share_partition():
     """`group:topicId:partition`; the group may contain colons."""
-    about = SharePartitionKey("a:b", TOPIC, 3)
-    assert str(about) == "a:b:AAAAAAAAAAAAAAAAAAAABw:3"
-    assert parse_key(str(about)) == about
+    share_key = SharePartitionKey("a:b", TOPIC, 3)
+    assert str(share_key) == "a:b:AAAAAAAAAAAAAAAAAAAABw:3"
+    assert parse_key(str(share_key)) == share_key
 
 
-def test_state_begins_with_a_snapshot_and_goes_on_with_updates(driver):
+def test_state_starts_with_a_snapshot_followed_by_updates(driver):
     assert driver.initialize(start_offset=100).error_code == 0
     kind, snapshot = last_record(driver)
     assert kind == records.SHARE_SNAPSHOT
@@ -50,12 +50,12 @@ def test_state_begins_with_a_snapshot_and_goes_on_with_updates(driver):
     assert batches(driver.read()) == [(100, 109, ACKNOWLEDGED, 1)]
 
 
-def test_nobody_has_counted_where_the_start_is_unknown(driver):
+def test_the_complete_count_is_unknown_without_a_start_offset(driver):
     driver.initialize(start_offset=-1)
     assert (driver.summary().start_offset, driver.summary().delivery_complete_count) == (-1, -1)
 
 
-def test_after_so_many_updates_there_is_a_snapshot():
+def test_a_snapshot_is_written_after_a_number_of_updates():
     driver = Driver(updates_per_snapshot=2)
     driver.initialize()
     kinds = []
@@ -68,8 +68,8 @@ def test_after_so_many_updates_there_is_a_snapshot():
     assert batches(driver.read()) == [(0, 6, ACKNOWLEDGED, 1)]
 
 
-def test_every_write_is_a_snapshot_when_no_updates_are_allowed():
-    """A batch that nobody mentions is not lost when the start moves (testNonSequentialBatchUpdates)."""
+def test_every_write_is_a_snapshot_with_a_limit_of_zero_updates():
+    """A batch that is not in a write is not lost when the start moves (testNonSequentialBatchUpdates)."""
     driver = Driver(updates_per_snapshot=0)
     driver.initialize(start_offset=100)
     driver.write((100, 109, 1, 1), (110, 119, 1, 2), (120, 129, 1, 0), start_offset=100)
@@ -80,7 +80,7 @@ def test_every_write_is_a_snapshot_when_no_updates_are_allowed():
     assert batches(driver.read()) == [(110, 119, 1, 2), (120, 129, ACKNOWLEDGED, 1)]
 
 
-def test_the_start_never_goes_back(driver):
+def test_the_start_offset_never_decreases(driver):
     driver.initialize(start_offset=0)
     driver.write(start_offset=10, complete=3)
     driver.write(start_offset=5, complete=9)
@@ -92,7 +92,7 @@ def test_the_start_never_goes_back(driver):
 
 
 @pytest.mark.parametrize(
-    ("request_", "code", "sentence"),
+    ("request_", "code", "message"),
     [
         (lambda d: d.write((0, 1, 2, 1)), E.INVALID_REQUEST, "Write operation on uninitialized share partition"),
         (lambda d: d.read(), E.INVALID_REQUEST, "Read operation on uninitialized share partition"),
@@ -101,7 +101,7 @@ def test_the_start_never_goes_back(driver):
         (lambda d: d.read(leader_epoch=-1), E.INVALID_REQUEST, "The leader epoch cannot be a negative number."),
         (lambda d: d.initialize(state_epoch=-1), E.INVALID_REQUEST, "The state epoch cannot be a negative number."),
         (lambda d: d.initialize(key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
-        (lambda d: d.write(about=key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
+        (lambda d: d.write(share_key=key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
         (lambda d: d.read(key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
         (lambda d: d.summary(key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
         (lambda d: d.delete(key(-1)), E.INVALID_REQUEST, "The partition id cannot be a negative number."),
@@ -111,28 +111,28 @@ def test_the_start_never_goes_back(driver):
         (lambda d: d.initialize() and d.write((5, 4, 2, 1)), E.INVALID_REQUEST, "A state batch cannot end before"),
     ],
 )
-def test_requests_that_are_refused(driver, request_, code, sentence):
+def test_invalid_requests_are_refused(driver, request_, code, message):
     answer = request_(driver)
     assert answer.error_code == code
-    assert (answer.error_message or "").startswith(sentence or "")
+    assert (answer.error_message or "").startswith(message or "")
     assert all(records.read_key(record_key)[0] == records.SHARE_SNAPSHOT for record_key, _ in driver.log.values())
 
 
-def test_who_reads_with_a_newer_leader_epoch_fences_the_older_ones_off(driver):
+def test_a_read_with_a_newer_leader_epoch_fences_older_ones(driver):
     driver.initialize()
     assert driver.read(leader_epoch=2).error_code == 0
     kind, update = last_record(driver)
     assert (kind, update.leader_epoch, update.start_offset) == (records.SHARE_UPDATE, 2, 0)
     written = driver.end
     assert driver.read(leader_epoch=2).error_code == 0
-    assert driver.end == written, "the same leader again writes nothing"
+    assert driver.end == written, "a read of the same leader writes nothing"
     assert driver.read(leader_epoch=1).error_code == E.FENCED_LEADER_EPOCH
     assert driver.write(leader_epoch=1).error_code == E.FENCED_LEADER_EPOCH
     assert driver.write(leader_epoch=3).error_code == 0
-    assert driver.write(leader_epoch=2).error_code == 0, "a write fences nobody off, only a read"
+    assert driver.write(leader_epoch=2).error_code == 0, "only a read fences, a write does not"
 
 
-def test_a_newer_state_fences_writes_about_the_older_one_off(driver):
+def test_a_newer_state_epoch_fences_writes_with_older_ones(driver):
     driver.initialize(state_epoch=1, start_offset=0)
     driver.write((0, 9, ACKNOWLEDGED, 1), state_epoch=1, complete=10)
     assert driver.initialize(state_epoch=2, start_offset=5).error_code == 0
@@ -143,7 +143,7 @@ def test_a_newer_state_fences_writes_about_the_older_one_off(driver):
     assert driver.read().state_epoch == 2
 
 
-def test_a_leader_stays_fenced_when_the_state_begins_anew(driver):
+def test_a_leader_stays_fenced_when_the_state_is_initialized_again(driver):
     driver.initialize()
     driver.read(leader_epoch=5)
     driver.initialize(state_epoch=1)
@@ -152,7 +152,7 @@ def test_a_leader_stays_fenced_when_the_state_begins_anew(driver):
     assert driver.write(state_epoch=1, leader_epoch=4).error_code == E.FENCED_LEADER_EPOCH
 
 
-def test_a_summary_fences_nobody_and_knows_what_is_not_there(driver):
+def test_a_summary_fences_nothing_and_works_without_state(driver):
     unknown = driver.summary()
     assert (unknown.error_code, unknown.start_offset, unknown.state_epoch, unknown.leader_epoch) == (0, -1, 0, 0)
     assert unknown.delivery_complete_count == -1
@@ -162,7 +162,7 @@ def test_a_summary_fences_nobody_and_knows_what_is_not_there(driver):
     assert (known.start_offset, known.state_epoch, known.leader_epoch, known.delivery_complete_count) == (4, 3, 6, 0)
 
 
-def test_deleted_state_leaves_nothing(driver):
+def test_deleted_state_includes_its_epochs(driver):
     driver.initialize(state_epoch=5)
     driver.read(leader_epoch=5)
     assert driver.delete().error_code == 0
@@ -175,14 +175,14 @@ def test_deleted_state_leaves_nothing(driver):
     assert driver.state().state_epoch == 0
 
 
-def test_state_of_deleted_topics_goes(driver):
+def test_state_of_deleted_topics_is_removed(driver):
     driver.initialize()
     driver.topics.pop(TOPIC)
     driver.handle(driver.coordinator.topics_deleted({TOPIC}))
     assert driver.coordinator.states == {}
 
 
-def test_state_of_topics_that_were_deleted_meanwhile_goes_at_the_start(driver):
+def test_loading_removes_state_of_deleted_topics(driver):
     driver.initialize()
     driver.topics.pop(TOPIC)
     driver.restart()
@@ -190,7 +190,7 @@ def test_state_of_topics_that_were_deleted_meanwhile_goes_at_the_start(driver):
     assert driver.log[driver.end - 1][1] is None
 
 
-def test_what_cannot_be_written_is_answered_and_forgotten(driver):
+def test_an_append_error_is_returned_and_changes_nothing(driver):
     driver.initialize()
     driver.append_error = E.NOT_ENOUGH_REPLICAS
     assert driver.write((0, 0, 2, 1)).error_code == E.COORDINATOR_NOT_AVAILABLE
@@ -203,7 +203,7 @@ def test_what_cannot_be_written_is_answered_and_forgotten(driver):
 def test_partitions_that_lie_still_get_a_snapshot_once(driver):
     """Kafka's cold snapshots: without them one idle partition would keep the whole log."""
     driver.initialize(key(0))
-    driver.write((0, 4, ACKNOWLEDGED, 1), about=key(0))
+    driver.write((0, 4, ACKNOWLEDGED, 1), share_key=key(0))
     created_ms = driver.at.now_ms
     driver.advance(301)
     kind, snapshot = last_record(driver)
@@ -212,63 +212,63 @@ def test_partitions_that_lie_still_get_a_snapshot_once(driver):
     assert [b.last_offset for b in snapshot.state_batches] == [4]
     written = driver.end
     driver.advance(3000)
-    assert driver.end == written, "nothing moves, nothing is written"
+    assert driver.end == written, "without changes nothing is written"
     driver.initialize(key(1))
     driver.advance(700)
     assert driver.end > written + 1
 
 
-def test_the_log_is_cut_where_nothing_is_needed_any_more():
+def test_the_log_is_pruned_up_to_the_first_needed_offset():
     driver = Driver(updates_per_snapshot=3)
     driver.initialize(key(0))
     driver.initialize(key(1))
     for offset in range(20):
-        driver.write((offset, offset, ACKNOWLEDGED, 1), about=key(0))
+        driver.write((offset, offset, ACKNOWLEDGED, 1), share_key=key(0))
     assert min(driver.log) == 0
     driver.advance(1000)
     assert min(driver.log) > 2
     driver.delete(key(0))
     driver.delete(key(1))
     driver.advance(1000)
-    assert driver.log == {}, "of a group that is gone nothing is kept"
+    assert driver.log == {}, "nothing is left of a deleted group"
 
 
-def test_a_busy_log_is_cut_before_its_time():
-    """It is read at a start: between two prunings an idle partition keeps it no longer than others write it."""
+def test_a_busy_log_is_pruned_before_the_interval():
+    """Since a start reads it, an idle partition must not keep the log long between two prunings."""
     driver = Driver(updates_per_snapshot=10, records_per_prune=50)
     driver.initialize(key(0))
     driver.initialize(key(1))
     for offset in range(500):
-        driver.write((offset, offset, ACKNOWLEDGED, 1), about=key(0), start_offset=offset)
+        driver.write((offset, offset, ACKNOWLEDGED, 1), share_key=key(0), start_offset=offset)
         driver.advance(0.001)
         assert len(driver.log) <= 3 * 50
-    assert {about.partition for about in driver.loaded_again().states} == {0, 1}
+    assert {share_key.partition for share_key in driver.loaded_again().states} == {0, 1}
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_log_says_what_the_coordinator_knows(seed):
-    """Replay of the log is the state, whenever it is looked at, also after the log was cut."""
+def test_a_replay_of_the_log_equals_the_coordinator(seed):
+    """At any moment, also after the log was pruned."""
     dice = random.Random(seed)
     driver = Driver(updates_per_snapshot=dice.choice([0, 1, 3, 7]), records_per_prune=dice.choice([20, 1000]))
     keys = [key(partition, group) for partition in (0, 1) for group in ("g", "h")]
     for _ in range(150):
         _random_event(driver, dice, keys)
         loaded = driver.loaded_again()
-        was_cut = driver.log and min(driver.log) > 0
-        assert {about: facts(state, with_fence=not was_cut) for about, state in loaded.states.items()} == {
-            about: facts(state, with_fence=not was_cut) for about, state in driver.coordinator.states.items()
+        was_pruned = driver.log and min(driver.log) > 0
+        assert {share_key: facts(state, with_fence=not was_pruned) for share_key, state in loaded.states.items()} == {
+            share_key: facts(state, with_fence=not was_pruned) for share_key, state in driver.coordinator.states.items()
         }
         if dice.random() < 0.05:
             driver.restart()
 
 
 def _random_event(driver, dice, keys):
-    about = dice.choice(keys)
-    state = driver.state(about)
+    share_key = dice.choice(keys)
+    state = driver.state(share_key)
     now = dice.random()
     if state is None or now < 0.05:
         epoch = 0 if state is None else state.state_epoch
-        driver.initialize(about, epoch + dice.choice([-1, 0, 1]) if epoch else 0, dice.choice([-1, 0, 5]))
+        driver.initialize(share_key, epoch + dice.choice([-1, 0, 1]) if epoch else 0, dice.choice([-1, 0, 5]))
     elif now < 0.75:
         first = max(state.start_offset, 0) + dice.randrange(10)
         batch = (
@@ -279,15 +279,15 @@ def _random_event(driver, dice, keys):
         )
         driver.write(
             batch,
-            about=about,
+            share_key=share_key,
             state_epoch=state.state_epoch - dice.choice([0, 0, 0, min(1, state.state_epoch)]),
             leader_epoch=state.leader_epoch_fence,
             start_offset=dice.choice([-1, state.start_offset, max(state.start_offset, 0) + dice.randrange(4)]),
             complete=dice.choice([-1, 0, 3]),
         )
     elif now < 0.85:
-        driver.read(about, state.leader_epoch_fence + dice.choice([0, 0, 1]))
+        driver.read(share_key, state.leader_epoch_fence + dice.choice([0, 0, 1]))
     elif now < 0.9:
-        driver.delete(about)
+        driver.delete(share_key)
     else:
         driver.advance(dice.choice([1, 100, 400]))

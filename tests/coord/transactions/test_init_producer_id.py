@@ -1,4 +1,4 @@
-"""T3: InitProducerId with a transactional id bumps, fences, aborts what is open, and rotates the producer id."""
+"""InitProducerId with a transactional id: epoch bumps, fencing, aborts, new producer ids (rule T3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_each_new_producer_gets_the_next_epoch(driver):
     assert driver.producer() == (FIRST_ID, 3)
 
 
-def test_a_fenced_producer_can_do_nothing(driver):
+def test_every_request_of_a_fenced_producer_is_refused(driver):
     old = driver.producer()
     driver.producer()
     assert driver.add(old) == ErrorCode.PRODUCER_FENCED
@@ -38,15 +38,15 @@ def test_an_open_transaction_is_aborted_first(level):
     (markers,) = driver.markers
     assert (markers.is_commit, markers.producer_epoch, markers.partitions) == (False, 1, {T0, T1})
     assert markers.transaction_version == (2 if level == 2 else 0)
-    assert driver.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS, "as long as markers are missing"
+    assert driver.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS, "until the markers are written"
     assert driver.add(producer) == ErrorCode.PRODUCER_FENCED
     driver.write_markers()
     assert driver.state() is TransactionState.COMPLETE_ABORT
     assert driver.producer() == (FIRST_ID, 2)
 
 
-def test_a_producer_may_bump_its_own_epoch_and_ask_again(driver):
-    """KIP-360: the repeat of a bump whose answer was lost gets the same epoch."""
+def test_a_retried_epoch_bump_gets_the_same_epoch(driver):
+    """KIP-360: the response to the first request was lost."""
     producer = driver.producer()
     bumped = driver.producer(expected=producer)
     assert bumped == (FIRST_ID, 1)
@@ -55,7 +55,7 @@ def test_a_producer_may_bump_its_own_epoch_and_ask_again(driver):
     assert driver.init(expected=producer).error_code == ErrorCode.PRODUCER_FENCED
 
 
-def test_a_repeat_does_not_share_the_epoch_of_another_producer(driver):
+def test_a_retry_does_not_get_the_epoch_of_another_producer(driver):
     producer = driver.producer()
     driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
     assert driver.init(expected=producer).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -64,8 +64,8 @@ def test_a_repeat_does_not_share_the_epoch_of_another_producer(driver):
     assert driver.init(expected=producer).error_code == ErrorCode.PRODUCER_FENCED
 
 
-def test_the_epoch_before_the_last_end_counts_as_a_repeat(driver):
-    """KIP-890 with KIP-360: EndTxn's answer with the new epoch was lost, the producer starts over."""
+def test_the_epoch_before_the_last_end_is_a_retry(driver):
+    """KIP-890 with KIP-360: the EndTxn response with the new epoch was lost, and the producer initializes again."""
     producer = driver.producer()
     following = driver.finish(producer, True)
     assert following == (FIRST_ID, 1)
@@ -88,7 +88,7 @@ def test_the_producer_id_changes_when_its_epochs_are_used_up():
     assert driver.producer() == (FIRST_ID, 1)
 
 
-def test_a_producer_that_bumps_its_last_epoch_gets_a_new_id_also_when_it_asks_again():
+def test_a_bump_of_the_last_epoch_and_its_retry_get_a_new_producer_id():
     driver = exhausted(MAX_EPOCH - 1)
     last = (7, MAX_EPOCH - 1)
     assert driver.producer(expected=last) == (FIRST_ID, 0)
@@ -97,8 +97,8 @@ def test_a_producer_that_bumps_its_last_epoch_gets_a_new_id_also_when_it_asks_ag
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_under_the_last_epoch_gives_the_next_producer_id(commit):
-    """The client sees 32766 followed by 0; the markers carry 32767, which no client ever has."""
+def test_an_end_with_the_last_epoch_returns_a_new_producer_id(commit):
+    """The client gets 0 after 32766; the markers have 32767, which no client ever has."""
     driver = exhausted(MAX_EPOCH - 1, TransactionState.ONGOING)
     last = (7, MAX_EPOCH - 1)
     answer = driver.end_answer(last, commit)
@@ -114,7 +114,7 @@ def test_an_end_under_the_last_epoch_gives_the_next_producer_id(commit):
     assert driver.add((FIRST_ID, 0)) == ErrorCode.NONE
 
 
-def test_fencing_under_the_last_epoch_changes_the_producer_id_too():
+def test_fencing_with_the_last_epoch_changes_the_producer_id():
     driver = exhausted(MAX_EPOCH - 1, TransactionState.ONGOING)
     assert driver.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
@@ -131,20 +131,20 @@ def test_fencing_under_the_last_epoch_changes_the_producer_id_too():
         (5_001, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
     ],
 )
-def test_the_timeout_has_bounds(timeout_ms, error):
+def test_the_transaction_timeout_is_validated(timeout_ms, error):
     """T10: transaction.max.timeout.ms."""
     driver = Driver(max_timeout_ms=5_000)
     assert driver.init(timeout_ms=timeout_ms).error_code == error
     assert bool(driver.log) == (error == ErrorCode.NONE)
 
 
-def test_requests_that_make_no_sense_are_refused(driver):
+def test_invalid_requests_are_refused(driver):
     assert driver.init("").error_code == ErrorCode.INVALID_REQUEST
     assert driver.init(expected=(5, -1)).error_code == ErrorCode.INVALID_REQUEST
     assert driver.init(expected=(-1, 5)).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_two_phase_commit_has_to_be_enabled():
+def test_two_phase_commit_must_be_enabled():
     refused = Driver().init(enable2_pc=True, version=6)
     assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     driver = Driver(is_two_phase_commit_enabled=True)
@@ -155,7 +155,7 @@ def test_two_phase_commit_has_to_be_enabled():
     assert driver.state() is TransactionState.ONGOING, "such a transaction never times out"
 
 
-def test_without_a_producer_id_from_the_controller_the_client_is_told(driver):
+def test_without_a_producer_id_from_the_controller_the_request_fails(driver):
     def none_left():
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

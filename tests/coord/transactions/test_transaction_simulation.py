@@ -1,8 +1,8 @@
-"""T4, T7-T9: producers, a network that delays, repeats and reorders, and crashes at every step.
+"""T4, T7-T9: producers, a network that delays, repeats and reorders requests, and crashes at every step.
 
-One seed is one run; `BARNABAS_EXAMPLES` sets how many are tried. The coordinator's log loses at a crash what was not
-synced; replies and markers leave only when their records are. Partitions keep what they got. At the end everything
-heals, and each transaction has one outcome in all its partitions: that which its producer was told.
+One seed is one run; `BARNABAS_EXAMPLES` sets how many are run. A crash loses the unsynced end of the coordinator's log;
+replies and markers are sent only after their records are synced. Partitions lose nothing. At the end all faults stop,
+and each transaction must have the same outcome in all its partitions, which is the one its producer was results.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DataPartition:
         return ErrorCode.NONE
 
     def mark(self, producer_id, epoch, commit):
-        """T8: the epoch of a marker is that of the next transaction, or a repeat that finds nothing open."""
+        """T8: a marker has the epoch of the next transaction, or it is a retry and no transaction is open."""
         current = self.epochs.get(producer_id, -1)
         if epoch > current:
             self.epochs[producer_id] = epoch
@@ -72,7 +72,7 @@ class World:
         self.log = []
         self.synced = 0
         self.unsynced = []  # (length of the log that has to be synced, result)
-        self.network = []  # calls that are under way
+        self.network = []  # calls in flight
         self.partitions = {partition: DataPartition() for partition in PARTITIONS}
         self.is_lossy = True
         self.coordinator = None
@@ -120,7 +120,7 @@ class World:
         self.network.append(call)
 
     def send(self, call):
-        """A request: it may be lost, come late, come twice."""
+        """Send a request; it may be lost, delayed or repeated."""
         self.network.append(call)
         if self.is_lossy:
             chance = self.random.random()
@@ -142,16 +142,16 @@ class World:
 
 
 class Producer:
-    """A client of KIP-890: knows only what it is told, asks again when no answer comes."""
+    """A client of KIP-890, which retries a request until there is a response."""
 
     def __init__(self, world, transactional_id):
         self.world, self.transactional_id = world, transactional_id
         self.numbers = count(1)
-        self.told = {}  # transaction: True committed, False surely not
+        self.results = {}  # transaction: True committed, False certainly not
         self.restart()
 
     def restart(self):
-        """The process is replaced by a new one, which knows nothing."""
+        """Replace the process by a new one without state."""
         self.producer = None
         self.request = None
         self.waited = 0
@@ -166,10 +166,10 @@ class Producer:
             if self.waited % 20 == 0:
                 world.send(self.request)
         elif self.producer is None:
-            self.ask(self.ask_init, self.on_init)
+            self.ask(self.send_init, self.on_init)
         elif self.transaction is None:
             self.transaction = (self.transactional_id, self.generation, next(self.numbers))
-            self.told[self.transaction] = False
+            self.results[self.transaction] = False
             self.left = random.sample(PARTITIONS, random.randint(0, len(PARTITIONS)))
             self.sequences = dict.fromkeys(PARTITIONS, 0)
             self.ending = None
@@ -181,8 +181,8 @@ class Producer:
                 wrote = any(self.sequences.values())
                 self.ending = wrote and random.random() < 0.6
             if self.ending:
-                self.told.pop(self.transaction, None)  # from here on only an answer decides
-            self.ask(self.ask_end(self.ending), self.on_end)
+                self.results.pop(self.transaction, None)  # from here on only the response decides
+            self.ask(self.send_end(self.ending), self.on_end)
 
     def ask(self, request, on_answer):
         generation, once = self.generation, object()
@@ -197,7 +197,7 @@ class Producer:
         self.request = lambda: request(answer)
         self.world.send(self.request)
 
-    def ask_init(self, answer):
+    def send_init(self, answer):
         world = self.world
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=20_000)
         world.handle(world.coordinator.init_producer_id(request, answer, 5, world.at))
@@ -228,7 +228,7 @@ class Producer:
 
     def on_produced(self, partition):
         def on_answer(error):
-            if error in (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):  # the latter: it is there already
+            if error in (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):  # the latter: written before
                 self.sequences[partition] += 1
                 if self.sequences[partition] == 2:
                     self.left.remove(partition)
@@ -237,7 +237,7 @@ class Producer:
 
         return on_answer
 
-    def ask_end(self, commit):
+    def send_end(self, commit):
         producer, world = self.producer, self.world
 
         def request(answer):
@@ -253,7 +253,7 @@ class Producer:
 
     def on_end(self, message):
         if message.error_code == 0:
-            self.told[self.transaction] = self.ending
+            self.results[self.transaction] = self.ending
             self.producer = (message.producer_id, message.producer_epoch)
             self.transaction = None
         elif message.error_code not in BUSY:
@@ -261,10 +261,10 @@ class Producer:
 
 
 def run(seed):
-    """One run; gives how many transactions with data were committed, and how many aborted."""
+    """Run one seed; the numbers of committed and of aborted transactions with data."""
     world = World(seed)
     random = world.random
-    producers = [Producer(world, name) for name in ("a", "a", "b")]  # two of them fence each other off
+    producers = [Producer(world, name) for name in ("a", "a", "b")]  # two of them fence each other
     for _ in range(1200):
         chance = random.random()
         if chance < 0.01:
@@ -276,22 +276,24 @@ def run(seed):
         else:
             world.step()
     world.is_lossy = False
-    for _ in range(60):  # nobody asks any more: what is under way ends, the rest times out
+    for _ in range(60):  # no new requests: open transactions end or time out
         world.now += 1.0
         while world.network:
             world.network.pop(random.randrange(len(world.network)))()
         if (deadline := world.coordinator.next_deadline()) is not None and deadline <= world.now:
             world.handle(world.coordinator.tick(world.at))
         world.sync()
-    assert all(one.state in IDLE for one in world.coordinator.transactions.values()), "a transaction is stuck"
+    assert all(one.state in IDLE for one in world.coordinator.transactions.values()), "a transaction is not complete"
     found = defaultdict(set)
     for partition in world.partitions.values():
-        assert not any(partition.open.values()), "data that no marker will ever end"
+        assert not any(partition.open.values()), "data without a marker"
         for (transaction, *_), committed in partition.outcomes.items():
             found[transaction].add(committed)
     assert all(len(kinds) == 1 for kinds in found.values()), "a torn transaction"
-    told = {key: value for one in producers for key, value in one.told.items()}
-    assert not {key for key, kinds in found.items() if key in told and told[key] not in kinds}, "not what was told"
+    results = {key: value for one in producers for key, value in one.results.items()}
+    assert not {key for key, kinds in found.items() if key in results and results[key] not in kinds}, (
+        "not the outcome in the response"
+    )
     return sum(True in kinds for kinds in found.values()), sum(False in kinds for kinds in found.values())
 
 
@@ -300,7 +302,7 @@ def test_every_transaction_has_one_outcome_everywhere(seed):
     run(seed)
 
 
-def test_the_runs_commit_and_abort():
+def test_some_runs_commit_and_some_abort():
     committed, aborted = map(sum, zip(*(run(seed) for seed in range(10)), strict=True))
     assert committed > 20
     assert aborted > 20

@@ -1,4 +1,4 @@
-"""T2: which state may follow which, all 64 pairs, as Kafka's TransactionState has them; what EndTxn does in each."""
+"""T2: the transitions of Kafka's TransactionState, all 64 pairs, and EndTxn in each state."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("old", "new"), list(product(TransactionState, repeat=2)))
-def test_only_the_steps_of_the_table_are_allowed(old, new):
+def test_the_transitions_are_those_of_kafka(old, new):
     assert (old in states.PREDECESSORS[new]) == ((old, new) in ALLOWED)
 
 
-def standing(state):
+def transaction_in(state):
     partitions = frozenset() if state in IDLE else frozenset({T0})
     return Transaction(5, 3, 60_000, state, 1_700_000_000_000, partitions, 1_700_000_000_000)
 
 
 @pytest.mark.parametrize(("old", "new"), list(product(WRITTEN, repeat=2)))
-def test_replay_holds_to_the_table(old, new):
+def test_replay_checks_transitions(old, new):
     driver = Driver()
     coordinator, at = driver.fresh(), Moment(0.0, 1_700_000_000_000)
-    coordinator.replay(*records.transaction_record("x", standing(old), 1), at)
+    coordinator.replay(*records.transaction_record("x", transaction_in(old), 1), at)
     coordinator.loaded(at)
-    record = records.transaction_record("x", standing(new), 1)
+    record = records.transaction_record("x", transaction_in(new), 1)
     if (old, new) in ALLOWED:
         coordinator.replay(*record, at)
         assert coordinator.transactions["x"].state is new
@@ -54,7 +54,7 @@ def test_replay_holds_to_the_table(old, new):
             coordinator.replay(*record, at)
 
 
-def test_the_numbers_in_the_log_are_kafkas():
+def test_the_state_numbers_are_those_of_kafka():
     assert [state.log_id for state in (E, ON, PC, PA, CC, CA, D, F)] == list(range(8))
     assert all(BY_LOG_ID[state.log_id] is state for state in TransactionState)
 
@@ -62,7 +62,7 @@ def test_the_numbers_in_the_log_are_kafkas():
 @pytest.mark.parametrize("state", WRITTEN)
 @pytest.mark.parametrize("commit", [True, False])
 def test_end_before_kip_890(state, commit):
-    """The same epoch all along: a repeat is told apart by the outcome only."""
+    """The epoch does not change: a retry is recognized by the outcome only."""
     answers = {
         (ON, True): ErrorCode.NONE,
         (ON, False): ErrorCode.NONE,
@@ -80,7 +80,7 @@ def test_end_before_kip_890(state, commit):
 
 FENCED, NONE, ITS = ErrorCode.PRODUCER_FENCED, ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE
 WAIT = ErrorCode.CONCURRENT_TRANSACTIONS
-END_V2 = {  # by state: abort repeated, abort, commit repeated, commit
+END_V2 = {  # by state: retried abort, abort, retried commit, commit
     E: (FENCED, NONE, FENCED, ITS),
     ON: (FENCED, NONE, FENCED, NONE),
     PC: (WAIT, WAIT, WAIT, WAIT),
@@ -92,10 +92,10 @@ END_V2 = {  # by state: abort repeated, abort, commit repeated, commit
 
 @pytest.mark.parametrize("state", WRITTEN)
 def test_end_of_kip_890(state):
-    """A repeat comes with the epoch before the last bump (T7); the table is that of Kafka's coordinator.
+    """A retry has the epoch before the last bump (T7); the table is that of Kafka's coordinator.
 
-    While markers are written even the epoch does not matter: a producer that aborts before it has sent anything of its
-    next transaction asks with the new one, and must not take itself for fenced.
+    In the prepared states any epoch gets CONCURRENT_TRANSACTIONS: a producer that aborts before it has sent anything of
+    its next transaction sends the new epoch, and must not be fenced.
     """
     got = tuple(at_state(state).end((5, epoch), commit) for commit in (False, True) for epoch in (2, 3))
     assert got == END_V2[state]
@@ -105,12 +105,12 @@ def test_end_of_kip_890(state):
 
 def at_state(state):
     driver = Driver()
-    driver.log.append(records.transaction_record("x", standing(state), 1))
+    driver.log.append(records.transaction_record("x", transaction_in(state), 1))
     driver.restart()
     return driver
 
 
-def test_every_state_tells_what_it_answers():
+def test_every_state_documents_its_responses():
     classes = [node for node in ast.parse(inspect.getsource(states)).body if isinstance(node, ast.ClassDef)]
     body = next(node.body for node in classes if node.name == "TransactionState")
     members = [node for node in body if isinstance(node, ast.Assign)]
@@ -119,4 +119,4 @@ def test_every_state_tells_what_it_answers():
         text = body[body.index(member) + 1]
         assert isinstance(text, ast.Expr)
         for request in ("InitProducerId", "AddPartitionsToTxn", "EndTxn"):
-            assert request in text.value.value, f"{member.targets[0].id} is silent about {request}"
+            assert request in text.value.value, f"{member.targets[0].id} does not document {request}"

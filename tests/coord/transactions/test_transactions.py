@@ -1,4 +1,4 @@
-"""T4, T7-T10, T13: partitions join, the end is written, markers follow, late requests change nothing, time runs out."""
+"""T4, T7-T10, T13: adding partitions, the outcome, markers, late requests, timeouts and expiration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.wire.messages.coordinator_records import TransactionLogValue
 from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
 
 
-def test_partitions_join_the_transaction(driver):
+def test_partitions_are_added_to_the_transaction(driver):
     producer = driver.producer()
     driver.advance(5)
     assert driver.add(producer, T0) == ErrorCode.NONE
@@ -23,10 +23,10 @@ def test_partitions_join_the_transaction(driver):
     assert (found.start_ms, found.last_update_ms) == (START_MS + 5_000, START_MS + 10_000)
     written = len(driver.log)
     assert driver.add(producer, T1) == ErrorCode.NONE
-    assert len(driver.log) == written, "what is known is not written again"
+    assert len(driver.log) == written, "no record without a change"
 
 
-def test_partitions_are_refused_to_strangers(driver):
+def test_only_the_current_producer_may_add_partitions(driver):
     producer_id, epoch = driver.producer()
     assert driver.add((producer_id + 1, epoch)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert driver.add((producer_id, epoch + 1)) == ErrorCode.PRODUCER_FENCED
@@ -34,8 +34,8 @@ def test_partitions_are_refused_to_strangers(driver):
     assert driver.add((producer_id, epoch), transactional_id="") == ErrorCode.INVALID_REQUEST
 
 
-def test_verification_tells_what_belongs_to_the_transaction(driver):
-    """T7: a write outside of the transaction would never be ended by a marker."""
+def test_verification_checks_that_partitions_are_in_the_transaction(driver):
+    """T7: a write outside of the transaction would never get a marker."""
     producer = driver.producer()
     driver.add(producer, T0)
     written = len(driver.log)
@@ -69,8 +69,8 @@ def test_markers_follow_the_outcome_and_complete_it(driver, commit, version):
     assert driver.add(following) == ErrorCode.NONE
 
 
-def test_the_outcome_is_in_the_log_before_markers_are_asked_for(driver):
-    """T4: a prepare that cannot be written gives no markers, and the transaction goes on."""
+def test_the_outcome_is_in_the_log_before_markers_are_requested(driver):
+    """T4: without the prepare record there are no markers, and the transaction stays open."""
     producer = driver.producer()
     driver.add(producer)
     driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR
@@ -82,7 +82,7 @@ def test_the_outcome_is_in_the_log_before_markers_are_asked_for(driver):
     assert len(driver.markers) == 1
 
 
-def test_a_transaction_marked_everywhere_completes_even_if_its_log_fails_for_a_while(driver):
+def test_completion_is_retried_after_an_append_error(driver):
     producer = driver.producer()
     driver.add(producer)
     driver.end(producer, True)
@@ -97,13 +97,13 @@ def test_a_transaction_marked_everywhere_completes_even_if_its_log_fails_for_a_w
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("marked", [(), (T0,), (T0, T1)])
-def test_after_a_restart_the_markers_are_written_again(driver, commit, marked):
-    """T4: wherever the broker died, the outcome that was written is carried through."""
+def test_a_restart_requests_the_markers_again(driver, commit, marked):
+    """T4: the outcome that was written is completed, wherever the broker has crashed."""
     producer = driver.producer()
     driver.add(producer, T0, T1)
     answer = driver.end_answer(producer, commit)
     before = driver.markers[0]
-    driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR  # the completion does not get into the log any more
+    driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR  # the completion is not written
     if marked:
         driver.write_markers(*marked)
     driver.append_error = None
@@ -112,13 +112,13 @@ def test_after_a_restart_the_markers_are_written_again(driver, commit, marked):
     assert driver.end(producer, commit) == ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
     assert driver.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
-    assert driver.end_answer(producer, commit) == answer, "the client that asks again gets the first answer"
+    assert driver.end_answer(producer, commit) == answer, "a retry gets the same response"
     driver.restart()
     assert not driver.markers
 
 
-def test_an_abort_of_nothing_bumps_the_epoch_and_needs_no_markers(driver):
-    """T7: the client of KIP-890 does not know whether any of its writes got through."""
+def test_an_abort_without_partitions_bumps_the_epoch_and_needs_no_markers(driver):
+    """T7: the client of KIP-890 may not know whether any of its writes has arrived."""
     producer = driver.producer()
     answer = driver.end_answer(producer, False)
     assert (answer.error_code, answer.producer_epoch) == (0, 1)
@@ -130,7 +130,7 @@ def test_an_abort_of_nothing_bumps_the_epoch_and_needs_no_markers(driver):
 
 
 def test_a_late_end_does_not_end_the_next_transaction(driver):
-    """T9: with KIP-890 the delayed EndTxn of one transaction is told apart from that of the next."""
+    """T9: with KIP-890 the delayed EndTxn of one transaction has another epoch than that of the next."""
     first = driver.producer()
     driver.add(first)
     second = driver.finish(first, True)
@@ -140,8 +140,8 @@ def test_a_late_end_does_not_end_the_next_transaction(driver):
     assert driver.state() is TransactionState.ONGOING
 
 
-def test_before_kip_890_a_late_end_does_end_the_next_transaction(driver):
-    """T9, known of Kafka (KAFKA-17754): this is what the epoch bump is for."""
+def test_before_kip_890_a_late_end_ends_the_next_transaction(driver):
+    """T9, also in Kafka (KAFKA-17754): the reason for the epoch bump."""
     producer = driver.producer()
     driver.finish(producer, True, version=4)
     driver.add(producer)
@@ -150,8 +150,8 @@ def test_before_kip_890_a_late_end_does_end_the_next_transaction(driver):
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_late_reports_of_markers_change_nothing(driver, version):
-    """T8, T9: of a transaction that is complete, or while the next one is open or being ended."""
+def test_late_marker_reports_change_nothing(driver, version):
+    """T8, T9: reports about a complete transaction, also while the next one is open or prepared."""
     first = driver.producer()
     driver.add(first, T0)
     driver.end(first, True, version=version)
@@ -169,7 +169,7 @@ def test_late_reports_of_markers_change_nothing(driver, version):
         assert driver.state() is TransactionState.PREPARE_ABORT
 
 
-def test_a_transaction_that_takes_too_long_is_aborted():
+def test_a_transaction_is_aborted_after_its_timeout():
     """T10: by a sweep, under a new epoch."""
     driver = Driver(abort_interval_ms=10_000)
     producer = driver.producer(timeout_ms=15_000)
@@ -180,13 +180,13 @@ def test_a_transaction_that_takes_too_long_is_aborted():
     driver.advance(0.2)
     assert driver.state() is TransactionState.PREPARE_ABORT
     assert driver.add(producer) == ErrorCode.PRODUCER_FENCED
-    assert driver.end(producer, True) == ErrorCode.CONCURRENT_TRANSACTIONS, "the abort stands"
+    assert driver.end(producer, True) == ErrorCode.CONCURRENT_TRANSACTIONS, "the abort is not replaced"
     driver.write_markers()
     assert driver.end(producer, True) == ErrorCode.INVALID_TXN_STATE
     assert driver.state() is TransactionState.COMPLETE_ABORT
 
 
-def test_time_runs_on_over_a_restart():
+def test_the_timeout_continues_across_a_restart():
     driver = Driver(abort_interval_ms=10_000)
     driver.add(driver.producer(timeout_ms=15_000))
     driver.advance(14)
@@ -196,7 +196,7 @@ def test_time_runs_on_over_a_restart():
 
 
 @pytest.mark.parametrize("end", [None, True, False])
-def test_transactional_ids_that_nobody_uses_are_forgotten(end):
+def test_unused_transactional_ids_expire(end):
     """T13."""
     driver = Driver(id_expiration_ms=60_000, expiration_interval_ms=10_000)
     producer = driver.producer()
@@ -209,11 +209,11 @@ def test_transactional_ids_that_nobody_uses_are_forgotten(end):
     driver.restart()
     assert driver.transaction() is None
     driver.advance(60)
-    assert driver.coordinator.next_deadline() is None, "there is nothing to look after any more"
+    assert driver.coordinator.next_deadline() is None, "there are no deadlines left"
     assert driver.producer() == (FIRST_ID + 1, 0)
 
 
-def test_a_transactional_id_with_a_transaction_is_never_forgotten():
+def test_a_transactional_id_with_an_open_transaction_does_not_expire():
     driver = Driver(id_expiration_ms=60_000, expiration_interval_ms=10_000, abort_interval_ms=10_000_000)
     driver.add(driver.producer(timeout_ms=900_000))
     driver.add(driver.producer("y", timeout_ms=900_000), transactional_id="y")
@@ -223,7 +223,7 @@ def test_a_transactional_id_with_a_transaction_is_never_forgotten():
     assert driver.state("y") is TransactionState.PREPARE_COMMIT
 
 
-def test_records_are_read_back_as_they_were_written(driver):
+def test_records_round_trip(driver):
     driver.add(driver.producer(), T0, T1)
     key, value = driver.log[-1]
     assert records.read_key(key) == "x"

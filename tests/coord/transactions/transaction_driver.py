@@ -1,7 +1,7 @@
-"""Plays the broker for a TransactionCoordinator: one clock, one log, markers that wait, and answers by ticket.
+"""Acts as the broker of a TransactionCoordinator: one clock, one log, requested markers, and responses by ticket.
 
-Every Result is handled as the broker does it: append, replay, release, then the markers. Markers stay in
-`driver.markers` until a test writes them, so that every step between prepare and complete can be looked at.
+Every Result is handled as in the broker: append, replay, reply, then markers. Requested markers stay in
+`driver.markers` until a test writes them, so that every step between prepare and complete can be tested.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Driver:
         self.markers += getattr(result, "markers", ())
 
     def advance(self, seconds):
-        """Let time pass, stopping at every deadline on the way."""
+        """Advance time, with a tick at every deadline."""
         end = self.now + seconds
         while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
@@ -61,7 +61,7 @@ class Driver:
         self.now = end
 
     def restart(self):
-        """A new coordinator from the log; markers that were not written yet are lost with the old one."""
+        """Load a new coordinator from the log; the markers requested before are lost."""
         self.markers.clear()
         self.coordinator = self.fresh()
         for key, value in self.log:
@@ -78,7 +78,7 @@ class Driver:
     # ---- requests
 
     def init(self, transactional_id="x", *, expected=(-1, -1), timeout_ms=60_000, version=5, **fields):
-        """The whole answer of InitProducerId."""
+        """The response of InitProducerId."""
         ticket = f"init{next(self.tickets)}"
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
@@ -127,7 +127,7 @@ class Driver:
     # ---- markers
 
     def write_markers(self, *partitions, of=None):
-        """Report markers as written: of these partitions or of all."""
+        """Report markers as written in these partitions or in all."""
         asked = self.markers.copy() if of is None else [of]
         for markers in asked:
             wanted = partitions or markers.partitions
@@ -136,7 +136,7 @@ class Driver:
                 self.markers.remove(markers)
 
     def finish(self, producer, commit, *partitions, version=5):
-        """One whole transaction; gives the producer id and epoch for the next one."""
+        """Run one transaction; the producer id and epoch for the next one."""
         assert self.add(producer, *partitions) == ErrorCode.NONE
         answer = self.end_answer(producer, commit, version=version)
         assert answer.error_code == 0
