@@ -31,7 +31,8 @@ from barnabas.broker.config.keys.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import ServerConfig, load
+from barnabas.broker.config.load import load
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
@@ -167,9 +168,9 @@ class Server:
 
     def _open_data(self) -> None:
         config = self.config
-        config.settle_sync_policy(is_named=bool(config.log_dirs))
+        config.set_default_flush_policy(is_temporary=not config.log_dirs)
         paths = config.log_dirs or (self._make_temporary_dir(),)
-        config.settle(LOG_DIRS, ",".join(paths))
+        config.set_default(LOG_DIRS, ",".join(paths))
         try:
             self.broker = open_broker(config, paths, flushes=self._flushes)
         except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:

@@ -1,4 +1,4 @@
-"""The declared keys of every kind of resource, as the controller needs them to judge and describe configs."""
+"""The declared keys of every type of resource, with which the controller validates and describes configs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
 
 FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
-"""Keys that a running Kafka can change and this broker cannot yet: changing one is refused."""
+"""Keys that are dynamic in Kafka, but not in this broker: a change is rejected."""
 
 CONFIG_SCHEMA: Final = ConfigSchema(
     topic_keys=TOPIC_KEYS,

@@ -1,9 +1,8 @@
 """Settings in environment variables, named as in the apache/kafka image.
 
-`KAFKA_NUM_PARTITIONS` is `num.partitions`: a single `_` stands for a dot, `__` for `_`, `___` for `-`.
-`BARNABAS_*` names keys under `barnabas.` in the same way. Variables that steer Kafka's JVM are recognised,
-so that a compose file written for Kafka works as it is, and are named as ignored. Source: Kafka 4.4
-`KafkaDockerWrapper`.
+`KAFKA_NUM_PARTITIONS` sets `num.partitions`: `_` stands for a dot, `__` for `_`, `___` for `-`. `BARNABAS_*` sets keys
+under `barnabas.` in the same way. Variables of Kafka's JVM and scripts are recognized and reported as ignored, so that
+a compose file for Kafka works unchanged. Source: Kafka 4.4 `KafkaDockerWrapper`.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ JVM_VARIABLES: Final = frozenset(
         "KAFKA_VERSION",
     }
 )
-"""Variables of Kafka's scripts, which are no config keys."""
+"""Variables of Kafka's scripts that are not config keys."""
 
 NOT_SETTINGS: Final = frozenset({"BARNABAS_BOOTSTRAP_SERVERS", "BARNABAS_EXAMPLES", "BARNABAS_SPARK_JARS"})
-"""Variables of ours that speak to others than the broker."""
+"""Variables of the command line, the tests and the pipeline that are not config keys."""
 
 
 def settings_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Give the settings by config key, and the variables that are recognised and ignored."""
+    """Return the settings by config key, and the variables that are recognized but ignored."""
     settings: dict[str, str] = {}
     ignored: list[str] = []
     for variable, value in sorted(environment.items()):
@@ -50,5 +49,5 @@ def settings_from_environment(environment: Mapping[str, str]) -> tuple[dict[str,
 
 
 def key_of(variable: str) -> str:
-    """The config key that a variable's name without its prefix stands for."""
+    """The config key of a variable, given without its prefix."""
     return variable.lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")

@@ -1,8 +1,8 @@
-"""Listeners: what `listeners`, `advertised.listeners` and `listener.security.protocol.map` say.
+"""Parses and checks `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
-Only PLAINTEXT listeners are opened so far; a listener that asks for TLS or SASL is refused, since opening it
-without would be worse. The controller's listeners of a combined node (process.roles=broker,controller) are
-accepted and not opened: the controller lives in this process. Source: Kafka 4.4 `KafkaConfig.listeners`.
+Only PLAINTEXT listeners are supported; a listener with TLS or SASL is rejected, because opening it without would be
+worse. The controller listeners of a combined node (process.roles=broker,controller) are accepted but not opened: the
+controller is in this process. Source: Kafka 4.4 `KafkaConfig.listeners`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Endpoint(NamedTuple):
-    """A named address; an empty host means every interface, port 0 any free port."""
+    """A named address. An empty host means all interfaces; port 0 means any free port."""
 
     name: str
     host: str
@@ -27,7 +27,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoints(key: str, items: tuple[str, ...]) -> list[Endpoint]:
-    """Parse `NAME://host:port` items; ConfigError names the one that is not, or a name or port given twice."""
+    """Parse `NAME://host:port` items. ConfigError for an invalid item or a repeated name."""
     endpoints = [_parse_endpoint(key, item) for item in items]
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) < len(names):
@@ -36,7 +36,7 @@ def parse_endpoints(key: str, items: tuple[str, ...]) -> list[Endpoint]:
 
 
 def check_ports(endpoints: list[Endpoint]) -> None:
-    """Two listeners may share a port only on different addresses."""
+    """Raise ConfigError if two listeners have the same host and port."""
     taken: set[tuple[str, int]] = set()
     for endpoint in endpoints:
         if endpoint.port and (endpoint.host, endpoint.port) in taken:
@@ -55,13 +55,13 @@ def _parse_endpoint(key: str, item: str) -> Endpoint:
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """Parse `NAME:PROTOCOL` pairs into protocols by listener name."""
+    """Parse `NAME:PROTOCOL` pairs; returns the protocols by listener name."""
     protocols: dict[str, str] = {}
     for pair in filter(None, (item.strip() for item in text.split(","))):
         name, colon, protocol = pair.partition(":")
         if not (name and colon) or protocol.upper() not in SECURITY_PROTOCOLS:
             raise ConfigError(
-                f"listener.security.protocol.map has '{pair}', which is not NAME:PROTOCOL with one of "
+                f"listener.security.protocol.map has '{pair}', which is not NAME:PROTOCOL with a protocol of "
                 f"{', '.join(SECURITY_PROTOCOLS)}"
             )
         protocols[name.upper()] = protocol.upper()
@@ -69,19 +69,19 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def check_protocols(endpoints: list[Endpoint], protocols: dict[str, str]) -> None:
-    """Refuse a listener whose protocol is unknown or not spoken yet."""
+    """Raise ConfigError if the protocol of a listener is unknown or not supported."""
     for endpoint in endpoints:
         protocol = protocols.get(endpoint.name)
         if protocol is None:
             raise ConfigError(f"No security protocol defined for listener {endpoint.name}")
         if protocol != "PLAINTEXT":
             raise ConfigError(
-                f"Listener {endpoint.name} asks for {protocol}, but Barnabas speaks only PLAINTEXT so far"
+                f"Listener {endpoint.name} has the protocol {protocol}, but Barnabas supports only PLAINTEXT"
             )
 
 
 def check_advertised(advertised: list[Endpoint], listeners: list[Endpoint]) -> None:
-    """Advertised listeners are listeners, and name an address that a client can dial."""
+    """Raise ConfigError if an advertised listener is not a listener, or its address is a wildcard."""
     names = {endpoint.name for endpoint in listeners}
     for endpoint in advertised:
         if endpoint.name not in names:

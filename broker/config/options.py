@@ -1,7 +1,7 @@
-"""What `serve` was asked for: the bridge between the command line and `broker.server.run`.
+"""The options of `barnabas serve`, passed from the command line to `broker.server.run`.
 
-A plain record with no behaviour, so that the command line can be read before anything of the broker is
-imported. Kafka's own settings travel as text in `sets`; `broker.config.server_config` gives them types.
+A plain class without imports of the broker, so that the command line is parsed before those are imported. Config keys
+are texts in `sets`; `broker.config.load` parses them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 
 class ServeOptions:
-    """The options of `barnabas serve`, as given; None says that the option was not given.
+    """The options of `barnabas serve`; None if an option was not given.
 
-    `sets` holds the Kafka keys of the command line, those of `--set` as well as those that `--listen`
-    (listeners) and `--data-dir` (log.dirs) stand for. `environment` is the process environment, unfiltered.
+    `sets` has the config keys of the command line: those of `--set`, and those set by `--listen` (listeners) and
+    `--data-dir` (log.dirs). `environment` is the whole environment of the process.
     """
 
     __slots__ = ("config_file", "environment", "log_format", "log_level", "profile", "ready_file", "sets")

@@ -1,9 +1,8 @@
-"""Profiles: defaults that depend on what the broker is for, in one table each.
+"""Profiles: defaults that depend on the purpose of the broker.
 
-`dev` makes sense of a single node; `kafka` keeps Kafka's defaults to the letter. A profile's values are
-weaker than everything that a user sets and stronger than Kafka's defaults. `CLAMPED_IN_DEV` are the numbers
-that cannot exceed the brokers there are: under `dev` even a value that was set is cut down, with a warning,
-so that a configuration written for three brokers works on one. So is the replication factor that CreateTopics asks for.
+`dev` is for a single node; `kafka` keeps Kafka's defaults. A profile overrides Kafka's defaults, and every setting of
+the user overrides the profile. Under `dev`, the keys in `CLAMPED_IN_DEV` and the replication factor of CreateTopics are
+reduced to the number of brokers, with a warning, so that a configuration for three brokers works on one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ DEV: Final = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.replication.factor": "1",
 }
-"""What a broker on a developer's machine starts from."""
+"""Defaults of a single broker on a developer's machine."""
 
 PROFILES: Final[dict[str, dict[str, str]]] = {"dev": DEV, "kafka": {}}
 """The profiles by name."""
@@ -38,11 +37,11 @@ CLAMPED_IN_DEV: Final = frozenset(
         "transaction.state.log.replication.factor",
     }
 )
-"""Numbers of replicas, never more than brokers."""
+"""Numbers of replicas, which cannot exceed the number of brokers."""
 
 
 def profile_defaults(name: str) -> dict[str, str]:
-    """The defaults of a profile; ConfigError when there is none of this name."""
+    """The defaults of a profile. ConfigError for an unknown profile."""
     if name not in PROFILES:
-        raise ConfigError(f"There is no profile {name}: take one of {', '.join(PROFILES)}")
+        raise ConfigError(f"Unknown profile {name}. Valid profiles are {', '.join(PROFILES)}")
     return PROFILES[name]

@@ -1,8 +1,8 @@
-"""Java's `.properties` format, as `server.properties` is written in it.
+"""Java's `.properties` format, the format of `server.properties`.
 
-Keys end at the first unescaped `=`, `:` or blank; a backslash at the end of a line continues it; `\\uXXXX`,
-`\\t`, `\\n`, `\\r` and `\\f` are escapes, any other escaped character stands for itself; `#` and `!` start
-comment lines. A later line wins over an earlier one. Source: `java.util.Properties.load`.
+A key ends at the first unescaped `=`, `:` or blank. A backslash at the end of a line continues it. `\\uXXXX`, `\\t`,
+`\\n`, `\\r` and `\\f` are escapes; any other escaped character is itself. `#` and `!` start comment lines. The last
+value of a key counts. Source: `java.util.Properties.load`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read a whole file's text; ConfigError on a malformed `\\u` escape, Java's only syntax error."""
+    """Parse the text of a file. ConfigError for a malformed `\\u` escape, the only syntax error."""
     settings: dict[str, str] = {}
     for line in _logical_lines(text):
         key, value = _split(line)
@@ -25,7 +25,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without leading blanks, comments left out, continuations joined."""
+    """Lines without leading blanks and comments, with continuations joined."""
     pending: str | None = None
     for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = natural.lstrip(_BLANKS)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.loop import Loop
 from barnabas.broker.metadata import metadata_log

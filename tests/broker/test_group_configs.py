@@ -9,7 +9,7 @@ import logging
 
 import pytest
 
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.coord.groups.settings import AutoOffsetReset, GroupSettings
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c

@@ -18,7 +18,7 @@ import trio
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits

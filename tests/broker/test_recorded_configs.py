@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from barnabas.broker.config.config_schema import CONFIG_SCHEMA
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.config.server_config import ServerConfig, load
+from barnabas.broker.config.load import load
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.replicas.retention import Retention
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError

@@ -13,7 +13,8 @@ from barnabas.broker.config.keys.groups import GROUP_INITIAL_REBALANCE_DELAY_MS,
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.keys.own import LOG_SYNC
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import ServerConfig, load
+from barnabas.broker.config.load import load
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.wire.configdef import ConfigError
 
 
@@ -53,8 +54,8 @@ def test_dynamic_configs_win_over_static_ones_and_a_brokers_own_over_all_brokers
 
 def test_what_the_user_set_is_told_apart_from_defaults() -> None:
     c = config({"num.partitions": "1"})
-    assert c.explicit("num.partitions") == "1"
-    assert c.explicit("offsets.topic.replication.factor") is None
+    assert c.static.get("num.partitions") == "1"
+    assert c.static.get("offsets.topic.replication.factor") is None
 
 
 def test_what_is_only_known_at_start_can_be_settled() -> None:
@@ -62,7 +63,7 @@ def test_what_is_only_known_at_start_can_be_settled() -> None:
 
     c = config()
     assert c.log_dirs == ()
-    c.settle(LOG_DIRS, "/data")
+    c.set_default(LOG_DIRS, "/data")
     assert c.log_dirs == ("/data",)
     assert c.text_layers("log.dirs") == [(5, "/data")]
 
@@ -105,13 +106,13 @@ def test_keys_of_one_listener_are_known() -> None:
         ({"listeners": "A://:1,A://:2"}, "Each listener must have a different name"),
         ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "Each listener must have a different port"),
         ({"listeners": "MINE://:1"}, "No security protocol defined for listener MINE"),
-        ({"listeners": "SSL://:1"}, "Listener SSL asks for SSL, but Barnabas speaks only PLAINTEXT so far"),
+        ({"listeners": "SSL://:1"}, "Listener SSL has the protocol SSL, but Barnabas supports only PLAINTEXT"),
         ({"listeners": "CONTROLLER://:9093"}, "at least one listener for clients"),
         ({"listener.security.protocol.map": "PLAINTEXT"}, "not NAME:PROTOCOL"),
         ({"advertised.listeners": "OTHER://h:1"}, "OTHER is not in listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "nonroutable meta-address 0.0.0.0"),
-        ({"process.roles": "broker"}, "process.roles=broker is not possible yet"),
-        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "names several nodes"),
+        ({"process.roles": "broker"}, "process.roles=broker is not supported"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "has several nodes"),
     ],
 )
 def test_a_setting_that_cannot_work_is_one_sentence(sets: dict[str, str], sentence: str) -> None:
@@ -130,7 +131,7 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_an_unknown_profile_is_one_sentence() -> None:
-    with pytest.raises(ConfigError, match="There is no profile prod: take one of dev, kafka"):
+    with pytest.raises(ConfigError, match=r"Unknown profile prod\. Valid profiles are dev, kafka"):
         config(profile="prod")
 
 
@@ -142,7 +143,7 @@ def test_dev_cuts_replicas_down_to_the_one_broker_and_says_so() -> None:
     assert c[OFFSETS_TOPIC_REPLICATION_FACTOR] == 1
     assert c[DEFAULT_REPLICATION_FACTOR] == 1
     assert (
-        "offsets.topic.replication.factor=3 is more than the 1 broker there is: 1 is used (profile dev)" in c.warnings
+        "offsets.topic.replication.factor=3 is larger than the number of brokers: 1 is used (profile dev)" in c.warnings
     )
 
 
@@ -274,7 +275,7 @@ def test_data_in_a_place_that_was_named_is_synced_unless_the_user_says_otherwise
     sets: Mapping[str, str], is_named: bool, policy: str
 ) -> None:
     c = config(sets)
-    c.settle_sync_policy(is_named=is_named)
+    c.set_default_flush_policy(is_temporary=not is_named)
     assert c[LOG_SYNC] == policy
     assert "flush.ms" not in c.topic_defaults()
 
@@ -286,7 +287,7 @@ def test_interval_is_a_second_unless_kafkas_keys_say_otherwise() -> None:
         ({"log.flush.scheduler.interval.ms": "125"}, "125"),
     ):
         c = config({"barnabas.log.sync": "interval", **sets})
-        c.settle_sync_policy(is_named=True)
+        c.set_default_flush_policy(is_temporary=False)
         assert c.topic_defaults()["flush.ms"] == flush_ms
 
 

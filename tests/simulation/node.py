@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import load
+from barnabas.broker.config.load import load
 from barnabas.storage import layout
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.survivors import Kind, Survivors

@@ -1,8 +1,8 @@
-"""Every broker config key of Kafka 4.4, declared once, by area; `BROKER_KEYS` has them all by name.
+"""Every broker config key of Kafka 4.4, declared once, by area; `BROKER_KEYS` has all of them by name.
 
-`used=True` marks the keys that Barnabas acts on. The others are known, so that a file written for Kafka is
-read without complaint about misspelt names, but each one that is set is named in a warning. A test compares
-the declarations with Kafka's own table, another one the `used` marks with the code.
+`used=True` marks the keys that Barnabas uses. The others are declared so that they are not reported as unknown, and a
+warning is logged for each one that is set. One test compares the declarations with Kafka's own table, another one the
+`used` marks with the code.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ KAFKA_KEYS: Final = _declared_in(
 """The keys of Kafka's own KafkaConfig."""
 
 DYNAMIC_ONLY_KEYS: Final = _declared_in(dynamic_only)
-"""Keys of Kafka that exist for running brokers only: AlterConfigs takes them, a file does not."""
+"""Kafka's keys that can only be set dynamically, with AlterConfigs."""
 
 OWN_KEYS: Final = _declared_in(own)
 """Barnabas' own keys, all under `barnabas.`."""
 
 BROKER_KEYS: Final[dict[str, ConfigKey[Any]]] = {**KAFKA_KEYS, **OWN_KEYS}
-"""Every key a file, the environment or the command line may set."""
+"""Every key that a file, the environment or the command line may set."""

@@ -46,20 +46,24 @@ CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS = integer(
     1000,
     "[0,...]",
     HIGH,
-    "Longest wait before a controller stands for election again.",
+    "Maximum wait before a controller stands for election again.",
 )
 CONTROLLER_QUORUM_ELECTION_TIMEOUT_MS = integer(
     "controller.quorum.election.timeout.ms", 1000, "[0,...]", HIGH, "Time a controller waits for votes."
 )
 CONTROLLER_QUORUM_FETCH_MAX_BYTES = integer(
-    "controller.quorum.fetch.max.bytes", 1_048_576, "[1,...]", LOW, "Most bytes of one fetch of the metadata log."
+    "controller.quorum.fetch.max.bytes",
+    1_048_576,
+    "[1,...]",
+    LOW,
+    "Maximum number of bytes of one fetch of the metadata log.",
 )
 CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES = integer(
     "controller.quorum.fetch.snapshot.max.bytes",
     1_048_576,
     "[1,...]",
     LOW,
-    "Most bytes of one fetch of a metadata snapshot.",
+    "Maximum number of bytes of one fetch of a metadata snapshot.",
 )
 CONTROLLER_QUORUM_FETCH_TIMEOUT_MS = integer(
     "controller.quorum.fetch.timeout.ms",

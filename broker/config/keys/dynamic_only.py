@@ -9,7 +9,7 @@ LEADER_REPLICATION_THROTTLED_RATE = long(
     LONG_MAX,
     "[0,...]",
     MEDIUM,
-    "Most bytes a second that throttled leaders send to followers.",
+    "Maximum bytes per second that throttled leaders send to followers.",
     dynamic=PER_BROKER,
 )
 FOLLOWER_REPLICATION_THROTTLED_RATE = long(
@@ -17,7 +17,7 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = long(
     LONG_MAX,
     "[0,...]",
     MEDIUM,
-    "Most bytes a second that throttled followers fetch.",
+    "Maximum bytes per second that throttled followers fetch.",
     dynamic=PER_BROKER,
 )
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
@@ -25,7 +25,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
     LONG_MAX,
     "[0,...]",
     MEDIUM,
-    "Most bytes a second moved between log directories.",
+    "Maximum bytes per second moved between log directories.",
     dynamic=PER_BROKER,
 )
 GROUP_CONSUMER_ASSIGNOR_OFFLOAD_ENABLE = boolean(

@@ -1,4 +1,4 @@
-"""What a broker is, and what holds for all of it: ids, roles, topics by default, policies, metrics."""
+"""General keys: ids, roles, defaults of topics, limits, policies, metrics, quotas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = integer(
     100,
     "[0,...]",
     HIGH,
-    "Longest wait before a partition is again added to a transaction whose predecessor is still completing.",
+    "Maximum time of retries to add a partition to a transaction while the previous one is completing.",
     used=True,
 )
 ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = integer(
@@ -31,11 +31,11 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = integer(
     20,
     "[1,...]",
     HIGH,
-    "First wait before a partition is again added to a transaction whose predecessor is still completing.",
+    "Time between retries to add a partition to a transaction while the previous one is completing.",
     used=True,
 )
 ALTER_CONFIG_POLICY_CLASS_NAME = class_name(
-    "alter.config.policy.class.name", None, LOW, "Java class that judges changes of configs."
+    "alter.config.policy.class.name", None, LOW, "Java class that validates changes of configs."
 )
 AUTHORIZER_CLASS_NAME = string(
     "authorizer.class.name", "", "non-null string", LOW, "Java class that decides what a principal may do."
@@ -44,11 +44,11 @@ AUTO_CREATE_TOPICS_ENABLE = boolean(
     "auto.create.topics.enable",
     True,
     HIGH,
-    "Whether asking for the metadata of a topic that does not exist creates it.",
+    "Whether a metadata request for a topic that does not exist creates it.",
     used=True,
 )
 AUTO_LEADER_REBALANCE_ENABLE = boolean(
-    "auto.leader.rebalance.enable", True, HIGH, "Whether leadership goes back to preferred replicas from time to time."
+    "auto.leader.rebalance.enable", True, HIGH, "Whether leadership is moved back to preferred replicas periodically."
 )
 BACKGROUND_THREADS = integer(
     "background.threads", 10, "[1,...]", HIGH, "Threads for background work.", dynamic=CLUSTER_WIDE
@@ -58,7 +58,7 @@ BROKER_HEARTBEAT_INTERVAL_MS = integer(
 )
 BROKER_ID = integer("broker.id", -1, "", HIGH, "Old name of node.id; -1 leaves it to node.id.", used=True)
 BROKER_RACK = string(
-    "broker.rack", None, "", MEDIUM, "Rack of this broker, told to clients and used for placing replicas.", used=True
+    "broker.rack", None, "", MEDIUM, "Rack of this broker, reported to clients and used to place replicas.", used=True
 )
 BROKER_SESSION_TIMEOUT_MS = integer(
     "broker.session.timeout.ms", 9000, "", MEDIUM, "Time without heartbeat after which the controller fences a broker."
@@ -82,7 +82,7 @@ COMPRESSION_TYPE = string(
     "producer",
     "[uncompressed, zstd, lz4, snappy, gzip, producer]",
     HIGH,
-    "Codec in which topics keep batches; producer keeps what the producer sent.",
+    "Compression of batches in the log; producer keeps the compression of the producer.",
     dynamic=CLUSTER_WIDE,
 )
 COMPRESSION_ZSTD_LEVEL = integer(
@@ -105,7 +105,7 @@ CONTROLLED_SHUTDOWN_ENABLE = boolean(
     "controlled.shutdown.enable", True, MEDIUM, "Whether a stopping broker first hands over its leaderships."
 )
 CREATE_TOPIC_POLICY_CLASS_NAME = class_name(
-    "create.topic.policy.class.name", None, LOW, "Java class that judges new topics."
+    "create.topic.policy.class.name", None, LOW, "Java class that validates new topics."
 )
 DEFAULT_REPLICATION_FACTOR = integer(
     "default.replication.factor",
@@ -120,7 +120,7 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
     3_600_000,
     "[1,...]",
     LOW,
-    "Time between two sweeps for expired delegation tokens.",
+    "Time between two checks for expired delegation tokens.",
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
     "delegation.token.expiry.time.ms",
@@ -130,7 +130,7 @@ DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
     "Time after which a delegation token must be renewed.",
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS = long(
-    "delegation.token.max.lifetime.ms", 604_800_000, "[1,...]", MEDIUM, "Longest life of a delegation token."
+    "delegation.token.max.lifetime.ms", 604_800_000, "[1,...]", MEDIUM, "Maximum life of a delegation token."
 )
 DELEGATION_TOKEN_SECRET_KEY = password(
     "delegation.token.secret.key", MEDIUM, "Secret with which delegation tokens are signed."
@@ -168,7 +168,7 @@ FETCH_MAX_BYTES = integer(
     57_671_680,
     "[1024,...]",
     MEDIUM,
-    "Most bytes one fetch response carries, whatever the client asks for.",
+    "Maximum number of bytes in one fetch response; the client's limit may be lower.",
     used=True,
 )
 FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
@@ -190,7 +190,7 @@ INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = integer(
     60000,
     "",
     MEDIUM,
-    "Time a starting broker waits for its registration before it gives up.",
+    "Maximum time a starting broker waits for its registration.",
 )
 KAFKA_METRICS_POLLING_INTERVAL_SECS = integer(
     "kafka.metrics.polling.interval.secs", 10, "[1,...]", LOW, "Polling interval of kafka.metrics.reporters."
@@ -208,7 +208,7 @@ MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = integer(
     1000,
     "[0,...]",
     MEDIUM,
-    "Most incremental fetch sessions kept at a time.",
+    "Maximum number of incremental fetch sessions kept at a time.",
     used=True,
 )
 MAX_REQUEST_PARTITION_SIZE_LIMIT = integer(
@@ -216,7 +216,7 @@ MAX_REQUEST_PARTITION_SIZE_LIMIT = integer(
     2000,
     "[1,...]",
     MEDIUM,
-    "Most partitions in one DescribeTopicPartitions response.",
+    "Maximum number of partitions in one DescribeTopicPartitions response.",
     used=True,
 )
 METRIC_REPORTERS = list_of(
@@ -267,7 +267,7 @@ PROCESS_ROLES = required(
         ("broker", "controller"),
         "[broker, controller]",
         HIGH,
-        "Roles of this process. With controller, Barnabas keeps the metadata itself, in its own process.",
+        "Roles of this process. Barnabas is always broker and controller.",
         used=True,
     )
 )
@@ -276,7 +276,7 @@ PRODUCER_ID_EXPIRATION_MS = integer(
     86_400_000,
     "[1,...]",
     LOW,
-    "Time after which the sequence state of a producer that sends nothing is forgotten.",
+    "Time after which the sequence state of an idle producer is removed.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -305,7 +305,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     "unclean.leader.election.enable",
     False,
     HIGH,
-    "Whether a replica outside the ISR may lead, at the price of lost records.",
+    "Whether a replica outside the ISR may become leader, which loses records.",
     dynamic=CLUSTER_WIDE,
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(

@@ -19,7 +19,7 @@ GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = integer(
     1000,
     "[0,...]",
     MEDIUM,
-    "Shortest time between two assignments of a consumer group (KIP-848).",
+    "Minimum time between two assignments of a consumer group (KIP-848).",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -36,7 +36,7 @@ GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     5000,
     "[1,...]",
     MEDIUM,
-    "Heartbeat interval told to members of consumer groups.",
+    "Heartbeat interval sent to members of consumer groups.",
     used=True,
 )
 GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = integer(
@@ -64,14 +64,14 @@ GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     used=True,
 )
 GROUP_CONSUMER_MAX_SIZE = integer(
-    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a consumer group.", used=True
+    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a consumer group.", used=True
 )
 GROUP_CONSUMER_MIGRATION_POLICY = string(
     "group.consumer.migration.policy",
     "bidirectional",
     "(case insensitive) [DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL]",
     MEDIUM,
-    "Which way groups may change between the classic and the consumer protocol.",
+    "Directions in which groups may change between the classic and the consumer protocol.",
     used=True,
 )
 GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = integer(
@@ -152,20 +152,27 @@ GROUP_MAX_SESSION_TIMEOUT_MS = integer(
     1_800_000,
     "",
     MEDIUM,
-    "Longest session timeout a member of a classic group may ask for.",
+    "Maximum session timeout a member of a classic group may request.",
     used=True,
 )
-GROUP_MAX_SIZE = integer("group.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a classic group.", used=True)
+GROUP_MAX_SIZE = integer(
+    "group.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a classic group.", used=True
+)
 GROUP_MIN_SESSION_TIMEOUT_MS = integer(
     "group.min.session.timeout.ms",
     6000,
     "",
     MEDIUM,
-    "Shortest session timeout a member of a classic group may ask for.",
+    "Minimum session timeout a member of a classic group may request.",
     used=True,
 )
 OFFSET_METADATA_MAX_BYTES = integer(
-    "offset.metadata.max.bytes", 4096, "", HIGH, "Longest metadata string of a committed offset.", used=True
+    "offset.metadata.max.bytes",
+    4096,
+    "",
+    HIGH,
+    "Maximum length of the metadata string of a committed offset.",
+    used=True,
 )
 OFFSETS_COMMIT_TIMEOUT_MS = integer(
     "offsets.commit.timeout.ms", 5000, "[1,...]", HIGH, "Time an offset commit waits to be replicated."
@@ -178,7 +185,7 @@ OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
     600_000,
     "[1,...]",
     HIGH,
-    "Time between two sweeps for expired offsets.",
+    "Time between two checks for expired offsets.",
     used=True,
 )
 OFFSETS_RETENTION_MINUTES = integer(

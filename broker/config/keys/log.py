@@ -1,4 +1,4 @@
-"""Logs: segments, retention, compaction, flushing, what records may look like."""
+"""Logs: segments, retention, compaction, flushing, limits of records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     134_217_728,
     "",
     MEDIUM,
-    "Memory for the cleaner's map of keys, in all.",
+    "Memory for the cleaner's map of keys, in total.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -54,7 +54,7 @@ LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     0.9,
     "",
     MEDIUM,
-    "How full the cleaner's map of keys may get.",
+    "Maximum load factor of the cleaner's map of keys.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -63,7 +63,7 @@ LOG_CLEANER_IO_BUFFER_SIZE = integer(
     524_288,
     "[0,...]",
     MEDIUM,
-    "Memory for the cleaner's I/O buffers, in all.",
+    "Memory for the cleaner's I/O buffers, in total.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -72,7 +72,7 @@ LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     DOUBLE_MAX,
     "",
     MEDIUM,
-    "Most bytes a second the cleaner reads and writes.",
+    "Maximum bytes per second the cleaner reads and writes.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -81,7 +81,7 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     LONG_MAX,
     "[1,...]",
     MEDIUM,
-    "Longest time a record stays out of compaction.",
+    "Maximum time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -99,7 +99,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     0,
     "[0,...]",
     MEDIUM,
-    "Shortest time a record stays out of compaction.",
+    "Minimum time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -111,7 +111,7 @@ LOG_CLEANUP_POLICY = list_of(
     ("delete",),
     "[compact, delete]",
     MEDIUM,
-    "What happens to old segments: delete, compact or both.",
+    "Whether old segments are deleted, compacted or both.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -145,7 +145,7 @@ LOG_FLUSH_INTERVAL_MS = long(
     None,
     "",
     HIGH,
-    "Longest time a message stays unflushed; log.flush.scheduler.interval.ms when unset.",
+    "Maximum time a message stays unflushed; log.flush.scheduler.interval.ms when unset.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -162,7 +162,7 @@ LOG_FLUSH_SCHEDULER_INTERVAL_MS = long(
     LONG_MAX,
     "",
     HIGH,
-    "Longest time a message stays unflushed, where log.flush.interval.ms is not set.",
+    "Maximum time a message stays unflushed, where log.flush.interval.ms is not set.",
     used=True,
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
@@ -212,7 +212,7 @@ LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = long(
     3_600_000,
     "[0,...]",
     MEDIUM,
-    "How far a record's timestamp may lie ahead of the broker's clock.",
+    "Maximum time by which a record's timestamp may be ahead of the broker's clock.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -221,7 +221,7 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = long(
     LONG_MAX,
     "[0,...]",
     MEDIUM,
-    "How far a record's timestamp may lie behind the broker's clock.",
+    "Maximum time by which a record's timestamp may be behind the broker's clock.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -230,7 +230,7 @@ LOG_MESSAGE_TIMESTAMP_TYPE = string(
     "CreateTime",
     "[CreateTime, LogAppendTime]",
     MEDIUM,
-    "Whether records carry the time they were made or the time they were appended.",
+    "Whether record timestamps are set by the producer or when records are appended.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -281,7 +281,7 @@ LOG_RETENTION_MINUTES = integer(
     "log.retention.minutes", None, "", HIGH, "Minutes a segment is kept, where ms is not set.", used=True
 )
 LOG_RETENTION_MS = long(
-    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is for ever.", dynamic=CLUSTER_WIDE, used=True
+    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is no limit.", dynamic=CLUSTER_WIDE, used=True
 )
 LOG_ROLL_HOURS = integer(
     "log.roll.hours", 168, "[1,...]", HIGH, "Hours after which a segment is rolled, where ms is not set.", used=True

@@ -20,7 +20,7 @@ ADVERTISED_LISTENERS = list_of(
     None,
     "",
     HIGH,
-    "Addresses told to clients. When unset, a client is told the address that it dialled.",
+    "Addresses reported to clients. When unset, it is the address that the client connected to.",
     used=True,
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
@@ -67,17 +67,28 @@ LISTENERS = list_of(
     used=True,
 )
 MAX_CONNECTION_CREATION_RATE = integer(
-    "max.connection.creation.rate", INT_MAX, "[0,...]", MEDIUM, "Most new connections a second.", dynamic=CLUSTER_WIDE
+    "max.connection.creation.rate",
+    INT_MAX,
+    "[0,...]",
+    MEDIUM,
+    "Maximum number of new connections per second.",
+    dynamic=CLUSTER_WIDE,
 )
 MAX_CONNECTIONS = integer(
-    "max.connections", INT_MAX, "[0,...]", MEDIUM, "Most connections at a time.", dynamic=CLUSTER_WIDE, used=True
+    "max.connections",
+    INT_MAX,
+    "[0,...]",
+    MEDIUM,
+    "Maximum number of connections at a time.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
 )
 MAX_CONNECTIONS_PER_IP = integer(
     "max.connections.per.ip",
     INT_MAX,
     "[0,...]",
     MEDIUM,
-    "Most connections at a time from one address.",
+    "Maximum number of connections at a time from one address.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -86,7 +97,7 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "",
     "",
     MEDIUM,
-    "Most connections at a time from given addresses, as host:number pairs.",
+    "Maximum number of connections at a time from given addresses, as host:number pairs.",
     dynamic=CLUSTER_WIDE,
 )
 NUM_NETWORK_THREADS = integer(
@@ -102,16 +113,18 @@ QUEUED_MAX_REQUEST_BYTES = long(
     -1,
     "",
     MEDIUM,
-    "Most bytes of requests that are being read or wait to be handled; -1 is no limit.",
+    "Maximum number of bytes of requests that are being read or wait to be handled; -1 is no limit.",
     used=True,
 )
-QUEUED_MAX_REQUESTS = integer("queued.max.requests", 500, "[1,...]", HIGH, "Most requests waiting to be handled.")
+QUEUED_MAX_REQUESTS = integer(
+    "queued.max.requests", 500, "[1,...]", HIGH, "Maximum number of requests waiting to be handled."
+)
 SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(
     "socket.connection.setup.timeout.max.ms",
     30000,
     "",
     MEDIUM,
-    "Longest time to wait for a connection to be made, after repeated failures.",
+    "Maximum time to wait for a connection to be made, after repeated failures.",
 )
 SOCKET_CONNECTION_SETUP_TIMEOUT_MS = long(
     "socket.connection.setup.timeout.ms", 10000, "", MEDIUM, "Time to wait for a connection to be made."

@@ -1,4 +1,4 @@
-"""Barnabas' own keys. Kafka's name is taken wherever Kafka has one; what is left is here, under `barnabas.`."""
+"""Barnabas' own keys, named `barnabas.*`: only where Kafka has no key of that meaning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LOG_SYNC = string(
     None,
     f"[{ALWAYS}, {INTERVAL}, {OS}]",
     HIGH,
-    "When records go to the disk: always is before they are acknowledged and readable; interval is within "
-    "log.flush.interval.ms, a second unless set; os is when the system likes, as Kafka does. Unset it is always where "
-    "a data directory was named, os for a temporary one.",
+    "When records are flushed to disk. always: before they are acknowledged and readable. interval: within "
+    "log.flush.interval.ms, by default a second. os: when the operating system does it, as in Kafka. The default is "
+    "always if a data directory is configured, and os for a temporary one.",
     used=True,
 )

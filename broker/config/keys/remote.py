@@ -18,7 +18,7 @@ REMOTE_FETCH_MAX_WAIT_MS = integer(
     500,
     "[1,...]",
     MEDIUM,
-    "Longest wait for data from remote storage.",
+    "Maximum wait for data from remote storage.",
     dynamic=CLUSTER_WIDE,
 )
 REMOTE_LIST_OFFSETS_REQUEST_TIMEOUT_MS = long(
@@ -26,7 +26,7 @@ REMOTE_LIST_OFFSETS_REQUEST_TIMEOUT_MS = long(
     30000,
     "[1,...]",
     MEDIUM,
-    "Longest wait for an offset found in remote storage.",
+    "Maximum wait for an offset found in remote storage.",
     dynamic=CLUSTER_WIDE,
 )
 REMOTE_LOG_INDEX_FILE_CACHE_TOTAL_SIZE_BYTES = long(
@@ -50,7 +50,7 @@ REMOTE_LOG_MANAGER_COPY_MAX_BYTES_PER_SECOND = long(
     LONG_MAX,
     "[1,...]",
     MEDIUM,
-    "Most bytes a second copied to remote storage.",
+    "Maximum bytes per second copied to remote storage.",
     dynamic=CLUSTER_WIDE,
 )
 REMOTE_LOG_MANAGER_COPY_QUOTA_WINDOW_NUM = integer(
@@ -80,7 +80,7 @@ REMOTE_LOG_MANAGER_FETCH_MAX_BYTES_PER_SECOND = long(
     LONG_MAX,
     "[1,...]",
     MEDIUM,
-    "Most bytes a second read from remote storage.",
+    "Maximum bytes per second read from remote storage.",
     dynamic=CLUSTER_WIDE,
 )
 REMOTE_LOG_MANAGER_FETCH_QUOTA_WINDOW_NUM = integer(
@@ -139,7 +139,11 @@ REMOTE_LOG_METADATA_MANAGER_LISTENER_NAME = string(
     "Listener over which metadata of remote segments travels.",
 )
 REMOTE_LOG_READER_MAX_PENDING_TASKS = integer(
-    "remote.log.reader.max.pending.tasks", 100, "[1,...]", MEDIUM, "Most reads from remote storage that wait."
+    "remote.log.reader.max.pending.tasks",
+    100,
+    "[1,...]",
+    MEDIUM,
+    "Maximum number of reads from remote storage that wait.",
 )
 REMOTE_LOG_READER_THREADS = integer(
     "remote.log.reader.threads", 10, "[1,...]", MEDIUM, "Threads that read from remote storage.", dynamic=CLUSTER_WIDE

@@ -23,11 +23,17 @@ REPLICA_FETCH_BACKOFF_MS = integer(
 REPLICA_FETCH_MAX_BYTES = integer(
     "replica.fetch.max.bytes", 1_048_576, "[0,...]", MEDIUM, "Bytes a follower fetches of one partition at a time."
 )
-REPLICA_FETCH_MIN_BYTES = integer("replica.fetch.min.bytes", 1, "", HIGH, "Fewest bytes a follower's fetch waits for.")
-REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
-    "replica.fetch.response.max.bytes", 10_485_760, "[0,...]", MEDIUM, "Most bytes of one response to a follower."
+REPLICA_FETCH_MIN_BYTES = integer(
+    "replica.fetch.min.bytes", 1, "", HIGH, "Minimum number of bytes that a follower's fetch waits for."
 )
-REPLICA_FETCH_WAIT_MAX_MS = integer("replica.fetch.wait.max.ms", 500, "", HIGH, "Longest wait of a follower's fetch.")
+REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
+    "replica.fetch.response.max.bytes",
+    10_485_760,
+    "[0,...]",
+    MEDIUM,
+    "Maximum number of bytes of one response to a follower.",
+)
+REPLICA_FETCH_WAIT_MAX_MS = integer("replica.fetch.wait.max.ms", 500, "", HIGH, "Maximum wait of a follower's fetch.")
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     "replica.high.watermark.checkpoint.interval.ms",
     5000,

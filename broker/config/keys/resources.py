@@ -1,7 +1,7 @@
 """Config keys of groups (KIP-848, KIP-932, KIP-1071) and of client metrics subscriptions (KIP-714).
 
-Where there is a broker key `group.<name>`, it gives the group key's default;
-`broker.config.group_limits.LIMITS` has bounds.
+If there is a broker key `group.<name>`, it is the default of the group key; the bounds are in
+`broker.config.group_limits.LIMITS`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
 
 _INHERITED: Final = {
-    "consumer.assignment.interval.ms": "Shortest time between two assignments of the group.",
-    "consumer.heartbeat.interval.ms": "Heartbeat interval told to the group's members.",
+    "consumer.assignment.interval.ms": "Minimum time between two assignments of the group.",
+    "consumer.heartbeat.interval.ms": "Heartbeat interval sent to the group's members.",
     "consumer.session.timeout.ms": "Time without heartbeat after which a member is removed.",
-    "share.assignment.interval.ms": "Shortest time between two assignments of the share group.",
+    "share.assignment.interval.ms": "Minimum time between two assignments of the share group.",
     "share.delivery.count.limit": "How often a record is delivered at most.",
-    "share.heartbeat.interval.ms": "Heartbeat interval told to the share group's members.",
-    "share.partition.max.record.locks": "Most records of one partition that the group holds locked.",
+    "share.heartbeat.interval.ms": "Heartbeat interval sent to the share group's members.",
+    "share.partition.max.record.locks": "Maximum number of records of one partition that the group holds locked.",
     "share.record.lock.duration.ms": "Time a record stays locked for the member that acquired it.",
     "share.session.timeout.ms": "Time without heartbeat after which a member of the share group is removed.",
-    "streams.assignment.interval.ms": "Shortest time between two assignments of the streams group.",
-    "streams.heartbeat.interval.ms": "Heartbeat interval told to the streams group's members.",
+    "streams.assignment.interval.ms": "Minimum time between two assignments of the streams group.",
+    "streams.heartbeat.interval.ms": "Heartbeat interval sent to the streams group's members.",
     "streams.initial.rebalance.delay.ms": "Time the empty group waits for more members before its first rebalance.",
     "streams.rack.aware.assignment.tags": "Client tags over which standby replicas are spread.",
     "streams.num.standby.replicas": "Standby replicas of each task.",
@@ -35,7 +35,7 @@ SHARE_AUTO_OFFSET_RESET = string(
     "latest",
     "",
     MEDIUM,
-    "Where a share group starts that has no position: latest, earliest or by_duration:PnDTnHnMn.nS.",
+    "Start offset of a share group without one: latest, earliest or by_duration:PnDTnHnMn.nS.",
     used=True,
 )
 SHARE_ISOLATION_LEVEL = string(
@@ -43,7 +43,7 @@ SHARE_ISOLATION_LEVEL = string(
     "read_uncommitted",
     "[read_committed, read_uncommitted]",
     MEDIUM,
-    "Whether the share group is given records of transactions that are not committed.",
+    "Whether the share group reads records of transactions that are not committed.",
     used=True,
 )
 SHARE_RENEW_ACKNOWLEDGE_ENABLE = boolean(
@@ -63,7 +63,7 @@ ERRORS_DEADLETTERQUEUE_COPY_RECORD_ENABLE = boolean(
 CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
     key.name: key
     for key in (
-        list_of("metrics", (), "", MEDIUM, "Prefixes of the metrics a subscription asks for; * is all."),
+        list_of("metrics", (), "", MEDIUM, "Prefixes of the metrics that a subscription requests; * is all."),
         integer("interval.ms", 300_000, "[100,...,3600000]", MEDIUM, "Time between two pushes of a client."),
         list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs."),
     )
@@ -74,7 +74,7 @@ CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
 def _inherited(name: str, doc: str) -> ConfigKey[Any]:
     broker_key = BROKER_KEYS[f"group.{name}"]
     low, comma, _ = broker_key.valid.partition(",")
-    valid = f"{low},...]" if comma else ""  # the upper bound is the broker's to set
+    valid = f"{low},...]" if comma else ""  # the upper bound is a config of the broker
     return ConfigKey(
         broker_key.type, name, broker_key.default, valid, MEDIUM, broker_key.dynamic, doc, used=broker_key.used
     )

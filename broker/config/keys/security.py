@@ -88,7 +88,7 @@ SASL_LOGIN_REFRESH_MIN_PERIOD_SECONDS = short(
     60,
     "",
     MEDIUM,
-    "Shortest time between two refreshes of a credential.",
+    "Minimum time between two refreshes of a credential.",
     dynamic=PER_BROKER,
 )
 SASL_LOGIN_REFRESH_WINDOW_FACTOR = double(
@@ -108,7 +108,7 @@ SASL_LOGIN_REFRESH_WINDOW_JITTER = double(
     dynamic=PER_BROKER,
 )
 SASL_LOGIN_RETRY_BACKOFF_MAX_MS = long(
-    "sasl.login.retry.backoff.max.ms", 10000, "", LOW, "Longest wait between two attempts to log in."
+    "sasl.login.retry.backoff.max.ms", 10000, "", LOW, "Maximum wait between two attempts to log in."
 )
 SASL_LOGIN_RETRY_BACKOFF_MS = long(
     "sasl.login.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to log in."
@@ -148,7 +148,7 @@ SASL_OAUTHBEARER_ASSERTION_CLAIM_ISS = string(
     "sasl.oauthbearer.assertion.claim.iss", None, "", MEDIUM, "Issuer claim of an assertion."
 )
 SASL_OAUTHBEARER_ASSERTION_CLAIM_JTI_INCLUDE = boolean(
-    "sasl.oauthbearer.assertion.claim.jti.include", False, MEDIUM, "Whether an assertion carries a unique id."
+    "sasl.oauthbearer.assertion.claim.jti.include", False, MEDIUM, "Whether an assertion has a unique id."
 )
 SASL_OAUTHBEARER_ASSERTION_CLAIM_NBF_SECONDS = integer(
     "sasl.oauthbearer.assertion.claim.nbf.seconds",
@@ -199,19 +199,19 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     10000,
     "",
     LOW,
-    "Longest wait between two attempts to get the keys.",
+    "Maximum wait between two attempts to get the keys.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS = long(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to get the keys."
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string(
-    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "Where the keys that verify tokens are found."
+    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "URL of the keys that verify tokens."
 )
 SASL_OAUTHBEARER_JWT_RETRIEVER_CLASS = class_name(
     "sasl.oauthbearer.jwt.retriever.class",
     "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
     MEDIUM,
-    "Java class that gets tokens.",
+    "Java class that requests tokens.",
 )
 SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS = class_name(
     "sasl.oauthbearer.jwt.validator.class",
@@ -219,7 +219,7 @@ SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS = class_name(
     MEDIUM,
     "Java class that checks tokens.",
 )
-SASL_OAUTHBEARER_SCOPE = string("sasl.oauthbearer.scope", None, "", MEDIUM, "Scope asked for when getting a token.")
+SASL_OAUTHBEARER_SCOPE = string("sasl.oauthbearer.scope", None, "", MEDIUM, "Scope requested with a token.")
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = string(
     "sasl.oauthbearer.scope.claim.name", "scope", "", LOW, "Claim that holds the scope."
 )
@@ -227,7 +227,7 @@ SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
     "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject."
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
-    "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "Where tokens are got."
+    "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "URL from which tokens are requested."
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS = class_name(
     "sasl.server.callback.handler.class", None, MEDIUM, "Java class of the SASL server's callbacks."

@@ -19,7 +19,7 @@ GROUP_SHARE_ASSIGNMENT_INTERVAL_MS = integer(
     1000,
     "[0,...]",
     MEDIUM,
-    "Shortest time between two assignments of a share group (KIP-932).",
+    "Minimum time between two assignments of a share group (KIP-932).",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -44,7 +44,7 @@ GROUP_SHARE_HEARTBEAT_INTERVAL_MS = integer(
     5000,
     "[1,...]",
     MEDIUM,
-    "Heartbeat interval told to members of share groups.",
+    "Heartbeat interval sent to members of share groups.",
     used=True,
 )
 GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS = integer(
@@ -96,10 +96,10 @@ GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
     used=True,
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS = integer(
-    "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Most share sessions at a time.", used=True
+    "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Maximum number of share sessions at a time.", used=True
 )
 GROUP_SHARE_MAX_SIZE = integer(
-    "group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Most members of a share group.", used=True
+    "group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Maximum number of members of a share group.", used=True
 )
 GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.share.min.assignment.interval.ms",
@@ -154,7 +154,7 @@ GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS = integer(
     2000,
     "[100,...,10000]",
     MEDIUM,
-    "Most records of one partition that a share group holds locked.",
+    "Maximum number of records of one partition that a share group holds locked.",
     used=True,
 )
 GROUP_SHARE_RECORD_LOCK_DURATION_MS = integer(
@@ -178,7 +178,7 @@ GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = integer(
     1000,
     "[0,...]",
     MEDIUM,
-    "Shortest time between two assignments of a streams group (KIP-1071).",
+    "Minimum time between two assignments of a streams group (KIP-1071).",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -190,7 +190,7 @@ GROUP_STREAMS_HEARTBEAT_INTERVAL_MS = integer(
     5000,
     "[1,...]",
     MEDIUM,
-    "Heartbeat interval told to members of streams groups.",
+    "Heartbeat interval sent to members of streams groups.",
     used=True,
 )
 GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = integer(
@@ -226,7 +226,7 @@ GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     used=True,
 )
 GROUP_STREAMS_MAX_SIZE = integer(
-    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Most members of a streams group.", used=True
+    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a streams group.", used=True
 )
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = integer(
     "group.streams.max.standby.replicas",

@@ -16,7 +16,7 @@ TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     10000,
     "[1,...]",
     LOW,
-    "Time between two sweeps for transactions that timed out.",
+    "Time between two checks for transactions that timed out.",
     used=True,
 )
 TRANSACTION_MAX_TIMEOUT_MS = integer(
@@ -24,14 +24,14 @@ TRANSACTION_MAX_TIMEOUT_MS = integer(
     900_000,
     "[1,...]",
     HIGH,
-    "Longest transaction timeout a producer may ask for.",
+    "Maximum transaction timeout a producer may request.",
     used=True,
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE = boolean(
     "transaction.partition.verification.enable",
     True,
     LOW,
-    "Whether a partition checks that it belongs to the transaction it is written in.",
+    "Whether the broker verifies that a partition belongs to the transaction of a write.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -40,7 +40,7 @@ TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     3_600_000,
     "[1,...]",
     LOW,
-    "Time between two sweeps for expired transactional ids.",
+    "Time between two checks for expired transactional ids.",
     used=True,
 )
 TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE = integer(
@@ -94,6 +94,6 @@ TRANSACTIONAL_ID_EXPIRATION_MS = integer(
     604_800_000,
     "[1,...]",
     HIGH,
-    "Time after which a transactional id that is not used is forgotten.",
+    "Time after which a transactional id that is not used is removed.",
     used=True,
 )

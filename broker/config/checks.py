@@ -1,0 +1,79 @@
+"""Checks a configuration before the broker starts. Texts are Kafka's where Kafka has the same check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
+from barnabas.broker.config.keys.general import PROCESS_ROLES
+from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
+from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config.listeners import (
+    check_advertised,
+    check_ports,
+    check_protocols,
+    parse_endpoints,
+    parse_protocol_map,
+)
+from barnabas.broker.config.profiles import CLAMPED_IN_DEV
+from barnabas.broker.config.server_config import base_key
+from barnabas.storage.log_config import SYNONYMS
+from barnabas.wire.configdef import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
+
+
+def check(config: ServerConfig) -> None:
+    """Raise ConfigError if a broker cannot start with these settings; adds to `config.warnings`."""
+    for name, text in config.static.items():
+        key = base_key(name)
+        if key is not None:
+            value = key.parse(text)
+            if config.profile == "dev" and name in CLAMPED_IN_DEV and value > 1:
+                config.warnings.append(f"{name}={value} is larger than the number of brokers: 1 is used (profile dev)")
+    _check_roles(config)
+    _check_retention(config)
+    _check_groups(config)
+    endpoints = parse_endpoints(LISTENERS.name, config[LISTENERS])
+    check_ports(endpoints)
+    if not config.listeners:
+        raise ConfigError("listeners must have at least one listener for clients")
+    if len(endpoints) > len(config.listeners):
+        unopened = ",".join(str(e) for e in endpoints if e not in config.listeners)
+        config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
+    protocols = parse_protocol_map(config[LISTENER_SECURITY_PROTOCOL_MAP])
+    check_protocols(config.listeners, protocols)
+    check_advertised(list(config.advertised_listeners.values()), config.listeners)
+
+
+def _check_retention(config: ServerConfig) -> None:
+    """The first of the three keys of the retention time that is set must be positive or -1, as in Kafka."""
+    for name, _ in SYNONYMS["retention.ms"]:
+        if config.text(name) is not None:
+            if config[BROKER_KEYS[name]] == 0:
+                raise ConfigError(f"{name} must be unlimited (-1) or, equal or greater than 1")
+            return
+
+
+def _check_groups(config: ServerConfig) -> None:
+    """The classic protocol must be enabled, and defaults of groups must be within their limits."""
+    if "classic" not in config[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        raise ConfigError("Disabling the 'classic' protocol is not supported.")
+    if any(name.startswith(("group.consumer.", "group.share.", "group.streams.")) for name in config.static):
+        from barnabas.broker.config.group_limits import check_limits
+
+        check_limits(config.__getitem__)
+
+
+def _check_roles(config: ServerConfig) -> None:
+    if config.node_id < 0:
+        raise ConfigError(f"node.id must be at least 0, not {config.node_id}")
+    if set(config[PROCESS_ROLES]) != {"broker", "controller"}:
+        raise ConfigError(
+            f"process.roles={','.join(config[PROCESS_ROLES])} is not supported: "
+            "Barnabas runs as broker and controller in one process (process.roles=broker,controller)"
+        )
+    if len(config[CONTROLLER_QUORUM_VOTERS]) > 1:
+        raise ConfigError("controller.quorum.voters has several nodes, but Barnabas runs as a single node")
