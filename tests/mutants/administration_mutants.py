@@ -1,4 +1,4 @@
-"""Bugs in what administrators and time do to groups: expiry, deletion, configs, features, loading. G2, T13, KIP-211."""
+"""Bugs in offset expiry and deletion, configs, feature levels and loading of coordinators (G2, T13, KIP-211)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ADMINISTRATION = (
         _EXPIRY + "::TestOffsetsOfAnEmptyGroup::test_expire_after_the_last_member_has_gone",
     ),
     Mutant(
-        "deleted-offsets-come-back-with-a-marker",
+        "deleted-offsets-restored-by-a-marker",
         "coord/groups/pending_offsets.py",
         "            if record.key in self._keys:\n                self._drop(record.key)\n",
         "",
         _EXPIRY + "::TestOffsetsInTransactions::test_do_not_come_back_after_they_were_deleted",
     ),
     Mutant(
-        "offsets-of-another-topic-of-the-name-go",
+        "offsets-of-a-new-topic-with-the-name-deleted",
         "coord/groups/offsets.py",
         "            if ZERO_UUID in (topic_id, committed.topic_id) or committed.topic_id == topic_id\n",
         "",
@@ -51,28 +51,28 @@ ADMINISTRATION = (
         "tests/broker/test_group_configs.py::test_what_a_group_may_not_have_is_refused_with_kafkas_sentence",
     ),
     Mutant(
-        "features-go-down-unasked",
+        "feature-lowered-without-a-downgrade",
         "coord/cluster/feature_changes.py",
         "        if level < current and upgrade_type == UpgradeType.UPGRADE:\n",
         "        if False:\n",
         "tests/coord/cluster/test_feature_changes.py::test_invalid_updates_are_refused_with_a_reason",
     ),
     Mutant(
-        "what-happens-during-loading-is-lost",
+        "events-during-loading-are-lost",
         "broker/coordinators/runtime.py",
         "        self._loading.defer(event)\n",
         "",
         _LOADING + "::test_offsets_of_a_topic_that_is_deleted_meanwhile_go",
     ),
     Mutant(
-        "loading-ends-where-the-log-was-at-its-start",
+        "loading-stops-at-the-initial-log-end",
         "broker/coordinators/replay.py",
         "    while offset < log.log_end_offset:\n",
         "    end = log.log_end_offset\n    while offset < end:\n",
         _LOADING + "::test_a_marker_that_is_written_meanwhile_is_found_in_the_log",
     ),
     Mutant(
-        "transactions-are-told-before-they-are-safe",
+        "transactions-listed-before-they-are-durable",
         "broker/apis/transaction_admin.py",
         "    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))\n",
         "    return response\n",

@@ -1,4 +1,4 @@
-"""Bugs in the coordinators of share groups and of their state: fences, snapshots, what is assigned when. KIP-932."""
+"""Bugs in the share group coordinator and the share coordinator: fencing, snapshots, assignments (KIP-932)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARE_GROUPS = (
         f"{_STATE}::test_a_read_with_a_newer_leader_epoch_fences_older_ones",
     ),
     Mutant(
-        "old-state-written-over-the-new",
+        "write-with-an-old-state-epoch",
         _COORDINATOR,
         "            if state.state_epoch > request.state_epoch:\n                raise",
         "            if state.state_epoch > request.state_epoch + 1:\n                raise",
@@ -32,7 +32,7 @@ SHARE_GROUPS = (
         f"{_STATE}::test_the_start_offset_never_decreases",
     ),
     Mutant(
-        "share-state-cut-past-the-last-snapshot",
+        "share-log-pruned-past-the-last-snapshot",
         "coord/share_state/pruning.py",
         "    return min((offset for offset in offsets if offset is not None), default=end_offset)\n",
         "    return max((offset for offset in offsets if offset is not None), default=end_offset)\n",
@@ -46,14 +46,14 @@ SHARE_GROUPS = (
         f"{_STATE}::test_a_snapshot_is_written_after_a_number_of_updates",
     ),
     Mutant(
-        "lower-delivery-count-holds",
+        "lower-delivery-count-wins",
         "coord/share_state/batches.py",
         "new if _rank(new) > _rank(old) else old",
         "new if _rank(new) < _rank(old) else old",
         "tests/coord/share_state/test_batches.py::test_combining_equals_a_map_of_offsets",
     ),
     Mutant(
-        "assigned-before-state-is-kept",
+        "assigned-before-state-is-initialized",
         _GROUPS,
         "        missing = group.missing(heartbeat.subscribed_names(), self._topics)\n",
         "        missing = group.members and group.missing(heartbeat.subscribed_names(), self._topics)\n",
@@ -109,7 +109,7 @@ SHARE_GROUPS = (
         f"{_GROUP}::test_topics_that_come_and_go",
     ),
     Mutant(
-        "sleeping-member-spoils-the-next-group",
+        "stale-member-affects-the-next-group",
         "broker/coordinators/share_coordinators.py",
         "            for listener in self.on_reset:\n",
         "            for listener in ():\n",

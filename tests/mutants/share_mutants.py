@@ -1,4 +1,4 @@
-"""Bugs in share groups: locks, deliveries, acknowledgements, and what of them is kept. G5; KIP-932."""
+"""Bugs in share partitions: locks, deliveries, acknowledgements and their durability (G5, KIP-932)."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ SHARE = (
         _RUNS,
     ),
     Mutant(
-        "given-up-one-delivery-early",
+        "archived-one-delivery-early",
         _PARTITION,
         "    if run.delivery_count < settings.share_delivery_count_limit:\n",
         "    if run.delivery_count < settings.share_delivery_count_limit - 1:\n",
         _RUNS,
     ),
     Mutant(
-        "locked-records-given-out",
+        "locked-records-acquired",
         "coord/share_partitions/window.py",
         "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
         "        return self.state in (RecordState.AVAILABLE, RecordState.ACQUIRED) and self.undo is None\n",
         _RUNS,
     ),
     Mutant(
-        "records-given-out-before-their-release-is-written",
+        "records-acquired-before-their-release-is-written",
         "coord/share_partitions/window.py",
         "        return self.state is RecordState.AVAILABLE and self.undo is None\n",
         "        return self.state is RecordState.AVAILABLE\n",
         "tests/coord/share_partitions/test_acquiring.py::test_a_release_that_is_not_written_blocks_records_next_to_available_ones",
     ),
     Mutant(
-        "acknowledged-before-the-state-is-kept",
+        "acknowledged-before-the-state-is-durable",
         "broker/sharing/live_share_partition.py",
         "        self._write(state, change.batches, written)\n",
         "        then(ErrorCode.NONE)\n        then = _ignore\n        self._write(state, change.batches, written)\n",
@@ -59,14 +59,14 @@ SHARE = (
         _RUNS,
     ),
     Mutant(
-        "locks-never-over",
+        "locks-never-expire",
         _PARTITION,
         "                if run.state is RecordState.ACQUIRED and run.deadline <= now:\n",
         "                if run.state is RecordState.ACQUIRED and run.deadline < 0:\n",
         _RUNS,
     ),
     Mutant(
-        "start-moves-past-what-is-not-finished",
+        "start-moves-past-unfinished-records",
         "coord/share_partitions/window.py",
         "            if run.undo is not None or run.state not in FINISHED:\n",
         "            if run.undo is not None or run.state is RecordState.ACQUIRED:\n",
@@ -87,14 +87,14 @@ SHARE = (
         "tests/coord/share_partitions/test_acknowledging.py::test_only_records_acquired_by_the_member_can_be_acknowledged",
     ),
     Mutant(
-        "aborted-records-passed-over-one-wait-at-a-time",
+        "aborted-records-skipped-one-wait-at-a-time",
         "broker/sharing/share_fetch_plan.py",
         "                    has_moved = True\n",
         "                    has_moved = False\n",
         "tests/broker/test_share_fetch.py::test_who_was_given_nothing_but_aborted_records_waits_no_longer",
     ),
     Mutant(
-        "room-in-a-full-partition-tells-nobody",
+        "free-locks-do-not-wake-waiting-fetches",
         "broker/sharing/live_share_partition.py",
         "        self._was_found_full = self._was_found_full or not can\n",
         "        self._was_found_full = False\n",

@@ -1,4 +1,4 @@
-"""Bugs in transactions: their coordinator, their markers, what readers and groups see of them. T3-T12, I3."""
+"""Bugs in transactions: the coordinator, markers, and what readers and groups see (T3-T12, I3)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRANSACTIONS = (
         _RUNS,
     ),
     Mutant(
-        "offsets-count-before-the-marker",
+        "offsets-valid-before-the-marker",
         "coord/groups/coordinator.py",
         "        self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))\n",
         "        self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))\n"
