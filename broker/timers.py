@@ -2,7 +2,7 @@
 
 A heap with lazy removal: `cancel` marks the entry, which is removed from the heap at its deadline. The task sleeps in a
 cancel scope whose deadline is the earliest of all timers, so setting a timer costs a heap push and no task switch. A
-callback that raises is logged and does not stop the others.
+callback that raises is logged and does not stop the others. (`coord.timers` keeps deadlines by key, without callbacks.)
 """
 
 from __future__ import annotations
