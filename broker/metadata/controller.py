@@ -14,23 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
-from barnabas.broker.config.keys.groups import (
-    OFFSETS_TOPIC_NUM_PARTITIONS,
-    OFFSETS_TOPIC_REPLICATION_FACTOR,
-    OFFSETS_TOPIC_SEGMENT_BYTES,
-)
-from barnabas.broker.config.keys.share_and_streams import (
-    SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
-    SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS,
-    SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
-    SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES,
-)
-from barnabas.broker.config.keys.transactions import (
-    TRANSACTION_STATE_LOG_MIN_ISR,
-    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
-    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
-    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
-)
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import UNUSED
 from barnabas.broker.metadata.metadata_log import MetadataLog
@@ -44,7 +27,6 @@ from barnabas.coord.cluster.node_records import (
     shutdown_records,
 )
 from barnabas.coord.cluster.resources import BROKER, GROUP, TOPIC
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.storage.log_config import TOPIC_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
@@ -201,78 +183,26 @@ class Controller:
 
     def auto_create_dead_letter_queue(self, name: str) -> None:
         """Create a share group's dead-letter queue (KIP-1191). KafkaError when it cannot be created."""
-        from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+        from barnabas.broker.metadata.automatic_topics import dead_letter_queue
 
-        configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-        )
-        request = CreateTopicsRequest(topics=[topic])
-        for result in self.commit(self.local.create_topics(request, self.topic_defaults())).topics:
-            if result.error_code:
-                raise KafkaError(ErrorCode(result.error_code), result.error_message)
+        self._create([dead_letter_queue(name)])
 
     def auto_create(self, names: Iterable[str]) -> None:
         """Create the topics that are missing. KafkaError of the first that cannot be created; the others are."""
+        missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
+        if missing:
+            from barnabas.broker.metadata.automatic_topics import automatic_topic
+
+            self._create([automatic_topic(name, self._config) for name in missing])
+
+    def _create(self, topics: list[CreatableTopic]) -> None:
         from barnabas.wire.messages.topics import CreateTopicsRequest
 
-        missing = [self._automatic_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
-        if not missing:
-            return
-        request = CreateTopicsRequest(topics=missing)
+        request = CreateTopicsRequest(topics=topics)
         response = self.commit(self.local.create_topics(request, self.topic_defaults()))
         for result in response.topics:
             if result.error_code:
                 raise KafkaError(ErrorCode(result.error_code), result.error_message)
-
-    def _automatic_topic(self, name: str) -> CreatableTopic:
-        """The creation request of a topic that is created automatically: internal topics have settings of their own."""
-        from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig
-
-        config = self._config
-        if name == GROUP_METADATA_TOPIC:
-            configs = {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config[OFFSETS_TOPIC_SEGMENT_BYTES]),
-            }
-            return CreatableTopic(
-                name=name,
-                num_partitions=config[OFFSETS_TOPIC_NUM_PARTITIONS],
-                replication_factor=config[OFFSETS_TOPIC_REPLICATION_FACTOR],
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-            )
-        if name == TRANSACTION_STATE_TOPIC:
-            configs = {
-                "cleanup.policy": "compact",
-                "min.insync.replicas": str(config[TRANSACTION_STATE_LOG_MIN_ISR]),
-                "segment.bytes": str(config[TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
-                "unclean.leader.election.enable": "false",
-            }
-            return CreatableTopic(
-                name=name,
-                num_partitions=config[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
-                replication_factor=config[TRANSACTION_STATE_LOG_REPLICATION_FACTOR],
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-            )
-        if name == SHARE_GROUP_STATE_TOPIC:
-            configs = {
-                "cleanup.policy": "delete",  # the coordinator itself deletes what is not needed any more
-                "compression.type": "producer",
-                "min.insync.replicas": str(config[SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR]),
-                "retention.ms": "-1",
-                "segment.bytes": str(config[SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES]),
-            }
-            return CreatableTopic(
-                name=name,
-                num_partitions=config[SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS],
-                replication_factor=config[SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR],
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-            )
-        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
     def allocate_producer_ids(self) -> tuple[int, int]:
         """Allocate a block of producer ids that were never used: (first id, number of ids)."""
