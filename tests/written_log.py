@@ -1,4 +1,4 @@
-"""A partition as Barnabas writes it: many segments, every codec, idempotent producers, transactions of both ends."""
+"""A partition as Barnabas writes it: many segments, every codec, idempotent producers, transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC_ID = bytes(range(16))
 def write_log(
     log_dir: Path, *, batches: int = 300, segment_bytes: int = 20_000, index_interval_bytes: int = 1000
 ) -> Path:
-    """Write the log, close it cleanly, and give its directory."""
+    """Write the log and close it cleanly; its directory."""
     config = LogConfig()
     config.segment_bytes = segment_bytes
     config.index_interval_bytes = index_interval_bytes
@@ -37,7 +37,7 @@ def write_log(
 
 
 def open_log(directory: Path, config: LogConfig, *, clean_shutdown: bool = True) -> Log:
-    """The log in a directory."""
+    """Open the log in a directory."""
     return Log.open(
         Files(), str(directory), "orders", 0, config, topic_id=TOPIC_ID, now_ms=NOW_MS, clean_shutdown=clean_shutdown
     )
@@ -54,7 +54,7 @@ def _append(log: Log, records: bytes, turn: int, origin: str = "client") -> None
 
 
 def _batch(rng: random.Random, turn: int, producer_id: int, sequences: dict[int, int]) -> bytes:
-    """Plain, idempotent (producer 7) or transactional (producer 8), in each codec in turn."""
+    """A batch: plain, idempotent (producer 7) or transactional (producer 8), each codec in turn."""
     builder = BatchBuilder(
         codec=list(Codec)[turn % 5],
         producer_id=producer_id,

@@ -1,4 +1,4 @@
-"""`python -m tests.crash`: make crash states, recover from each, and say what was broken and how to see it again."""
+"""`python -m tests.crash`: make crash states, recover from each, report what was broken and how to replay it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def explore(options: argparse.Namespace) -> int:
-    """Go through histories until enough states were seen. The exit code."""
+    """Check histories until enough states were checked; the exit code."""
     seed = options.seed if options.seed is not None else SystemRandom().randrange(2**32)
     kinds: Counter[str] = Counter()
     began = time.monotonic()

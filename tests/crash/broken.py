@@ -1,10 +1,10 @@
-"""What is raised when a recovered disk does not keep what was promised."""
+"""The error for a recovered disk that breaks a promise."""
 
 from __future__ import annotations
 
 
 class Broken(AssertionError):  # noqa: N818 - says what is the matter
-    """A promise that was not kept."""
+    """A promise was broken."""
 
 
 def require(condition: bool, what: str) -> None:

@@ -1,7 +1,7 @@
-"""What a broker has answered, and what it must answer after a crash. R12, R13, R15, R22, L3, L5, I1, G2.
+"""The answers of a broker, and what it must answer after a crash (R12, R13, R15, R22, L3, L5, I1, G2).
 
-Everything is asked over the protocol, as a client would. With `barnabas.log.sync=always` what was acknowledged or read
-is there again at its offset, whatever the crash; nothing is there twice, and nothing that was not sent.
+All checks use the protocol, as a client does. With `barnabas.log.sync=always` every record that was acknowledged or
+read is at its offset after any crash; no record is there twice, and none that was not sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Place = tuple[bytes, int]
 
 @dataclass
 class RecordPromises:
-    """One partition's."""
+    """The promises for one partition."""
 
     sent: list[bytes] = field(default_factory=list)
     acknowledged: dict[bytes, int] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class RecordPromises:
 
 @dataclass
 class Promises:
-    """All that a broker has told its clients."""
+    """Everything that a broker has reported to its clients."""
 
     cluster_id: str = ""
     topics: dict[str, bytes] = field(default_factory=dict)
@@ -68,22 +68,22 @@ class Promises:
         self.records[place].in_flight[value] = sent
 
     def acknowledge(self, place: Place, value: bytes, offset: int) -> None:
-        """A producer was told where its record is."""
+        """A producer has received the offset of its record."""
         self.records[place].acknowledged[value] = offset
         del self.records[place].in_flight[value]
 
     def has_committed(self, topic_id: bytes, offset: int) -> None:
-        """A group was told that its offset is kept; they rise, so that of those asked before none may come back."""
+        """A group's commit was acknowledged; its offsets ascend, so an earlier one must not reappear."""
         self.committed[topic_id] = max(offset, self.committed.get(topic_id, 0))
         self.asked_to_commit[topic_id] = {asked for asked in self.asked_to_commit[topic_id] if asked > offset}
 
     def copy(self) -> Promises:
-        """The same promises, to go on from."""
+        """A copy, independent of later changes."""
         return deepcopy(self)
 
 
 def check_broker(memory: MemoryBroker, promises: Promises) -> None:
-    """Hold a broker that has just started against the promises."""
+    """Check a broker that has just started against the promises."""
     client = memory.client()
     image = memory.broker.image
     require(promises.cluster_id in ("", memory.broker.cluster_id), "the cluster id has changed")
@@ -99,7 +99,7 @@ def check_broker(memory: MemoryBroker, promises: Promises) -> None:
 
 
 def read_all(client: Client, topic: str, partition: int) -> tuple[int, dict[int, bytes]]:
-    """(log start, records by offset) as a consumer from the beginning sees them."""
+    """(log start, records by offset) as read by a consumer from the beginning."""
     start = offset = _earliest(client, topic, partition)
     records: dict[int, bytes] = {}
     while True:
@@ -145,7 +145,7 @@ def _check_records(client: Client, topic: str, partition: int, promised: RecordP
 def _check_repeat(
     client: Client, topic: str, partition: int, value: bytes, sent: bytes, offsets: dict[bytes, int]
 ) -> None:
-    """An idempotent producer sends again what was not answered: it ends up in the log once (I1)."""
+    """An idempotent producer repeats a batch that was not answered: it is in the log once (I1)."""
     (answer,) = answers(client.ask(produce(to(partition, sent), topic=topic), 9, ProduceResponse))
     require(answer.error_code == 0, f"{value!r} sent again to {topic}-{partition}: error {answer.error_code}")
     _, records = read_all(client, topic, partition)

@@ -1,6 +1,6 @@
-"""A whole broker at work on a recording disk: requests come in, syncs run when they come to it, answers go out.
+"""A whole broker on a recording disk: requests arrive, syncs run from time to time, responses are recorded.
 
-While a sync runs, which it does in a thread, other requests are handled. Every answer is noted in the disk's history.
+While a sync runs, as in a thread, other requests are handled. Every response is added to the disk's history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def start(disk: RecordingDisk) -> MemoryBroker:
 
 
 class BrokerWork:
-    """A broker and some clients, each with at most one request under way."""
+    """A broker and some clients, each with at most one request in flight."""
 
     def __init__(self, disk: RecordingDisk, random: Random, promises: Promises, count: int) -> None:
         self.disk = disk
@@ -54,10 +54,10 @@ class BrokerWork:
         self.promises = promises
         self.memory = start(disk)
         self.memory.syncs.is_holding = True
-        self.promise(lambda told: setattr(told, "cluster_id", self.memory.broker.cluster_id))
+        self.promise(lambda promises: setattr(promises, "cluster_id", self.memory.broker.cluster_id))
         self.waiting: dict[Client, Then | None] = {self.memory.client(): None for _ in range(4)}
-        self.sequences: dict[tuple[bytes, int], tuple[int, int]] = {}  # by place: producer id and next sequence
-        self.count = count  # numbers of records and offsets: they rise
+        self.sequences: dict[tuple[bytes, int], tuple[int, int]] = {}  # by partition: producer id and next sequence
+        self.count = count  # number of the next record or offset, ascending
         self.actions: list[tuple[int, Callable[[Client], None]]] = [
             (12, self.produce),
             (3, self.read),
@@ -68,12 +68,12 @@ class BrokerWork:
         ]
 
     def promise(self, change: Callable[[Promises], None]) -> None:
-        """Note a promise in the history, and keep it in mind."""
+        """Record a promise in the history, and apply it to the promises."""
         self.disk.note(change)
         change(self.promises)
 
     def run(self, steps: int) -> None:
-        """Do this many things."""
+        """Do a number of random actions."""
         self.create_topic(next(iter(self.waiting)))
         for _ in range(steps):
             self.step()
@@ -85,21 +85,21 @@ class BrokerWork:
             self.sync()
 
     def step(self, action: Callable[[Client], None] | None = None) -> None:
-        """A client that has heard of its last request sends the next, of any kind or of this one."""
+        """A client without a request in flight sends the next one, random or the given one."""
         idle = [client for client, then in self.waiting.items() if then is None]
         if idle:
             weights = [weight for weight, _ in self.actions]
             (chosen,) = self.random.choices([action for _, action in self.actions], weights)
             (action or chosen)(self.random.choice(idle))
-            self.hear()
+            self.process_responses()
 
     def sync(self) -> None:
-        """A sync runs; at each file the rest of the broker may do something."""
+        """Run a sync; between files the rest of the broker may act."""
         self.meanwhile(self.memory.run_sync)
-        self.hear()
+        self.process_responses()
 
     def meanwhile(self, work: Callable[[], None], action: Callable[[Client], None] | None = None) -> None:
-        """Do what takes a thread, while the loop handles a request or two."""
+        """Run a function that belongs in a thread, while the event loop handles a request or two."""
 
         def hook() -> None:
             if self.random.random() < 0.2:
@@ -113,23 +113,23 @@ class BrokerWork:
         finally:
             self.disk.during_sync = None
 
-    def hear(self) -> None:
-        """Take the answers that have come."""
+    def process_responses(self) -> None:
+        """Process the responses that have arrived."""
         for client, then in list(self.waiting.items()):
             if then is not None:
                 for answer in client.answers():
                     self.waiting[client] = None
                     then(answer)
 
-    def ask(self, client: Client, request: Message, version: int, then: Then) -> None:
-        """Send a request; `then` is called with its answer."""
+    def request(self, client: Client, request: Message, version: int, then: Then) -> None:
+        """Send a request; `then` is called with its response."""
         self.waiting[client] = then
         client.send(request, version)
 
     # --- requests
 
     def topic(self) -> tuple[str, bytes] | None:
-        """Any topic that is there."""
+        """A random existing topic."""
         return self.random.choice(list(self.promises.topics.items())) if self.promises.topics else None
 
     def create_topic(self, client: Client) -> None:
@@ -147,7 +147,7 @@ class BrokerWork:
                 partition.log.config.segment_bytes = 1500  # less than the protocol allows: segments roll at once
                 partition.log.config.index_interval_bytes = 100
 
-        self.ask(client, CreateTopicsRequest(topics=topics), 7, then)
+        self.request(client, CreateTopicsRequest(topics=topics), 7, then)
 
     def delete_topic(self, client: Client) -> None:
         found = self.topic()
@@ -160,7 +160,7 @@ class BrokerWork:
             assert isinstance(answer, DeleteTopicsResponse)
             self.promise(lambda told: told.deleted.add(topic_id))
 
-        self.ask(client, DeleteTopicsRequest(topic_names=[name]), 5, then)
+        self.request(client, DeleteTopicsRequest(topic_names=[name]), 5, then)
 
     def produce(self, client: Client) -> None:
         found = self.topic()
@@ -169,7 +169,7 @@ class BrokerWork:
         topic, topic_id = found
         place = topic_id, self.random.randrange(PARTITIONS)
         if self.promises.records[place].in_flight:
-            return  # the producer waits
+            return  # the producer keeps waiting
         if place not in self.sequences:
             producer_id = init(client).producer_id
             self.promise(lambda told: told.producer_ids.add(producer_id))
@@ -188,7 +188,7 @@ class BrokerWork:
                 assert answered.error_code == 0, answered
                 self.promise(lambda told: told.acknowledge(place, value, answered.base_offset))
 
-        self.ask(client, produce(to(place[1], sent), topic=topic), 9, then)
+        self.request(client, produce(to(place[1], sent), topic=topic), 9, then)
 
     def read(self, client: Client) -> None:
         found = self.topic()
@@ -218,7 +218,7 @@ class BrokerWork:
             assert (result.error_code, result.low_watermark) == (0, offset), answer
             self.promise(lambda told: setattr(told.records[place], "start", offset))
 
-        self.ask(client, request, 2, then)
+        self.request(client, request, 2, then)
 
     def commit(self, client: Client) -> None:
         found = self.topic()
@@ -239,9 +239,9 @@ class BrokerWork:
             if answer.topics[0].partitions[0].error_code == 0:
                 self.promise(lambda told: told.has_committed(topic_id, offset))
 
-        self.ask(client, request, 9, then)
+        self.request(client, request, 9, then)
 
-    # --- what a broker does on its own
+    # --- background jobs
 
     def work_in_background(self) -> None:
         """Checkpoints, syncs of closed segments, removal of deleted files."""
@@ -253,13 +253,13 @@ class BrokerWork:
                 job = log.start_flush(log.segments.active.base_offset)
                 if job is not None:
                     self.meanwhile(job.sync_files)
-                    job.sync_directories()  # nothing comes between: a deletion would be told apart from a lost disk
+                    job.sync_directories()  # without a break in between: the broker detects a deletion meanwhile
                     if job.missing is None:
                         log.finish_flush(job)
         elif choice == 1:
             names = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
             for _, write in dirs.plan_checkpoint(self.random.choice(names)):
-                self.meanwhile(write, self.produce)  # others might have to wait for the lock of the checkpoints
+                self.meanwhile(write, self.produce)  # other requests might wait for the lock of the checkpoints
         else:
             self.memory.clock.advance(30.0)
             for path in dirs.deletions.take_due(broker.loop.now()):

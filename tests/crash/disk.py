@@ -1,9 +1,8 @@
-"""A disk in memory that records every operation, so that crashes can be made from its history afterwards.
+"""A disk in memory that records every operation, so that crashes can be simulated from its history.
 
-It behaves as the page cache of a running system: what was written is seen at once. What of it a power failure would
-leave is another matter and is worked out by `survivors.py` from `operations`. Files and directories are numbered, since
-names come and go. Misuse that a real system would punish rarely raises at once: a read of a closed file, a rename
-between directories, a directory removed with something in it.
+It behaves like the page cache of a running system: written data is visible immediately. `survivors.py` computes from
+`operations` what a power failure may leave. Files and directories are numbered, since names change. Misuse raises
+immediately: a read of a closed file, a rename between directories, removal of a directory that is not empty.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Sync:
 
 @dataclass(slots=True)
 class Link:
-    """A file or directory was made and has a name."""
+    """A file or directory was created with a name."""
 
     directory: int
     name: str
@@ -57,7 +56,7 @@ class Link:
 
 @dataclass(slots=True)
 class Rename:
-    """A name was changed, taking the place of what had the new one."""
+    """A name was changed, replacing the node that had the new name."""
 
     directory: int
     old: str
@@ -83,7 +82,7 @@ class SyncDirectory:
 
 @dataclass(slots=True)
 class Note:
-    """Not of the disk: something that was promised to, or may be expected by, the outside from here on."""
+    """Not a disk operation: a promise to clients, or a change that they may see, from here on."""
 
     what: Any
 
@@ -101,7 +100,7 @@ class Node:
         self.data: bytes | bytearray = data
 
     def changeable(self) -> bytearray:
-        """The content, to be changed."""
+        """The content as a bytearray."""
         data = self.data
         if isinstance(data, bytes):
             data = self.data = bytearray(data)
@@ -109,7 +108,7 @@ class Node:
 
 
 class Directory:
-    """What has a name in a directory."""
+    """The names in a directory."""
 
     __slots__ = ("names", "number")
 
@@ -129,7 +128,7 @@ class MemoryFile(File):
 
     @property
     def node(self) -> Node:
-        """The file, as long as it is open."""
+        """The file, if it is open."""
         if self._node is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         return self._node
@@ -138,12 +137,12 @@ class MemoryFile(File):
         return bytes(self.node.data[position : position + length])
 
     def close(self) -> None:
-        """From here on every use is an error."""
+        """Close the file: every later use raises."""
         self._node = None
 
 
 class RecordingDisk(Files):
-    """Files in memory below `/`, and the history of what was done to them since the disk was as in `initial`."""
+    """Files in memory below `/`, and the operations since the disk was as in `initial`."""
 
     __slots__ = ("_count", "_locks", "_tops", "during_sync", "initial_directories", "initial_files", "operations")
 
@@ -153,7 +152,7 @@ class RecordingDisk(Files):
         self.operations: list[Operation] = []
         self.initial_files: dict[int, bytes] = {}
         self.initial_directories: dict[int, dict[str, int]] = {}
-        self.during_sync: Callable[[], None] | None = None  # what the rest of the process does while a sync runs
+        self.during_sync: Callable[[], None] | None = None  # called during every sync: the work of other threads
         self._tops: dict[str, Directory] = {"": self._restore(initial or {})}
 
     def _restore(self, image: Image) -> Directory:
@@ -172,7 +171,7 @@ class RecordingDisk(Files):
         return self._count
 
     def note(self, what: Any) -> Note:
-        """Put a note into the history; its content may be filled in later."""
+        """Add a note to the history; its content may be set later."""
         note = Note(what)
         self.operations.append(note)
         return note
@@ -317,7 +316,7 @@ class RecordingDisk(Files):
         return 0 if self._existing(path) else -1
 
     def set_modified_ms(self, path: str, now_ms: int) -> None:
-        self._existing(path)  # times are not kept
+        self._existing(path)  # times are not recorded
 
     def volume(self, path: str) -> tuple[int, int]:
         return 1 << 30, 1 << 29
@@ -346,7 +345,7 @@ class RecordingDisk(Files):
         self.operations.append(SyncDirectory(self._directory(path).number))
 
     def lock(self, path: str) -> File | None:
-        """Held as long as the returned file is open; a kill lets go of it as it lets go of the file."""
+        """Held while the returned file is open; a kill releases it with the file."""
         held = self._locks.get(path)
         holder = held() if held is not None else None
         if holder is not None and holder._node is not None:

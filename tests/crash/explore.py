@@ -1,8 +1,8 @@
-"""From a seed to histories, from a history to crash states, from a state to a verdict; and back from a name to a state.
+"""From a seed to histories, from a history to crash states, from a state to a check; and from a name to a state.
 
-A state's name is `seed:history:episode:cut:choice`. An episode is the work on one disk; the next one begins on what a
-power failure has left of it. `cut` is how many operations of the episode have happened, `choice` which of the
-possible remains of them is taken.
+A state's name is `seed:history:episode:cut:choice`. An episode is the work on one disk; the next one starts on what a
+power failure has left of it. `cut` is the number of operations of the episode before the crash, `choice` selects one of
+the possible states after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POLICIES = ("always", "always", "os", "interval")
 
 
 class StateName(NamedTuple):
-    """Where a state comes from: enough to make it again."""
+    """The name of a state, from which it can be made again."""
 
     seed: int
     history: int
@@ -35,7 +35,7 @@ class StateName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> StateName:
-        """The name in `seed:history:episode:cut:choice`."""
+        """Parse `seed:history:episode:cut:choice`."""
         return cls(*map(int, text.split(":")))
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class StateName(NamedTuple):
 
 
 class CrashFailure(AssertionError):  # noqa: N818 - says what is the matter
-    """A crash state from which the disk does not come back as promised."""
+    """A crash state in which a promise is broken."""
 
     def __init__(self, name: StateName, kind: Kind, cause: BaseException) -> None:
         notes = "".join(f"\n  {note[:2000]}" for note in getattr(cause, "__notes__", ()))
@@ -56,7 +56,7 @@ class CrashFailure(AssertionError):  # noqa: N818 - says what is the matter
 
 @dataclass
 class Episode:
-    """The work on one disk, from what the ledger promised when it began."""
+    """The work on one disk, and the promises when it began."""
 
     disk: RecordingDisk
     setup: Setup
@@ -65,7 +65,7 @@ class Episode:
 
 
 def setup_of(random: Random) -> Setup:
-    """The circumstances of a history."""
+    """The random setup of a history."""
     index_interval = random.choice((0, 150, 400))
     config = small_config(
         segment_bytes=random.choice((1500, 1500, 4000)),
@@ -85,7 +85,7 @@ def setup_of(random: Random) -> Setup:
 
 
 def episodes(seed: int, history: int) -> Iterator[Episode]:
-    """The episodes of a history, each once its work is done."""
+    """The episodes of a history, each when its work is done."""
     random = Random(f"{seed}:{history}")
     setup = setup_of(random)
     counters = Counters()
@@ -102,11 +102,11 @@ def episodes(seed: int, history: int) -> Iterator[Episode]:
 
 
 def _power_failure(episode: Episode, random: Random) -> tuple[Image, Ledger]:
-    """What is left of an episode's disk, and the promises of that moment."""
+    """The disk after a power failure in an episode, and the promises at that moment."""
     cut = random.randint(len(episode.disk.operations) // 2, len(episode.disk.operations))
     survivors, ledger = _at(episode, cut)
     for partition in ledger.partitions.values():
-        partition.written_end = 0  # that was promised for a kill -9
+        partition.written_end = 0  # only promised for a kill -9
     kind = random.choice((Kind.LOST, Kind.ORDERED, Kind.MIXED, Kind.MIXED, Kind.GARBLED))
     return survivors.image(kind, random), ledger
 
@@ -156,7 +156,7 @@ def _hash(image: Image) -> int:
 
 
 def check(name: StateName, kind: Kind, image: Image, episode: Episode, ledger: Ledger) -> None:
-    """Recover from a state and hold it against the ledger, in a share of the cases after more stops. CrashFailure."""
+    """Recover from a state and check it against the ledger, sometimes after further stops. CrashFailure."""
     random = Random(f"check {name}")
     try:
         host = _recover(image, episode, ledger, random, killed=kind is Kind.KEPT)
@@ -191,7 +191,7 @@ def _stop_and_check(host: Host, ledger: Ledger, random: Random) -> None:
 
 
 def _crash_again(host: Host, episode: Episode, ledger: Ledger, random: Random) -> None:
-    """A power failure during or after the recovery (and the stop behind it): the same promises hold, and its own."""
+    """A power failure during or after the recovery (and the stop after it): all promises hold again."""
     cut = random.randint(1, len(host.disk.operations))
     survivors, ledger = Survivors(host.disk), ledger.copy()
     for operation in host.disk.operations[:cut]:

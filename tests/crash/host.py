@@ -1,7 +1,7 @@
-"""What a broker does around its logs, without a broker: start them as the metadata says, flush and checkpoint them.
+"""What a broker does with its logs, without a broker: open them as the metadata says, flush and checkpoint them.
 
-The order of calls is that of `broker/replicas/partitions.py` and `broker/background.py`; every promise that a
-broker would make to its clients on the way is noted in the disk's history.
+The order of calls is that of `broker/replicas/partitions.py` and `broker/background.py`; every promise that a broker
+would make to its clients is recorded in the disk's history.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START_MS = 10_000
 
 @dataclass(frozen=True)
 class Setup:
-    """What a history is made with; it does not change on the way."""
+    """The fixed setup of a history."""
 
     paths: tuple[str, ...] = ("/data",)
     policy: str = "always"  # barnabas.log.sync
@@ -28,7 +28,7 @@ class Setup:
     compacted: LogConfig = field(default_factory=LogConfig)
 
     def config_of(self, topic: str) -> LogConfig:
-        """The configuration of a topic: compacted ones have a name with a k."""
+        """The configuration of a topic: the names of compacted topics start with k."""
         return self.compacted if is_compacted(topic) else self.config
 
 
@@ -39,13 +39,13 @@ def is_compacted(topic: str) -> bool:
 
 @dataclass
 class Counters:
-    """What outlives every disk, as it comes from elsewhere: ids from the system, epochs from the controller."""
+    """State that survives every disk: ids from the system, epochs from the controller."""
 
     last_id: int = 0
     leader_epoch: int = 0
 
     def new_id(self) -> int:
-        """One that nothing else has."""
+        """A unique id."""
         self.last_id += 1
         return self.last_id
 
@@ -66,17 +66,17 @@ class Host:
         return START_MS + int(self.now * 1000)
 
     def new_id(self) -> bytes:
-        """An id that nothing else has."""
+        """A unique id."""
         return self._counters.new_id().to_bytes(16, "big")
 
     def promise(self, promise: Promise, ledger: Ledger | None = None) -> None:
-        """Write a promise into the history, and into the ledger of who goes on."""
+        """Record a promise in the history, and apply it to the ledger."""
         self.disk.note(promise)
         if ledger is not None:
             ledger.take(promise)
 
     def start(self, ledger: Ledger) -> None:
-        """Open every log that the metadata knows and set the others aside; under `always` sync before serving."""
+        """Open every log in the metadata and rename the others as strays; under `always` sync before serving."""
         cluster_id = self.log_dirs.open(NODE_ID, "")
         for key, partition in ledger.partitions.items():
             self.open_log(key, partition.topic_id)
@@ -94,14 +94,14 @@ class Host:
             log.high_watermark = log.log_end_offset
 
     def open_log(self, key: Key, topic_id: bytes) -> Log:
-        """A partition's log, made if need be."""
+        """Open a partition's log, or make it."""
         config = self.setup.config_of(key[0])
         log = self.log_dirs.open_log(*key, config, topic_id=topic_id, now_ms=self.now_ms, now=self.now)
         log.high_watermark = log.log_end_offset
         return log
 
     def flush(self, key: Key) -> None:
-        """Make a log durable at once."""
+        """Make a log durable."""
         log = self.log_dirs.logs[key]
         job = log.start_flush()
         if job is not None:

@@ -1,8 +1,8 @@
-"""What the outside was promised, and what it may see: the truth that a recovered disk is checked against.
+"""The promises to clients and what they may see: the truth against which a recovered disk is checked.
 
-A ledger follows the notes of a disk's history. A partition's ledger holds the batches that were written, byte for
+A ledger is built from the notes in a disk's history. A partition's ledger has the batches that were written, byte for
 byte, and the bounds within which a crash may leave the log. The notes of what may happen come before the operations
-that do it, the notes of what must stay after those that make it so.
+that cause it, the notes of what must be kept after the operations that make it durable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Record = tuple[bytes | None, bytes | None]
 
 
 class Batch(NamedTuple):
-    """A batch as it stands in the log."""
+    """A batch in the log."""
 
     first: int
     last: int
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Created(NamedTuple):
-    """The metadata knows a topic from here on."""
+    """A topic is in the metadata from here on."""
 
     topic: str
     partitions: int
@@ -44,7 +44,7 @@ class Created(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """The metadata knows the topic no more."""
+    """A topic is removed from the metadata."""
 
     topic: str
 
@@ -57,28 +57,28 @@ class Appended(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The writer was told that everything below `end` is written: a kill -9 must not lose it (L3)."""
+    """The client was told that everything below `end` is written: a kill -9 must not lose it (L3)."""
 
     key: Key
     end: int
 
 
 class Durable(NamedTuple):
-    """Everything below `end` was reported as durable: what is acknowledged under `always`."""
+    """Everything below `end` was reported as durable: it is acknowledged under `always`."""
 
     key: Key
     end: int
 
 
 class StartMoving(NamedTuple):
-    """The log start is being moved: after a crash it may be the old or the new one."""
+    """The log start is being advanced: after a crash it may be the old or the new one."""
 
     key: Key
     start: int
 
 
 class StartMoved(NamedTuple):
-    """The log start was reported as moved (DeleteRecords has been answered)."""
+    """The log start was reported as advanced (DeleteRecords was answered)."""
 
     key: Key
 
@@ -91,13 +91,13 @@ class Cutting(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The truncation is done: what was cut must not come back."""
+    """The truncation is done: truncated data must not reappear."""
 
     key: Key
 
 
 class Recovered(NamedTuple):
-    """A start has found the log from `start` to `end`: that is the log from now on."""
+    """After a start the log has the offsets from `start` to `end`."""
 
     key: Key
     start: int
@@ -105,7 +105,7 @@ class Recovered(NamedTuple):
 
 
 class Identified(NamedTuple):
-    """The cluster id was told to the outside."""
+    """The cluster id was reported to clients."""
 
     cluster_id: str
 
@@ -116,7 +116,7 @@ Promise = PartitionPromise | Created | Deleted | Identified
 
 @dataclass
 class PartitionLedger:
-    """One partition's promises."""
+    """The promises for one partition."""
 
     topic_id: bytes
     batches: list[Batch] = field(default_factory=list)
@@ -127,11 +127,11 @@ class PartitionLedger:
     cut_to: int | None = None
 
     def copy(self) -> PartitionLedger:
-        """The same promises, to go on from."""
+        """A copy, independent of later changes."""
         return replace(self, batches=list(self.batches))
 
     def take(self, promise: PartitionPromise) -> None:
-        """The next note of the history."""
+        """Apply the next note of the history."""
         match promise:
             case Appended(_, batch):
                 self.batches.append(batch)
@@ -157,7 +157,7 @@ class PartitionLedger:
                 self.written_end = end
 
     def end_cut(self) -> None:
-        """What was cut off must not be seen again."""
+        """Remove the truncated batches: they must not be visible again."""
         assert self.cut_to is not None
         while self.batches and self.batches[-1].last >= self.cut_to:
             self.batches.pop()
@@ -172,14 +172,14 @@ class Ledger:
         self.partitions: dict[Key, PartitionLedger] = {}
 
     def copy(self) -> Ledger:
-        """The same promises, to go on from."""
+        """A copy, independent of later changes."""
         ledger = Ledger()
         ledger.cluster_id = self.cluster_id
         ledger.partitions = {key: partition.copy() for key, partition in self.partitions.items()}
         return ledger
 
     def take(self, promise: Promise) -> None:
-        """The next note of the history."""
+        """Apply the next note of the history."""
         match promise:
             case Created(topic, partitions, topic_id):
                 for index in range(partitions):

@@ -1,4 +1,4 @@
-"""A naive replay of batches: what producers and transactions must be after them. KIP-98, rules I1-I5."""
+"""A naive replay of batches: the expected producers and transactions after them (KIP-98, rules I1-I5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Replayed:
 
 
 def replay(batches: list[Batch]) -> Replayed:
-    """What the log remembers of its producers after these batches."""
+    """The expected producer state after these batches."""
     state = Replayed()
     for batch in batches:
         producer_id, epoch, sequence = batch.producer

@@ -1,11 +1,11 @@
-"""What a power failure may leave of a disk: the states that POSIX and the semantics of fsync allow, and no others.
+"""What a power failure may leave of a disk: the states allowed by POSIX and the semantics of fsync, and no others.
 
-Between two syncs of a file any of its 512-byte sectors may be as it was after any of the writes, independently of the
-others, and so may its size; the last sector that was being written may hold garbage where its bytes differ from what
-was there (bytes that a write does not touch are not harmed). A file's data does not bring its name to the disk.
-Between two syncs of a directory any of the changes to its names may be lost, independently for each file and
-directory; changes to one file's name come in their order, and a rename happens whole or not at all. An `ORDERED` state
-is one of a journal, as ext4 has it: names come in the order of all changes, and every sync takes along those before it.
+Between two syncs of a file each of its 512-byte sectors may be as it was after any of the writes, independently of the
+others, and so may its size; the last sector being written may hold garbage in the bytes that the write changes. Syncing
+a file's data does not make its name durable. Between two syncs of a directory any of the changes to its names may be
+lost, independently for each file and directory; changes to one file's name are applied in order, and a rename is
+atomic. An `ORDERED` state is that of a journal, as in ext4: changes of names are in order, and every sync includes all
+changes before it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Versions = list[tuple[int, bytes]]
 
 
 class Kind(IntEnum):
-    """How to choose what is left."""
+    """How the state after a crash is chosen."""
 
-    KEPT = 0  # a kill -9: the system lives on
-    LOST = 1  # nothing but what was synced
-    ORDERED = 2  # as a journal leaves it
+    KEPT = 0  # a kill -9: the page cache survives
+    LOST = 1  # only what was synced
+    ORDERED = 2  # as after the replay of a journal
     ONE_LOST = 3
     ONE_KEPT = 4
     MIXED = 5
@@ -46,7 +46,7 @@ class Kind(IntEnum):
 
 
 class FileHistory:
-    """A file's durable content, and what its sectors and its size have been since."""
+    """A file's durable content, and the versions of its sectors and size since."""
 
     __slots__ = ("_data", "_durable", "_sectors", "_sizes")
 
@@ -62,7 +62,7 @@ class FileHistory:
         return bool(self._sizes or self._sectors)
 
     def write(self, at: int, position: int, data: bytes) -> None:
-        """Operation number `at` wrote into the file."""
+        """Operation number `at` has written to the file."""
         end = position + len(data)
         first = min(position, len(self._data))
         if end > len(self._data):
@@ -72,7 +72,7 @@ class FileHistory:
         self._touch(at, first, end)
 
     def truncate(self, at: int, size: int) -> None:
-        """Operation number `at` cut or extended the file."""
+        """Operation number `at` has truncated or extended the file."""
         before = len(self._data)
         del self._data[size:]
         self._data.extend(bytes(size - len(self._data)))
@@ -89,26 +89,26 @@ class FileHistory:
             versions.append((at, content))
 
     def sync(self) -> None:
-        """All of it is durable now."""
+        """Everything is durable."""
         if self.is_pending:
             self._durable = bytes(self._data)
             self._sizes.clear()
             self._sectors.clear()
 
     def durable(self) -> bytes:
-        """What is certain to be there."""
+        """The durable content."""
         return self._durable
 
     def latest(self) -> bytes:
-        """What a running system sees."""
+        """The content in a running system."""
         return bytes(self._data) if self.is_pending else self._durable
 
     def as_of(self, operation: int) -> bytes:
-        """All changes up to an operation and none behind it."""
+        """The content after an operation."""
         return self._compose(lambda versions: max(n for n, (at, _) in enumerate(versions) if at <= operation))
 
     def mixed(self, random: Random, kept: float, *, garbled: bool) -> bytes:
-        """Every sector and the size for themselves: the latest with the chance `kept`, else any version."""
+        """Each sector and the size on its own: the latest version with the chance `kept`, else any version."""
 
         def choose(versions: list[tuple[int, bytes]] | list[tuple[int, int]]) -> int:
             return len(versions) - 1 if random.random() < kept else random.randrange(len(versions))
@@ -144,7 +144,7 @@ NameChange = Link | Rename | Unlink
 
 
 class Survivors:
-    """The disk after the operations taken over so far, as a crash at this moment may leave it."""
+    """The possible states of a disk after a crash, at the current point of its history."""
 
     def __init__(self, disk: RecordingDisk) -> None:
         self._files = {number: FileHistory(data) for number, data in disk.initial_files.items()}
@@ -154,7 +154,7 @@ class Survivors:
         self._at = -1
 
     def take(self, operation: Operation) -> None:
-        """The next operation of the history has happened."""
+        """Apply the next operation of the history."""
         self._at += 1
         match operation:
             case Write():
@@ -192,7 +192,7 @@ class Survivors:
     # --- choosing what is left
 
     def image(self, kind: Kind, random: Random) -> Image:
-        """One state that a crash now may leave."""
+        """One possible state after a crash at this point."""
         if kind is Kind.KEPT:
             return self._image(lambda _at, _change: True, FileHistory.latest)
         if kind is Kind.LOST:
@@ -212,7 +212,7 @@ class Survivors:
         return self._image(lambda at, _change: at <= last, content)
 
     def _all_but_one(self, random: Random, *, kept: bool) -> Image:
-        """Every change is kept but those of one file's data or of one name; or the other way round."""
+        """Every change is kept except those of one file's data or of one name; or the reverse."""
         names = sorted({change.number for _, change in self._pending})
         files = [number for number, file in self._files.items() if file.is_pending]
         if not names and not files:

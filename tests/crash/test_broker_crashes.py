@@ -1,6 +1,6 @@
-"""A whole broker, crashed in every way: what it has answered under `barnabas.log.sync=always` holds. R12, R13, L3, I1.
+"""A whole broker with crashes of every kind: its answers under `barnabas.log.sync=always` hold (R12, R13, L3, I1).
 
-BARNABAS_CRASH_STATES makes it long, BARNABAS_SEED repeats it.
+BARNABAS_CRASH_STATES sets the number of states, BARNABAS_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PER_HISTORY = 100
 
 
 @pytest.mark.timeout(0)
-def test_what_a_broker_has_answered_holds_after_any_crash() -> None:
-    """Histories of a broker that goes on after one power failure; a part of the crash states of each."""
+def test_answers_of_a_broker_hold_after_any_crash() -> None:
+    """Histories of a broker that continues after one power failure; some of the crash states of each."""
     print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_CRASH_STATES={STATES}")
     for history in range((STATES + PER_HISTORY - 1) // PER_HISTORY):
         random = Random(f"{SEED}:{history}")
@@ -35,7 +35,7 @@ def test_what_a_broker_has_answered_holds_after_any_crash() -> None:
 
 
 def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) -> tuple[Image, Promises]:
-    """Check some of the states of a history; the last of them, and the promises at its moment."""
+    """Check some of the states of a history; the last state, and the promises at its moment."""
     survivors = Survivors(disk)
     cuts = sorted(random.choices(range(1, len(disk.operations) + 1), k=states))
     done = 0
@@ -59,7 +59,7 @@ def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) 
 
 
 def check(image: Image, promises: Promises) -> None:
-    """Start a broker on what is left."""
+    """Start a broker on a crash state."""
     memory = start(RecordingDisk(image))
     check_broker(memory, promises)
     memory.close()

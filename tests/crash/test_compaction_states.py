@@ -1,7 +1,7 @@
-"""Crashes at every operation of a compaction, with the directory's and the files' changes lost in every way. L3, L7.
+"""Crashes at every operation of a compaction, with any of the unsynced changes lost (L3, L7).
 
-The log is on the disk before; whatever the crash leaves of the pass, it must come back with the map that it had, with
-records that it had, and with none fewer than the compacted log has; and it must be possible to compact it once more.
+The log is durable before. Whatever the crash leaves, a reader gets the same map as before; every record was written,
+none of the compacted log is missing; and the log can be compacted again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def opened(disk: RecordingDisk, **known: object) -> Log:
 
 
 def fill(log: Log, random: Random) -> None:
-    """Keys that come again, tombstones, transactions of both ends; rolled, and on the disk."""
+    """Repeated keys, tombstones, committed and aborted transactions; rolled and synced."""
     sequence = sum(entry.last_sequence + 1 for entry in log.active_producers())
     for _ in range(25):
         transactional = random.random() < 0.3
@@ -73,7 +73,7 @@ def compact(log: Log, now_ms: int) -> None:
 
 
 def rows(log: Log) -> Rows:
-    """Every data record; the batches must be whole and in order."""
+    """Every data record; the batches must be valid and in order."""
     found: Rows = set()
     end = 0
     for segment in log.segments:
@@ -95,7 +95,7 @@ def reader(log: Log) -> dict[bytes | None, bytes | None]:
 
 
 def images(disk: RecordingDisk, random: Random) -> list[tuple[int, Kind, Image]]:
-    """The states that a crash may leave, from the note on: when, of which kind, and what is there."""
+    """The possible crash states after the note: operation, kind, and content."""
     survivors = Survivors(disk)
     found: list[tuple[int, Kind, Image]] = []
     seen: set[bytes] = set()
@@ -115,7 +115,7 @@ def images(disk: RecordingDisk, random: Random) -> list[tuple[int, Kind, Image]]
 
 @pytest.mark.parametrize("history", range(HISTORIES))
 def test_crash_anywhere_in_a_compaction_loses_nothing(history: int) -> None:
-    """L7: first tombstones only get their horizons, then they go: their older values must not come back."""
+    """L7: tombstones first get their horizons, then they are removed: their older values must not reappear."""
     random = Random(f"{SEED}:{history}")
     disk = RecordingDisk()
     disk.mkdirs("/data")

@@ -1,6 +1,6 @@
-"""A share of the crash states on every run, and the disk's own rules. L1, L3, I5, section 3 of the durability rules.
+"""Some of the crash states on every run, and the rules of the simulated disk (L1, L3, I5).
 
-`python -m tests.crash` explores more of them; BARNABAS_CRASH_STATES makes this test long, BARNABAS_SEED repeats it.
+`python -m tests.crash` explores more; BARNABAS_CRASH_STATES sets the number of states, BARNABAS_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32)))
 
 
 @pytest.mark.timeout(0)
-def test_nothing_promised_is_lost_whatever_a_crash_leaves() -> None:
-    """L1, L3: every state of some histories; a failure prints the command that makes its state again."""
+def test_promises_hold_in_every_crash_state() -> None:
+    """L1, L3: every state of some histories; a failure prints the command that replays its state."""
     print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_CRASH_STATES={STATES}")
     seen = history = 0
     while seen < STATES:
@@ -33,7 +33,7 @@ def test_nothing_promised_is_lost_whatever_a_crash_leaves() -> None:
         history += 1
 
 
-def test_name_of_a_state_makes_it_again() -> None:
+def test_state_is_made_again_from_its_name() -> None:
     """A failure can be replayed: the same name gives the same bytes."""
     first = [(str(name), kind, image) for name, kind, image, _, _ in states(5, 0, choices=4)]
     second = [(str(name), kind, image) for name, kind, image, _, _ in states(5, 0, choices=4)]
@@ -46,7 +46,7 @@ def test_name_of_a_state_makes_it_again() -> None:
 
 
 def test_no_operation_reaches_a_real_disk() -> None:
-    """A method that `Files` gets and `RecordingDisk` lacks would go to the system, and no crash would show it."""
+    """A new method of `Files` that `RecordingDisk` lacks would use the real disk, without crashes."""
     operations = {name for name, member in vars(Files).items() if callable(member) and not name.startswith("_")}
     assert operations <= vars(RecordingDisk).keys()
 
@@ -56,7 +56,7 @@ def disk_with_file(data: bytes = b"") -> RecordingDisk:
 
 
 def images(disk: RecordingDisk, tries: int = 300) -> list[Image]:
-    """Many of the states that a crash now may leave."""
+    """Many of the possible states after a crash now."""
     survivors = Survivors(disk)
     for operation in disk.operations:
         survivors.take(operation)
@@ -64,11 +64,11 @@ def images(disk: RecordingDisk, tries: int = 300) -> list[Image]:
 
 
 def contents(disk: RecordingDisk, name: str = "f") -> set[bytes | None]:
-    """What a file may hold after a crash; None where it may be missing."""
+    """The possible contents of a file after a crash; None where it may be missing."""
     return {image["d"].get(name) for image in images(disk)}  # type: ignore[union-attr, misc]
 
 
-def test_synced_data_stays_and_other_sectors_come_as_they_like() -> None:
+def test_synced_data_survives_and_other_sectors_independently() -> None:
     disk = disk_with_file()
     file = disk.open("/d/f")
     disk.write_at(file, b"a" * SECTOR, 0)
@@ -127,7 +127,7 @@ def test_rename_replaces_whole_or_not_at_all_and_may_come_before_the_data() -> N
     assert contents(disk, "f.tmp") == {None}
 
 
-def test_files_go_with_the_directory_that_was_never_synced() -> None:
+def test_files_are_lost_with_a_directory_that_was_never_synced() -> None:
     disk = disk_with_file()
     disk.mkdirs("/d/e")
     file = disk.open("/d/e/f")

@@ -1,6 +1,6 @@
-"""What is on the disk after each step, for certain: a power failure right then leaves these bytes and no others.
+"""What is durable after each step: a power failure right after it leaves these bytes and no others.
 
-The search through crash states meets these cases as well, sooner or later; here each is met at once.
+The exploration of crash states reaches these cases as well; here each is tested directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, 
 
 
 def images(disk: RecordingDisk, tries: int = 60) -> list[Image]:
-    """Many of the states that a crash now may leave; the first is the one that a running system sees."""
+    """Many of the possible states after a crash now; the first is that of a running system."""
     survivors = Survivors(disk)
     for operation in disk.operations:
         survivors.take(operation)
@@ -59,7 +59,7 @@ def files_of(image: Image) -> Image:
     return directory
 
 
-def test_flush_brings_every_file_of_the_log_to_the_disk() -> None:
+def test_flush_makes_every_file_of_the_log_durable() -> None:
     """Data, indexes, snapshots, epochs, the topic id, their names and the directory's."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk))
@@ -72,8 +72,8 @@ def test_flush_brings_every_file_of_the_log_to_the_disk() -> None:
     assert all(other == first for other in others)
 
 
-def test_flush_brings_the_names_of_index_files_to_the_disk() -> None:
-    """They are made long after their segment, whose own name is there already."""
+def test_flush_makes_the_names_of_index_files_durable() -> None:
+    """They are created long after their segment, whose own name is durable already."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk), segment_bytes=1 << 20)
     append(log, batch_of([b"v"]))
@@ -87,8 +87,8 @@ def test_flush_brings_the_names_of_index_files_to_the_disk() -> None:
     assert all(other == first for other in others)
 
 
-def test_flush_of_data_alone_brings_all_records_to_the_disk() -> None:
-    """What group commit waits for: the log files and their names, whatever becomes of the indexes."""
+def test_flush_of_data_only_makes_all_records_durable() -> None:
+    """For group commit: the log files and their names, without the indexes."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk))
     fill(log)
@@ -117,7 +117,7 @@ def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
     assert all(other == first for other in others)
 
 
-def test_start_makes_sure_that_the_marker_of_the_clean_stop_is_gone() -> None:
+def test_start_removes_the_clean_shutdown_marker_durably() -> None:
     disk = RecordingDisk()
     open_dirs(disk).close()
     open_dirs(disk)
@@ -125,7 +125,7 @@ def test_start_makes_sure_that_the_marker_of_the_clean_stop_is_gone() -> None:
 
 
 def test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete() -> None:
-    """A segment may be closed right there before the next checkpoint, and its last index entry is not synced then."""
+    """A segment may be closed right there before the next checkpoint; its last index entry is not synced then."""
     disk = RecordingDisk()
     dirs = open_dirs(disk)
     log = open_log(dirs, segment_bytes=1 << 20)
@@ -149,13 +149,13 @@ def torn(log: Log) -> None:
 
 
 def hole(log: Log) -> None:
-    """The machine stops before the second segment has its data, though the third has."""
+    """The machine stops before the data of the second segment is written, but after that of the third."""
     log.files.truncate(log.files.open(log.segments[1].stem + ".log"), 0)
 
 
 @pytest.mark.parametrize(("damage", "segment_bytes"), [(torn, 1 << 20), (hole, SECTOR)])
-def test_what_recovery_has_cut_off_does_not_come_back(damage: Callable[[Log], None], segment_bytes: int) -> None:
-    """L1: behind new records of the same size it would be taken for good."""
+def test_data_cut_by_recovery_does_not_reappear(damage: Callable[[Log], None], segment_bytes: int) -> None:
+    """L1: behind new records of the same size it would be read as valid."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk), segment_bytes=segment_bytes)
     size = len(batch_of([bytes(400)])) - 400
@@ -172,7 +172,7 @@ def test_what_recovery_has_cut_off_does_not_come_back(damage: Callable[[Log], No
     assert all(found == logs[0] for found in logs)
 
 
-def test_what_was_truncated_does_not_come_back() -> None:
+def test_truncated_data_does_not_reappear() -> None:
     """I7, R5: a replica that follows a new leader writes other records there."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk))
@@ -183,8 +183,8 @@ def test_what_was_truncated_does_not_come_back() -> None:
     assert all(other == found[0] for other in found)
 
 
-def test_each_step_of_a_compaction_is_on_the_disk_before_the_next() -> None:
-    """L7: no crash can mix up the names of two steps, nor those of two replacements."""
+def test_each_step_of_a_compaction_is_durable_before_the_next() -> None:
+    """L7: a crash cannot reorder the renames of two steps, nor those of two replacements."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk), segment_bytes=200, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0)
 
@@ -222,8 +222,8 @@ def test_each_step_of_a_compaction_is_on_the_disk_before_the_next() -> None:
             assert not {"cleaned", "swap"} <= kinds, "a published segment looks like one of the next replacement"
 
 
-def test_index_made_anew_below_the_recovery_point_is_there_whole_or_not_at_all() -> None:
-    """No later start looks at the segment again."""
+def test_index_rebuilt_below_the_recovery_point_is_complete_or_missing() -> None:
+    """No later start checks the segment again."""
     disk = RecordingDisk()
     dirs = open_dirs(disk)
     fill(open_log(dirs))

@@ -1,7 +1,7 @@
-"""Recover a disk after a crash and hold what is there against what was promised. L1, L3, L4, I5, R2, R22.
+"""Recover a disk after a crash and compare it with the promises (L1, L3, L4, I5, R2, R22).
 
-Nothing here asks the storage what it should be: the log's content, epochs, producers, transactions and timestamps are
-worked out anew from the ledger's batches.
+The expected content, epochs, producers, transactions and timestamps are computed from the ledger's batches, not with
+code of the storage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.crash.verify_compacted import check_compacted
 
 
 def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> None:
-    """Every partition of a host just started against the ledger of the crash; `killed`: the system lived on."""
+    """Check every partition of a host that has just started; `killed`: the page cache survived."""
     if ledger.cluster_id:
         require(host.log_dirs.dirs[0].cluster_id == ledger.cluster_id, "the cluster id has changed")
     for key, promised in ledger.partitions.items():
@@ -31,9 +31,9 @@ def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> N
 
 
 def check_log(log: Log, promised: PartitionLedger, random: Random, *, killed: bool) -> None:
-    """One log against its ledger."""
+    """Check one log against its ledger."""
     start, end = log.log_start_offset, log.log_end_offset
-    # What was not synced may be lost with its segments: then the log starts behind it, or anew.
+    # Unsynced data may be lost with its segments: then the log starts after it, or is empty.
     lost = promised.durable_end <= promised.start_asked < start or start == end == promised.durable_end == 0
     require(
         promised.start <= start <= promised.start_asked or lost,
@@ -83,7 +83,7 @@ def _check_content(log: Log, seen: list[Batch], random: Random) -> None:
 
 
 def _check_epochs(log: Log, seen: list[Batch]) -> None:
-    """R2: exactly the epochs of the batches, the first beginning with the log."""
+    """R2: exactly the epochs of the batches, the first starting with the log."""
     expected: list[tuple[int, int]] = []
     for batch in seen:
         if not expected or batch.leader_epoch > expected[-1][0]:
@@ -96,7 +96,7 @@ def _check_epochs(log: Log, seen: list[Batch]) -> None:
 
 
 def _check_producers(log: Log, expected: Replayed) -> None:
-    """I5: what a replay of the log gives; a producer all of whose batches are deleted may be forgotten."""
+    """I5: the result of a replay of the log; a producer whose batches are all deleted may be missing."""
     found = log.producers.producers
     for producer_id, entry in found.items():
         require(producer_id in expected.producers, f"producer {producer_id} never wrote")
@@ -110,9 +110,7 @@ def _check_producers(log: Log, expected: Replayed) -> None:
             f"producer {producer_id} has a transaction since {entry.current_txn_first_offset} instead of {first}",
         )
     for producer_id, wanted in expected.producers.items():
-        require(
-            producer_id in found or wanted.last_offset < log.log_start_offset, f"producer {producer_id} is forgotten"
-        )
+        require(producer_id in found or wanted.last_offset < log.log_start_offset, f"producer {producer_id} is missing")
 
 
 def _check_memory(log: Log, entry: ProducerEntry, wanted: ReplayedProducer) -> None:
@@ -136,7 +134,7 @@ def _check_memory(log: Log, entry: ProducerEntry, wanted: ReplayedProducer) -> N
 
 
 def _check_transactions(log: Log, expected: Replayed) -> None:
-    """T6: every aborted transaction that has records in the log, and no other; its beginning may be deleted."""
+    """T6: every aborted transaction that has records in the log, and no other; its start may be deleted."""
     start, end = log.log_start_offset, log.log_end_offset
     known = {(entry.producer_id, entry.marker): entry.first for entry in expected.aborted}
     found = log.aborted_transactions(start, end) if end > start else []
@@ -144,13 +142,14 @@ def _check_transactions(log: Log, expected: Replayed) -> None:
         first = known.get((entry.producer_id, entry.last_offset), -1)
         require(
             first == entry.first_offset or 0 <= first < min(start, entry.first_offset),
-            f"{entry} is told, but the aborted transactions are {expected.aborted}",
+            f"{entry} is reported, but the aborted transactions are {expected.aborted}",
         )
-    told = {(entry.producer_id, entry.last_offset) for entry in found}
+    reported = {(entry.producer_id, entry.last_offset) for entry in found}
     for aborted in expected.aborted:
         require(
-            not (start <= aborted.last_data < aborted.marker < end) or (aborted.producer_id, aborted.marker) in told,
-            f"{aborted} is not told of, only {found}",
+            not (start <= aborted.last_data < aborted.marker < end)
+            or (aborted.producer_id, aborted.marker) in reported,
+            f"{aborted} is not reported, only {found}",
         )
 
 
@@ -166,7 +165,7 @@ def _check_stable_offset(log: Log, expected: Replayed) -> None:
 
 
 def _check_timestamps(log: Log, stamps: list[tuple[int, int]], random: Random) -> None:
-    """L4: a timestamp is found where it is, whatever the indexes say; `stamps` are offsets and timestamps."""
+    """L4: lookups by timestamp are right, whatever the indexes contain; `stamps` are offsets and timestamps."""
     records = [(offset, timestamp) for offset, timestamp in stamps if offset >= log.log_start_offset]
     if not records:
         return

@@ -1,7 +1,7 @@
-"""A compacted log after a crash: what a consumer makes of it is what it would have made of all that was written. L7-L9.
+"""A compacted log after a crash: a consumer gets the same result as from all records written (L7-L9).
 
-Which records are left is the cleaner's affair, as long as those that are there are those that were written, and the
-last of each key is among them; a tombstone may have gone, but never before the records that it deletes.
+The cleaner may remove any records except the last of each key, and must not change others; a tombstone may be removed,
+but never before the records that it deletes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kept = dict[int, Record]
 
 
 def check_compacted(log: Log, seen: list[Batch], expected: Replayed, random: Random) -> list[tuple[int, int]]:
-    """Read the log and compare; the offsets and timestamps of all that is left."""
+    """Read the log and compare; the offsets and timestamps of its records."""
     written = {batch.first + n: record for batch in seen for n, record in enumerate(batch.records)}
     kept: Kept = {}
     stamps: list[tuple[int, int]] = []
@@ -72,7 +72,7 @@ def _last_of_each_key(records: Kept, passed_over: set[int]) -> dict[bytes | None
 
 
 def _check_aborted(log: Log, expected: Replayed, dead_and_kept: set[int]) -> None:
-    """T6: a consumer is told of every aborted transaction that has left records, and of no other."""
+    """T6: every aborted transaction that has records left is reported to consumers, and no other."""
     start, end = log.log_start_offset, log.log_end_offset
     if start == end:
         return

@@ -1,7 +1,7 @@
-"""Random work on a disk: what a broker's logs go through, with every promise noted in the disk's history.
+"""Random operations on the logs of a broker, with every promise recorded in the disk's history.
 
-A `Workload` lives on one disk; after a power failure a new one goes on with another disk and a copy of the ledger.
-Whatever is random comes from its `Random`, so that a seed makes the same history every time.
+A `Workload` uses one disk; after a power failure a new one continues with another disk and a copy of the ledger.
+All randomness comes from its `Random`, so that a seed gives the same history every time.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)
 
 @dataclass
 class Producer:
-    """An idempotent or transactional producer of one partition, as its client knows it."""
+    """The client side of an idempotent or transactional producer of one partition."""
 
     producer_id: int
     epoch: int
     sequence: int
     transactional: bool
     is_open: bool = False
-    last: tuple[bytes, int] | None = None  # the last batch as it was sent, and its offset
+    last: tuple[bytes, int] | None = None  # the last batch as sent, and its offset
 
 
 class Workload:
-    """A broker's logs at work on a disk."""
+    """The logs of a broker on a disk, with random operations on them."""
 
     def __init__(self, disk: RecordingDisk, setup: Setup, random: Random, ledger: Ledger, counters: Counters) -> None:
         self.disk = disk
@@ -86,7 +86,7 @@ class Workload:
         ]
 
     def start(self) -> None:
-        """Recover what is on the disk and go on."""
+        """Recover what is on the disk and continue."""
         self.host.start(self.ledger)
         self.begin_epoch()
         for key in self.ledger.partitions:
@@ -95,9 +95,9 @@ class Workload:
             self.create_topic()
 
     def run(self, actions: int) -> None:
-        """Do this many things."""
+        """Do a number of random actions."""
         choices = [action for _, action in self._actions]
-        # Each time other things are rare: what needs many of one kind in a row comes up as well.
+        # The weights vary, so that many actions of one kind in a row occur as well.
         weights = [weight * self.random.choice((0.3, 1, 1, 3)) for weight, _ in self._actions]
         for action in self.random.choices(choices, weights, k=actions):
             action()
@@ -117,7 +117,7 @@ class Workload:
         return found
 
     def append(self) -> None:
-        """One batch of any kind."""
+        """Append one batch of a random kind."""
         key, log = self._any_log()
         if self.random.random() < 0.25:
             self._append_plain(key, log)
@@ -146,7 +146,7 @@ class Workload:
     def _build(
         self, records: tuple[Record, ...], producer: tuple[int, int, int], *, transactional: bool = False
     ) -> tuple[bytearray, tuple[int, ...]]:
-        """A batch and its timestamps."""
+        """Build a batch; also its timestamps."""
         builder = BatchBuilder(
             codec=self.random.choice((0, 0, 0, 3)),
             producer_id=producer[0],
@@ -184,7 +184,7 @@ class Workload:
         producer.sequence = (producer.sequence + len(records)) % (MAX_SEQUENCE + 1)
 
     def _repeat(self, log: Log, producer: Producer) -> None:
-        """A client that missed the answer sends its last batch again (I1)."""
+        """A client that missed the response sends its last batch again (I1)."""
         assert producer.last is not None
         sent, first = producer.last
         info = log.append_as_leader(
@@ -220,7 +220,7 @@ class Workload:
         transactional: bool = False,
         marker: bool | None = None,
     ) -> int:
-        note = self.disk.note(None)  # filled in below: the crash may come before the append returns
+        note = self.disk.note(None)  # set below: the crash may come before the append returns
         self.host.now += 0.01
         info = log.append_as_leader(
             memoryview(batch),
@@ -253,12 +253,12 @@ class Workload:
     # --- syncing
 
     def commit(self) -> None:
-        """What a committer does: sync all that is dirty in one go, while the rest of the broker goes on."""
+        """Flush all logs with unsynced records, as a flusher does, while the broker continues."""
         data_only = self.random.random() < 0.8
         self._flush({key: log.start_flush(data_only=data_only) for key, log in self.host.log_dirs.logs.items()})
 
     def flush_rolled(self) -> None:
-        """Kafka syncs a segment when it rolls, and then moves the recovery points."""
+        """Kafka syncs a segment when it rolls, and then advances the recovery points."""
         rolled = self.host.log_dirs.logs_with_rolled_segments()
         keys = {id(log): key for key, log in self.host.log_dirs.logs.items()}
         self._flush({keys[id(log)]: log.start_flush(log.segments.active.base_offset) for log in rolled})
@@ -273,7 +273,7 @@ class Workload:
                 self._durable(key, log)
 
     def _meanwhile(self, work: Callable[[], T]) -> T:
-        """Run what waits for the disk in a thread; the broker may append at every sync of it."""
+        """Run a function that waits for the disk, as in a thread; the broker may append during every sync."""
         appends = self.random.choice((0, 0, 1, 2))
 
         def meanwhile() -> None:
@@ -296,7 +296,7 @@ class Workload:
             log.high_watermark = log.synced_offset
 
     def write_checkpoints(self) -> None:
-        """One of the checkpoints that are written from time to time, in a thread that may come to it late."""
+        """Write one of the periodic checkpoints, in a thread that may be late."""
         name = self.random.choice(
             (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
         )
@@ -305,15 +305,15 @@ class Workload:
             self.write_planned()
 
     def write_planned(self) -> None:
-        """The thread gets to what was planned."""
+        """Run the planned writes."""
         planned, self._planned = self._planned, []
         for write in planned:
             self._meanwhile(write)
 
-    # --- cutting
+    # --- truncation and retention
 
     def delete_records(self) -> None:
-        """DeleteRecords: the start is written down before anything goes (L5)."""
+        """DeleteRecords: the log start is persisted before files are renamed (L5)."""
         found = self._log(compacted=False)
         if found is None:
             return
@@ -322,7 +322,7 @@ class Workload:
         self._delete_below_start(key, log)
 
     def expire(self) -> None:
-        """Retention: the oldest segments go when there are too many."""
+        """Retention by size."""
         found = self._log(compacted=False)
         if found is not None:
             retention.expire(found[1], self.host.now_ms, self.host.now)
@@ -340,7 +340,7 @@ class Workload:
         self.host.log_dirs.deletions.schedule(paths, self.host.now + self.random.random())
 
     def clean(self) -> None:
-        """One pass of compaction, while the rest of the broker goes on."""
+        """One pass of compaction, while the broker continues."""
         found = self._log(compacted=True)
         if found is None:
             return
@@ -363,7 +363,7 @@ class Workload:
         self._cleaned[key] = cleaner.done.end_offset
 
     def truncate(self) -> None:
-        """A replica that follows another leader cuts its log between two batches."""
+        """A follower of a new leader truncates its log between two batches."""
         found = self._log(compacted=False)
         if found is None:
             return
@@ -378,13 +378,13 @@ class Workload:
         self.producers[key] = []
 
     def roll(self) -> None:
-        """A segment may be rolled for its age."""
+        """Roll a segment for its age."""
         self._any_log()[1].roll(self.host.now)
 
     # --- topics
 
     def create_topic(self) -> None:
-        """A new topic, perhaps of a name that was there before."""
+        """Create a topic, perhaps with the name of a deleted one."""
         free = [name for name in ("a", "b", "ka", "kb") if (name, 0) not in self.ledger.partitions]
         if not free:
             return
@@ -397,7 +397,7 @@ class Workload:
             self._cleaned.pop((topic, index), None)
 
     def delete_topic(self) -> None:
-        """A topic goes: first from the metadata, then from the disk; sometimes while it is being synced."""
+        """Delete a topic: first in the metadata, then on disk; sometimes while it is being synced."""
         topic = self.random.choice(list(self.ledger.partitions))[0]
         keys = [key for key in self.ledger.partitions if key[0] == topic]
         if len(keys) == len(self.ledger.partitions):
@@ -408,7 +408,7 @@ class Workload:
         self.host.log_dirs.write_recovery_points()
 
     def remove_deleted(self) -> None:
-        """What was renamed as deleted goes for good."""
+        """Remove files that were renamed for deletion."""
         self.host.now += 0.5
         for path in self.host.log_dirs.deletions.take_due(self.host.now):
             self.host.log_dirs.deletions.remove(path)
@@ -416,7 +416,7 @@ class Workload:
     # --- restarts
 
     def begin_epoch(self) -> None:
-        """A new leader epoch: from now on all batches carry it."""
+        """Start a new leader epoch, for all following batches."""
         self.counters.leader_epoch += 1
 
     def stop_and_start(self) -> None:
@@ -428,7 +428,7 @@ class Workload:
         self._start_again()
 
     def kill_and_start(self) -> None:
-        """kill -9: the page cache lives on."""
+        """kill -9: the page cache survives."""
         self._planned = []
         self.host.log_dirs.release()
         self._start_again()

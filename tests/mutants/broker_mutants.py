@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _S = "tests/broker/test_sync_policy.py::"
-_B = "tests/crash/test_broker_crashes.py::test_what_a_broker_has_answered_holds_after_any_crash"
+_B = "tests/crash/test_broker_crashes.py::test_answers_of_a_broker_hold_after_any_crash"
 _ENV = {"BARNABAS_CRASH_STATES": "2000", "BARNABAS_SEED": "1"}
 BROKER = (
     Mutant(

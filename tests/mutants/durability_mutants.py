@@ -1,4 +1,4 @@
-"""Bugs that only a crash shows: what is synced, in which order, and what a start may believe. L1, L3, L5, section 3."""
+"""Bugs that only a crash shows: what is synced, in which order, and what a start trusts (L1, L3, L5)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DURABILITY = (
         "storage/local_log.py",
         'directories = [self.directory, self.directory.rpartition("/")[0]]',
         "directories = [self.directory]",
-        _D + "test_flush_brings_every_file_of_the_log_to_the_disk",
+        _D + "test_flush_makes_every_file_of_the_log_durable",
     ),
     crashes(
-        "made-data-directory-not-synced",
+        "new-data-directory-not-synced",
         "storage/log_dir.py",
         '            self._files.sync_dir(made.rpartition("/")[0] or "/")\n',
         "            pass\n",
@@ -71,17 +71,17 @@ DURABILITY = (
         "        pass\n",
     ),
     crashes(
-        "clean-stop-marker-left-behind",
+        "clean-shutdown-marker-not-removed",
         "storage/log_dir.py",
         "            self._files.unlink(marker)\n",
         "            pass\n",
     ),
     Mutant(
-        "clean-stop-marker-may-come-back",
+        "removal-of-the-clean-shutdown-marker-not-synced",
         "storage/log_dir.py",
         "            self._files.sync_dir(self.path)  #",
         "            pass  #",
-        _D + "test_start_makes_sure_that_the_marker_of_the_clean_stop_is_gone",
+        _D + "test_start_removes_the_clean_shutdown_marker_durably",
     ),
     crashes(
         "hole-between-segments-accepted",
@@ -90,38 +90,38 @@ DURABILITY = (
         "        if False and not",
     ),
     crashes(
-        "segments-behind-the-cut-kept",
+        "segments-after-the-cut-kept",
         "storage/recovery.py",
         "            _cut(state, [segment, *following], position, end)\n",
         "            _cut(state, [segment], position, end)\n",
     ),
     Mutant(
-        "metadata-log-longer-than-one-read-not-expected",
+        "metadata-log-read-as-one-slice",
         "broker/metadata/metadata_log.py",
         "self.image, delta, partial_ok=True)",
         "self.image, delta)",
         "tests/broker/test_controller.py::test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends",
     ),
     Mutant(
-        "segment-that-was-cut-trusted-after-a-crash",
+        "truncated-segment-trusted-after-a-crash",
         "storage/log_dirs.py",
         "            log.recovery_point = max(0, offset - 1)\n",
         "            log.recovery_point = offset\n",
-        "tests/storage/test_log_dirs.py::test_cut_segment_is_not_trusted_once_another_begins_behind_it",
+        "tests/storage/test_log_dirs.py::test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
     ),
     Mutant(
-        "cut-of-a-torn-tail-not-synced",
+        "truncation-of-a-torn-tail-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",
         "        self._files.truncate(self.file, size)\n",
-        _D + "test_what_recovery_has_cut_off_does_not_come_back",
+        _D + "test_data_cut_by_recovery_does_not_reappear",
     ),
     Mutant(
         "truncation-not-synced",
         "storage/segment.py",
         "        self._files.truncate(self.file, position)\n        self._files.sync(self.file)\n",
         "        self._files.truncate(self.file, position)\n",
-        _D + "test_what_was_truncated_does_not_come_back",
+        _D + "test_truncated_data_does_not_reappear",
     ),
     Mutant(
         "interrupted-deletion-not-finished",
@@ -131,32 +131,32 @@ DURABILITY = (
         "tests/storage/test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
     ),
     Mutant(
-        "log-start-forgotten-with-its-segments",
+        "log-start-not-checkpointed-where-a-segment-starts",
         "storage/log_dirs.py",
         "lambda log: log.log_start_offset or None,",
         "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
-        _L + "test_log_start_is_kept_though_the_first_segment_says_it_as_well",
+        _L + "test_log_start_is_checkpointed_even_where_a_segment_starts",
     ),
     Mutant(
-        "checkpoints-of-a-deleted-topic-believed",
+        "checkpoints-of-a-deleted-topic-applied-to-a-new-one",
         "storage/log_dirs.py",
         "            if log_dir.has_written(name, key):\n",
         "            if False:\n",
-        _L + "test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name",
+        _L + "test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
     ),
     Mutant(
-        "late-checkpoint-brings-a-deleted-topic-back",
+        "late-checkpoint-contains-a-deleted-topic",
         "storage/log_dirs.py",
         "            log_dir.cancel_planned(name)\n",
         "",
-        _L + "test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again",
+        _L + "test_checkpoint_written_late_does_not_contain_the_deleted_topic",
     ),
     Mutant(
         "data-alone-counts-as-synced-with-its-indexes",
         "storage/local_log.py",
         "        if job.data_only:",
         "        if False:",
-        _D + "test_flush_of_data_alone_brings_all_records_to_the_disk",
+        _D + "test_flush_of_data_only_makes_all_records_durable",
     ),
     crashes(
         "snapshot-from-before-the-first-segment-used",
@@ -184,14 +184,14 @@ DURABILITY = (
         "storage/local_log.py",
         "                    self._dir_version += 1\n",
         "                    pass\n",
-        _D + "test_flush_brings_the_names_of_index_files_to_the_disk",
+        _D + "test_flush_makes_the_names_of_index_files_durable",
     ),
     Mutant(
-        "indexes-let-go-of-not-synced",
+        "released-indexes-not-synced",
         "storage/segment_files.py",
         "        if any(index is None or index.is_on_disk for index in (self._offset_index, self._time_index)):\n",
         "        if self._offset_index is not None and self._offset_index.is_on_disk:\n",
-        _D + "test_flush_brings_every_file_of_the_log_to_the_disk",
+        _D + "test_flush_makes_every_file_of_the_log_durable",
     ),
     crashes(
         "leader-epoch-written-after-its-data",

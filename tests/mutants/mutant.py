@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CRASHES = "tests/crash/test_crash_states.py::test_nothing_promised_is_lost_whatever_a_crash_leaves"
+CRASHES = "tests/crash/test_crash_states.py::test_promises_hold_in_every_crash_state"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Bugs in what the log keeps: batches, offsets, producers, epochs, indexes. L1, L4, L10-L12, I1-I7, R1, R2, T6."""
+"""Bugs in the log's state: batches, offsets, producers, epochs, indexes (L1, L4, L10-L12, I1-I7, R1, R2, T6)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STORAGE = (
         "storage/producer_entry.py",
         "NUM_BATCHES_TO_RETAIN = 5",
         "NUM_BATCHES_TO_RETAIN = 4",
-        _T + "test_producer_state.py::test_exact_repeat_answers_the_old_offset",
+        _T + "test_producer_state.py::test_exact_repeat_is_answered_with_the_original_offset",
     ),
     Mutant(
         "sequence-does-not-wrap",
@@ -53,7 +53,7 @@ STORAGE = (
         "storage/producer_entry.py",
         "                return batch\n",
         "                return self.batches[-1]\n",
-        _T + "test_producer_state.py::test_exact_repeat_answers_the_old_offset",
+        _T + "test_producer_state.py::test_exact_repeat_is_answered_with_the_original_offset",
     ),
     Mutant(
         "old-producer-epoch-not-fenced",
@@ -76,7 +76,7 @@ STORAGE = (
         "storage/producer_state.py",
         "            if entry.current_txn_first_offset == NO_OFFSET and now_ms",
         "            if now_ms",
-        _T + "test_producer_state.py::test_silent_producer_expires_but_never_inside_a_transaction",
+        _T + "test_producer_state.py::test_inactive_producer_expires_but_never_inside_a_transaction",
     ),
     Mutant(
         "last-stable-offset-is-the-high-watermark",
@@ -93,32 +93,32 @@ STORAGE = (
         _T + "test_producer_state.py::test_marker_of_an_old_epoch_or_coordinator_is_fenced",
     ),
     Mutant(
-        "truncation-forgets-to-roll-producers-back",
+        "producers-not-rebuilt-after-a-truncation",
         "storage/log.py",
         "        producer_replay.rebuild_producers(self.segments, self._snapshots, self.producers, offset)\n",
         "",
         _T + "test_producer_state.py::test_any_stop_gives_the_state_of_a_full_replay",
     ),
     Mutant(
-        "snapshot-of-a-cut-off-past-is-kept",
+        "snapshot-of-truncated-data-kept",
         "storage/producer_replay.py",
         "    snapshots.remove_from(end_offset + 1)\n",
         "",
-        _T + "test_producer_state.py::test_snapshot_of_a_past_that_was_cut_off_is_not_used",
+        _T + "test_producer_state.py::test_snapshot_of_truncated_data_is_not_used",
     ),
     Mutant(
         "leader-epochs-not-truncated-with-the-log",
         "storage/log.py",
         "        self.leader_epochs.truncate_from_end(offset)\n",
         "",
-        _T + "test_recovery.py::test_leader_epochs_are_cut_with_the_log",
+        _T + "test_recovery.py::test_leader_epochs_are_truncated_with_the_log",
     ),
     Mutant(
-        "leader-epoch-of-lost-batches-remembered",
+        "leader-epoch-of-lost-batches-kept",
         "storage/loader.py",
         "    state.leader_epochs.truncate_from_end(state.log_end_offset)\n",
         "",
-        _T + "test_recovery.py::test_leader_epoch_whose_batches_are_lost_is_forgotten",
+        _T + "test_recovery.py::test_leader_epoch_whose_batches_are_lost_is_removed",
     ),
     Mutant(
         "relative-offset-overflows",
@@ -132,7 +132,7 @@ STORAGE = (
         "storage/time_index.py",
         "        if timestamp > self.last_timestamp:\n            self.timestamps",
         "        if True:\n            self.timestamps",
-        _T + "test_rolling.py::test_time_index_rises_strictly",
+        _T + "test_rolling.py::test_time_index_is_strictly_ascending",
     ),
     Mutant(
         "index-entry-points-behind-its-batch",
@@ -142,7 +142,7 @@ STORAGE = (
         _T + "test_rolling.py::test_index_entry_holds_the_last_offset_of_the_batch_it_points_to",
     ),
     Mutant(
-        "index-believed-without-a-look-at-the-batch",
+        "index-entry-not-compared-with-the-batch",
         "storage/segment.py",
         "        if index.is_loaded and position and not self._is_batch(position, indexed):\n            return 0\n",
         "",
@@ -174,7 +174,7 @@ STORAGE = (
         "storage/recovery.py",
         "        if completed is not None and completed.is_aborted:\n",
         "        if False:\n",
-        _T + "test_recovery.py::test_aborted_transactions_are_indexed_anew",
+        _T + "test_recovery.py::test_aborted_transactions_are_indexed_again",
     ),
     Mutant(
         "another-topics-directory-adopted",
@@ -195,10 +195,10 @@ STORAGE = (
         "storage/batch_check.py",
         "        if needs_keys and record.key is None:\n",
         "        if False:\n",
-        _T + "test_append_checks.py::test_compacted_topic_wants_keys",
+        _T + "test_append_checks.py::test_compacted_topic_requires_keys",
     ),
     Mutant(
-        "partial-append-not-taken-back",
+        "partial-append-not-undone",
         "storage/log.py",
         "            segment.undo_append()\n",
         "            pass\n",
@@ -209,21 +209,21 @@ STORAGE = (
         "storage/local_log.py",
         "                job.run()\n                self.finish_flush(job)\n",
         "                self.finish_flush(job)\n                job.run()\n",
-        _T + "test_failing_disk.py::test_failed_sync_is_told_and_moves_nothing",
+        _T + "test_failing_disk.py::test_failed_sync_is_raised_and_advances_nothing",
     ),
     Mutant(
-        "flush-counts-though-a-truncation-overtook-it",
+        "flush-applied-after-a-truncation",
         "storage/local_log.py",
         "        if job.truncations != self._truncations:\n            return\n",
         "",
         _T + "test_recovery.py::test_flush_that_a_truncation_overtook_moves_nothing",
     ),
     Mutant(
-        "damage-below-the-recovery-point-cut",
+        "damage-below-the-recovery-point-truncated",
         "storage/recovery.py",
         '    if checkpointed.must_exist(offset):\n        raise DamagedLog(\n            f"{segment',
         '    if False:\n        raise DamagedLog(\n            f"{segment',
-        _T + "test_damage.py::test_every_flipped_bit_below_the_recovery_point_is_told",
+        _T + "test_damage.py::test_every_flipped_bit_below_the_recovery_point_is_reported",
     ),
     Mutant(
         "lost-end-of-a-synced-log-accepted",
@@ -233,7 +233,7 @@ STORAGE = (
         _T + "test_damage.py::test_records_that_are_missing_after_a_clean_stop_are_damage",
     ),
     Mutant(
-        "damaged-snapshot-taken-for-good",
+        "damaged-snapshot-accepted",
         "storage/producer_snapshot.py",
         "    if crc32c(memoryview(data)[_CRC_START:]) != crc:\n",
         "    if False:\n",

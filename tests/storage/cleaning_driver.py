@@ -1,4 +1,4 @@
-"""What the tests of compaction share: one pass from the choice of the part to the swap, and a look at what is left."""
+"""Helpers for the tests of compaction: one pass from the selection to the swap, and the content of the log after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compacted(**changes: object) -> LogConfig:
 
 
 class Pass(NamedTuple):
-    """What a pass did."""
+    """The result of a pass."""
 
     groups: list[CleanedGroup]
     done: CleaningDone
@@ -35,7 +35,7 @@ class Pass(NamedTuple):
 def task_for(
     log: Log, *, checkpoint: int | None = None, now_ms: int = NOW_MS, limits: CleanerLimits = AMPLE
 ) -> CleaningTask:
-    """What a cleaner would be told now; through JSON, as it is told."""
+    """The task of a cleaner at this moment, passed through JSON."""
     log.flush()
     task = cleaning_task(log, cleanable(log, checkpoint, now_ms), limits, now_ms)
     assert CleaningTask.from_json(task.to_json()) == task
@@ -43,7 +43,7 @@ def task_for(
 
 
 def clean(log: Log, *, checkpoint: int | None = None, now_ms: int = NOW_MS, limits: CleanerLimits = AMPLE) -> Pass:
-    """One pass with all that follows it; old files are removed at once."""
+    """One complete pass, with the swap; old files are removed immediately."""
     task = task_for(log, checkpoint=checkpoint, now_ms=now_ms, limits=limits)
     cleaner = Cleaner(task, log.files)
     groups = []
@@ -60,7 +60,7 @@ def stored(log: Log) -> bytes:
 
 
 def batches_of(log: Log) -> list[BatchView]:
-    """Every batch, emptied ones included; CRCs, order, and the bounds of segments are checked."""
+    """Every batch, including empty ones; CRCs, order and the bounds of segments are checked."""
     found = list(iter_batches(stored(log)))
     end = 0
     for batch in found:

@@ -1,4 +1,4 @@
-"""What the storage tests share: a small configuration, a log that can be stopped in several ways, a naive model."""
+"""Helpers for the storage tests: a small configuration, a log that can be stopped in several ways, and reading it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def open_log(
 
 
 def kill(log: Log, **options: object) -> Log:
-    """Open the log anew as after a kill -9: nothing was closed, all that was written is there."""
+    """Open the log again as after a kill -9: nothing was closed, everything written is there."""
     return Log.open(
         log.files,
         log.directory,

@@ -1,4 +1,4 @@
-"""What a leader refuses, with which error, and what it writes into a batch that it takes."""
+"""Which batches a leader rejects, with which error, and what it writes into a batch that it accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADER_FIELDS = [
 
 
 def patched(batch: bytearray, *, crc: bool = True, **fields: int) -> bytearray:
-    """The batch with header fields changed, and its CRC made right again unless told otherwise."""
+    """The batch with changed header fields, and with a correct CRC unless stated otherwise."""
     values = dict(zip(HEADER_FIELDS, HEADER.unpack_from(batch), strict=True)) | fields
     HEADER.pack_into(batch, 0, *values.values())
     if crc:
@@ -39,7 +39,7 @@ def patched(batch: bytearray, *, crc: bool = True, **fields: int) -> bytearray:
 
 
 def refusal(log: Log, batch: bytearray, **options: object) -> ErrorCode:
-    """The code with which a batch is refused; the log must be as it was."""
+    """The error code with which a batch is rejected; the log must be unchanged."""
     before = (
         log.log_end_offset,
         log.size_bytes,
@@ -95,7 +95,7 @@ def test_bad_batch_is_refused_and_leaves_no_trace(log: Log, batch: bytearray, co
 
 
 def test_batch_over_max_message_bytes_is_too_large(log: Log) -> None:
-    """L11: the limit is on the batch as it came, overhead included."""
+    """L11: the limit is for the batch as it was sent, overhead included."""
     batch = batch_of([b"a" * 100])
     log.update_config(small_config(segment_bytes=1 << 20, max_message_bytes=len(batch)))
     append(log, bytearray(batch))
@@ -109,7 +109,7 @@ def test_batch_over_segment_bytes_is_too_large_for_the_log(log: Log) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_compacted_topic_wants_keys(log: Log, codec: int) -> None:
+def test_compacted_topic_requires_keys(log: Log, codec: int) -> None:
     """L10: also inside compressed batches."""
     log.update_config(small_config(segment_bytes=1 << 20, cleanup_policy=frozenset({"compact", "delete"})))
     append(log, batch_of([b"a"], codec=codec, key=b""))
@@ -118,7 +118,7 @@ def test_compacted_topic_wants_keys(log: Log, codec: int) -> None:
 
 @pytest.mark.parametrize("codec", [0, 1])
 def test_timestamp_limits_hold_for_every_record(log: Log, codec: int) -> None:
-    """L11: up to the limit is fine; -1 means no timestamp and is always fine."""
+    """L11: a timestamp at the limit is accepted; -1 means no timestamp and is always accepted."""
     log.update_config(
         small_config(segment_bytes=1 << 20, message_timestamp_before_max_ms=500, message_timestamp_after_max_ms=100)
     )
@@ -129,7 +129,7 @@ def test_timestamp_limits_hold_for_every_record(log: Log, codec: int) -> None:
 
 
 def test_offsets_and_epoch_are_written_and_nothing_else(log: Log) -> None:
-    """R1: the rest of the batch stays as the producer made it, CRC included."""
+    """R1: all other bytes stay as the producer sent them, CRC included."""
     append(log, batch_of([b"a", b"b", b"c"]))
     sent = batch_of([b"d", b"e"], codec=1)
     info = append(log, bytearray(sent), leader_epoch=4)
@@ -144,7 +144,7 @@ def test_offsets_and_epoch_are_written_and_nothing_else(log: Log) -> None:
 
 
 def test_log_append_time_replaces_every_timestamp(log: Log) -> None:
-    """L11: the type bit, the greatest timestamp and the CRC are made anew; producers' own limits do not hold."""
+    """L11: timestamp type, greatest timestamp and CRC are set; the limits for producers' timestamps do not apply."""
     log.update_config(small_config(segment_bytes=1 << 20, message_timestamp_type="LogAppendTime"))
     info = append(log, batch_of([b"a", b"b"], timestamps=[5, 99_999_999]), now_ms=20_000)
     assert info.log_append_time_ms == 20_000

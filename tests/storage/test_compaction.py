@@ -1,4 +1,4 @@
-"""Compaction, rule by rule: L7 (what stays, what is cleaned), L8 (tombstones), L9 (transactions, producers)."""
+"""Compaction, rule by rule: L7 (what is kept, what is cleaned), L8 (tombstones), L9 (transactions, producers)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def put(
 
 
 def close_segment(log: Log) -> None:
-    """What has been appended can be cleaned."""
+    """Make everything appended so far cleanable."""
     log.roll(0.0)
     log.flush()
 
@@ -71,7 +71,7 @@ def producers(log: Log) -> dict[int, tuple[int, int]]:
     return {entry.producer_id: (entry.producer_epoch, entry.last_sequence) for entry in entries}
 
 
-# --- L7: what stays
+# --- L7: what is kept
 
 
 def test_last_record_of_each_key_stays_at_its_offset(log: Log) -> None:
@@ -88,7 +88,7 @@ def test_last_record_of_each_key_stays_at_its_offset(log: Log) -> None:
 
 
 def test_batch_that_loses_records_again_and_again_keeps_its_offsets(log: Log) -> None:
-    """L7, L9: its last offset belongs to its last sequence, whatever is left in between."""
+    """L7, L9: its last offset belongs to its last sequence, whatever remains between."""
     put(log, *[(b"k%d" % number, b"1") for number in range(5)], producer=(7, 0, 0))
     for number in (4, 2, 0):
         put(log, (b"k%d" % number, b"2"))
@@ -101,7 +101,7 @@ def test_batch_that_loses_records_again_and_again_keeps_its_offsets(log: Log) ->
 
 @pytest.mark.parametrize("codec", range(5))
 def test_compressed_batches_are_filtered_and_compressed_again(log: Log, codec: int) -> None:
-    """L7: with the codec they had; a batch of which all stays is the same to the byte."""
+    """L7: with their original codec; a batch that keeps all records is unchanged byte for byte."""
     put(log, (b"a", b"1" * 50), (b"b", b"1" * 50), codec=codec)
     put(log, (b"a", b"2" * 50), (b"c", b"2" * 50), codec=codec)
     untouched = stored(log)[batches_of(log)[1].start :]
@@ -113,7 +113,7 @@ def test_compressed_batches_are_filtered_and_compressed_again(log: Log, codec: i
 
 
 def test_record_without_key_does_not_survive(log: Log) -> None:
-    """From the time before the topic was compacted: nobody could ever look it up."""
+    """It was written before the topic was compacted, and cannot be looked up."""
     log.config.cleanup_policy = frozenset({"delete"})
     put(log, (b"a", b"1"), (None, b"2"), (b"b", b"3"))
     log.config.cleanup_policy = frozenset({"compact"})
@@ -123,7 +123,7 @@ def test_record_without_key_does_not_survive(log: Log) -> None:
 
 
 def test_active_segment_is_untouched(log: Log) -> None:
-    """L7: its keys neither count nor go."""
+    """L7: its keys are neither counted nor removed."""
     put(log, (b"a", b"1"))
     close_segment(log)
     put(log, (b"a", b"2"))
@@ -135,7 +135,7 @@ def test_active_segment_is_untouched(log: Log) -> None:
 
 
 def test_nothing_at_or_past_the_last_stable_offset_is_cleaned(log: Log) -> None:
-    """L7: an open transaction, or records not yet replicated, end the part that may be cleaned."""
+    """L7: an open transaction, or records not yet replicated, end the cleanable part."""
     put(log, (b"a", b"1"))
     close_segment(log)
     put(log, (b"a", b"2"), producer=(7, 0, 0), transactional=True)
@@ -151,7 +151,7 @@ def test_nothing_at_or_past_the_last_stable_offset_is_cleaned(log: Log) -> None:
 
 
 def test_nothing_that_is_not_synced_is_cleaned(log: Log) -> None:
-    """L7: a record that a power failure may take must not supersede one that it spares."""
+    """L7: a record that a power failure may lose must not supersede one that survives."""
     put(log, (b"k", b"old"))
     close_segment(log)
     put(log, (b"k", b"new"))
@@ -163,7 +163,7 @@ def test_nothing_that_is_not_synced_is_cleaned(log: Log) -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced(log: Log, commit: bool) -> None:
-    """L7, L9: a power failure that takes the marker leaves an open transaction, and it must be whole."""
+    """L7, L9: if a power failure loses the marker, the transaction is open and must be complete."""
     put(log, (b"k", b"1"), producer=(7, 0, 0), transactional=True)
     close_segment(log)
     append_marker(log, commit=commit, producer_id=7)
@@ -174,7 +174,7 @@ def test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced(log: Log,
 
 
 def test_records_younger_than_min_compaction_lag_are_left(log: Log) -> None:
-    """L7: the first segment with a young record ends the part that may be cleaned."""
+    """L7: the first segment with a young record ends the cleanable part."""
     log.config.min_compaction_lag_ms = 1_000
     put(log, (b"a", b"1"), timestamp=NOW_MS - 3_000)
     close_segment(log)
@@ -187,7 +187,7 @@ def test_records_younger_than_min_compaction_lag_are_left(log: Log) -> None:
 
 
 def test_log_is_due_when_more_than_the_dirty_ratio_is_dirty(log: Log) -> None:
-    """L7: dirty bytes over all bytes that could be cleaned, strictly more than the ratio."""
+    """L7: dirty bytes divided by cleanable bytes, strictly more than the ratio."""
     put(log, (b"a", b"1" * 80))
     close_segment(log)
     put(log, (b"b", b"1" * 80))
@@ -204,7 +204,7 @@ def test_log_is_due_when_more_than_the_dirty_ratio_is_dirty(log: Log) -> None:
 
 
 def test_max_compaction_lag_makes_a_log_due_and_closes_its_segment(log: Log) -> None:
-    """L7, KIP-354: by the first timestamp of a dirty segment, and by rolling sooner than segment.ms."""
+    """L7, KIP-354: by the first timestamp of a dirty segment, and by rolling earlier than segment.ms."""
     log.config.max_compaction_lag_ms = 1_000
     log.config.min_cleanable_dirty_ratio = 1.0
     put(log, (b"a", b"1"), timestamp=NOW_MS - 1_001)
@@ -227,7 +227,7 @@ def test_checkpoint_outside_the_log_means_all_is_dirty(log: Log, checkpoint: int
 
 
 def test_small_segments_are_merged_while_they_fit(log: Log) -> None:
-    """L7: by segment.bytes; the last batch of each stays, if only as a header, so that its end is known."""
+    """L7: by segment.bytes; the last batch of each is kept, at least as a header, so that its end is known."""
     for value in (b"1", b"2", b"3", b"4", b"5", b"6"):
         put(log, (b"a", value * 550), (b"k" + value, value))
         close_segment(log)
@@ -274,8 +274,8 @@ def test_range_of_offsets_limits_a_group(tmp_path: Path) -> None:
 # --- the map of keys
 
 
-def test_keys_that_outgrow_the_map_take_several_passes(log: Log) -> None:
-    """A pass cleans up to where the map was full; the next goes on there, and the end is the same."""
+def test_keys_that_do_not_fit_the_map_take_several_passes(log: Log) -> None:
+    """A pass cleans up to where the map was full; the next continues there, and the result is the same."""
     keys = [b"k%d" % (number % 10) for number in range(40)]
     for number, key in enumerate(keys):
         put(log, (key, b"%d" % number))
@@ -287,12 +287,12 @@ def test_keys_that_outgrow_the_map_take_several_passes(log: Log) -> None:
         ends.append(clean(log, checkpoint=ends[-1], limits=limits).done.end_offset)
         assert ends[-1] > ends[-2]
         kept = {offset for offset, _, _ in keys_and_values(log)}
-        assert set(range(ends[-1], 40)) <= kept, "what was not mapped is not touched"
+        assert set(range(ends[-1], 40)) <= kept, "records that are not in the map are unchanged"
     assert len(ends) > 5
     assert [offset for offset, _, _ in keys_and_values(log)] == list(range(30, 40))
 
 
-def test_batch_larger_than_the_map_still_gets_done(log: Log) -> None:
+def test_batch_larger_than_the_map_is_cleaned(log: Log) -> None:
     put(log, *[(b"k%d" % number, b"1") for number in range(20)])
     put(log, *[(b"k%d" % number, b"2") for number in range(20)])
     close_segment(log)
@@ -316,8 +316,8 @@ def test_second_pass_over_a_clean_log_changes_nothing(log: Log) -> None:
 # --- L8: tombstones
 
 
-def test_tombstone_gets_a_horizon_first_and_goes_when_it_has_passed(log: Log) -> None:
-    """L8: bit 6 of the attributes, the base timestamp is the horizon, and the record's own timestamp stays."""
+def test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed(log: Log) -> None:
+    """L8: attribute bit 6 is set, the base timestamp is the horizon, and the record's own timestamp does not change."""
     put(log, (b"a", b"1"), (b"b", b"1"), timestamp=700)
     put(log, (b"a", None), (b"c", b"1"), timestamp=800)
     close_segment(log)
@@ -337,7 +337,7 @@ def test_tombstone_gets_a_horizon_first_and_goes_when_it_has_passed(log: Log) ->
 
 @pytest.mark.parametrize("codec", range(5))
 def test_horizon_in_a_compressed_batch(log: Log, codec: int) -> None:
-    """L8: the deltas of timestamps are made anew inside, whatever their size and sign."""
+    """L8: the timestamp deltas inside are rewritten, whatever their size and sign."""
     builder = BatchBuilder(codec=codec)
     timestamps = [5, 4, 3_000_000_000_000, 7]
     log.config.message_timestamp_after_max_ms = 2**62
@@ -355,7 +355,7 @@ def test_horizon_in_a_compressed_batch(log: Log, codec: int) -> None:
 
 
 def test_tombstone_past_the_map_gets_no_horizon(log: Log) -> None:
-    """L8: its time begins with the pass that takes its older values away, or a reader could miss both at once."""
+    """L8: its time starts with the pass that removes its older values, else a reader could miss both."""
     put(log, (b"a", b"1"), (b"b", b"1"))
     put(log, (b"a", None))
     close_segment(log)
@@ -376,8 +376,8 @@ def test_value_after_a_tombstone_supersedes_it_at_once(log: Log) -> None:
 # --- L9: transactions and producers
 
 
-def test_aborted_data_goes_and_committed_stays(log: Log) -> None:
-    """L9: an aborted record does not even count as a later one of its key."""
+def test_aborted_data_is_removed_and_committed_data_is_kept(log: Log) -> None:
+    """L9: an aborted record does not even supersede an earlier one with its key."""
     put(log, (b"a", b"0"), (b"b", b"0"))
     put(log, (b"a", b"1"), producer=(7, 0, 0), transactional=True)
     put(log, (b"b", b"2"), producer=(8, 0, 0), transactional=True)
@@ -389,8 +389,8 @@ def test_aborted_data_goes_and_committed_stays(log: Log) -> None:
     assert keys_and_values(log) == [(0, b"a", b"0"), (3, b"b", b"2")]
 
 
-def test_marker_goes_only_after_its_data_and_its_horizon(log: Log) -> None:
-    """L9: a pass that meets data of the transaction keeps it, the next sets the horizon, a later one drops it."""
+def test_marker_is_removed_only_after_its_data_and_its_horizon(log: Log) -> None:
+    """L9: a pass that reads data of the transaction keeps the marker, the next sets the horizon, a later removes it."""
     put(log, (b"a", b"1"), producer=(7, 0, 0), transactional=True)
     append_marker(log, commit=False, producer_id=7)
     put(log, (b"a", b"2"), producer=(7, 0, 1), transactional=True)
@@ -417,8 +417,8 @@ def test_marker_goes_only_after_its_data_and_its_horizon(log: Log) -> None:
     assert keys_and_values(log) == [(4, b"a", b"3"), (5, b"b", b"3")]
 
 
-def test_earlier_aborted_transaction_says_nothing_about_a_later_one(log: Log) -> None:
-    """L9: also when the pass begins between the two."""
+def test_aborted_transaction_does_not_affect_a_later_one(log: Log) -> None:
+    """L9: also when the pass starts between the two."""
     put(log, (b"a", b"1"), producer=(7, 0, 0), transactional=True)
     append_marker(log, commit=False, producer_id=7)
     close_segment(log)
@@ -432,7 +432,7 @@ def test_earlier_aborted_transaction_says_nothing_about_a_later_one(log: Log) ->
 
 
 def test_transaction_that_reaches_past_the_part_keeps_its_entry(log: Log) -> None:
-    """L9: the marker lies in a segment that is not cleaned yet, and the data goes all the same."""
+    """L9: the marker is in a segment that is not cleaned yet, and the data is removed all the same."""
     put(log, (b"a", b"0"))
     put(log, (b"a", b"1"), producer=(7, 0, 0), transactional=True)
     close_segment(log)
@@ -443,8 +443,8 @@ def test_transaction_that_reaches_past_the_part_keeps_its_entry(log: Log) -> Non
     assert [(entry.first_offset, entry.last_offset) for entry in log.aborted_transactions(0, 10)] == [(1, 2)]
 
 
-def test_last_batch_of_a_live_producer_stays_as_a_header(log: Log) -> None:
-    """L9: its sequence would be forgotten with it; a recovery without any snapshot finds it."""
+def test_last_batch_of_an_active_producer_is_kept_as_a_header(log: Log) -> None:
+    """L9: its sequence would be lost with it; recovery without a snapshot restores it from the header."""
     put(log, (b"a", b"1"), (b"b", b"1"), producer=(7, 3, 10))
     put(log, (b"a", b"2"), (b"b", b"2"), producer=(7, 3, 12))
     put(log, (b"a", b"3"), (b"b", b"3"))
@@ -461,7 +461,7 @@ def test_last_batch_of_a_live_producer_stays_as_a_header(log: Log) -> None:
 
 
 def test_last_synced_batch_of_a_producer_stays_while_its_later_ones_are_not_synced(log: Log) -> None:
-    """L9: it is the producer's memory when a power failure takes the rest."""
+    """L9: the producer's state is restored from it when a power failure loses the later ones."""
     put(log, (b"k", b"1"), producer=(7, 0, 0))
     put(log, (b"k", b"2"))
     close_segment(log)
@@ -473,7 +473,7 @@ def test_last_synced_batch_of_a_producer_stays_while_its_later_ones_are_not_sync
 
 
 def test_last_marker_of_a_producer_without_data_stays(log: Log) -> None:
-    """L9: an aborted transaction of a new epoch leaves nothing but the epoch, which fences the old one."""
+    """L9: an aborted transaction of a new epoch leaves only the epoch, which fences the old one."""
     put(log, (b"a", b"1"), producer=(7, 0, 0), transactional=True)
     append_marker(log, commit=False, producer_id=7, producer_epoch=1)
     put(log, (b"a", b"2"))
@@ -488,8 +488,8 @@ def test_last_marker_of_a_producer_without_data_stays(log: Log) -> None:
     assert producers(kill(log)) == {7: (1, -1)}
 
 
-def test_memory_of_a_producer_goes_when_the_producer_has(log: Log) -> None:
-    """L9: with its entry expired the header has no purpose."""
+def test_last_batch_of_an_expired_producer_is_removed(log: Log) -> None:
+    """L9: when the producer's entry has expired, the header is not needed."""
     put(log, (b"a", b"1"), producer=(7, 0, 0))
     put(log, (b"a", b"2"))
     close_segment(log)
@@ -500,11 +500,11 @@ def test_memory_of_a_producer_goes_when_the_producer_has(log: Log) -> None:
     assert len(batches_of(log)) == 1
 
 
-# --- trouble
+# --- failures
 
 
 def test_damaged_batch_ends_the_pass_and_leaves_the_log(log: Log) -> None:
-    """A batch is never given a new CRC before the old one has been found right."""
+    """A batch never gets a new CRC before the old one was verified."""
     put(log, (b"a", b"1" * 50))
     put(log, (b"a", b"2" * 50))
     close_segment(log)
@@ -538,8 +538,8 @@ def test_full_disk_leaves_the_log_and_no_file_behind(tmp_path: Path) -> None:
     assert not list(Path(log.directory).glob("*.cleaned"))
 
 
-def test_what_a_killed_cleaner_left_is_not_taken_for_its_successors(log: Log) -> None:
-    """A `.txnindex.cleaned` of another pass would name transactions that are none."""
+def test_files_of_a_killed_cleaner_are_not_used_by_the_next(log: Log) -> None:
+    """A `.txnindex.cleaned` of another pass would contain transactions that do not exist."""
     put(log, (b"a", b"1"))
     close_segment(log)
     stale = Path(log.directory) / f"{0:020d}.txnindex.cleaned"
@@ -549,7 +549,7 @@ def test_what_a_killed_cleaner_left_is_not_taken_for_its_successors(log: Log) ->
     assert not Path(log.segments[0].path(layout.TXN_INDEX_SUFFIX)).exists()
 
 
-def test_every_byte_read_and_written_is_told_to_the_throttle(log: Log) -> None:
+def test_every_byte_read_and_written_is_passed_to_the_throttle(log: Log) -> None:
     for number in range(30):
         put(log, (b"k%d" % number, b"v" * 50))
     close_segment(log)
@@ -562,7 +562,7 @@ def test_every_byte_read_and_written_is_told_to_the_throttle(log: Log) -> None:
 
 
 def test_readers_keep_what_they_hold_while_segments_are_replaced(log: Log) -> None:
-    """A slice on its way to a socket is of the old file, to its end."""
+    """A slice that is being sent is of the old file, up to its end."""
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
     close_segment(log)

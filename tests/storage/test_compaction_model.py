@@ -1,7 +1,7 @@
-"""Random logs, compacted again and again, against a list of batches and the rules L7-L9 written out plainly.
+"""Random logs, compacted repeatedly, compared with a list of batches and a simple implementation of the rules L7-L9.
 
-The model knows nothing of segments, maps of keys or bytes. After each pass the log must hold exactly the model's
-records, a read_committed reader must come to the same map as before, and so must one of a log read anew after a crash.
+The model has no segments, maps of keys or bytes. After each pass the log must hold exactly the model's records, and a
+read_committed reader must get the same map as before, also from a log that was recovered after a crash.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AMPLE_MEMORY = 1 << 20
 
 @dataclass
 class ModelBatch:
-    """A data batch: what is left of it."""
+    """A data batch with its remaining records."""
 
     records: list[Record]
     last_offset: int
@@ -37,7 +37,7 @@ class ModelBatch:
 
 @dataclass
 class Model:
-    """What the log must hold."""
+    """The expected content of the log."""
 
     batches: list[ModelBatch] = field(default_factory=list)
     open: list[ModelBatch] = field(default_factory=list)
@@ -46,9 +46,9 @@ class Model:
         return [record for batch in self.batches for record in batch.records]
 
     def reader(self) -> dict[bytes | None, bytes | None]:
-        """The map of a read_committed reader, who gets no further than the first open transaction.
+        """The map of a read_committed reader, who reads up to the first open transaction.
 
-        A tombstone and a missing key are the same to it.
+        A tombstone and a missing key are equal for it.
         """
         latest: dict[bytes | None, bytes | None] = {}
         for batch in self.batches:
@@ -59,7 +59,7 @@ class Model:
         return {key: value for key, value in latest.items() if value is not None}
 
     def clean(self, first_dirty: int, mapped_to: int, now_ms: int) -> None:
-        """One pass: `mapped_to` is the end of what the map of keys took in."""
+        """One pass: `mapped_to` is the end of the records in the map of keys."""
         dirty = [batch for batch in self.batches if first_dirty <= batch.last_offset < mapped_to]
         last = {record.key: record.offset for batch in dirty if not batch.is_aborted for record in batch.records}
         for batch in self.batches:
@@ -78,7 +78,7 @@ class Model:
 
 
 class World:
-    """A log, its model, and how far each is clean."""
+    """A log, its model, and how far each of them is clean."""
 
     def __init__(self, directory: Path) -> None:
         self.log = open_log(directory, compacted(segment_bytes=900))
@@ -133,13 +133,13 @@ class World:
         assert keys or done.end_offset == part.end_offset
         self.clean_to = done.end_offset
         self.model.clean(part.first_dirty_offset, done.end_offset, self.now_ms)
-        assert self.model.reader() == reader, "compaction changes what is stored, not what it says"
+        assert self.model.reader() == reader, "compaction does not change what a reader gets"
 
     def check(self) -> None:
         log = self.log
         expected = self.model.records()
         found = data_of(log)
-        # An aborted batch in a segment that is only partly mapped may go with this pass or with the next.
+        # An aborted batch in a segment that is only partly mapped is removed by this pass or the next.
         undecided = {r.offset for batch in self.model.batches if batch.is_aborted for r in batch.records}
         assert [r for r in found if r.offset not in undecided] == [r for r in expected if r.offset not in undecided]
         assert {r.offset for r in found} <= {r.offset for r in expected}
@@ -160,7 +160,7 @@ def _base_of(log: Log, batch: ModelBatch) -> int:
 
 
 def committed_map(log: Log) -> dict[bytes | None, bytes | None]:
-    """What a read_committed consumer comes to: it leaves out what it is told was aborted, up to the marker."""
+    """The map of a read_committed consumer: it skips the transactions reported as aborted, up to their markers."""
     aborted = sorted(log.aborted_transactions(0, log.log_end_offset), key=lambda entry: entry.first_offset)
     open_aborts: set[int] = set()
     latest: dict[bytes | None, bytes | None] = {}
@@ -224,7 +224,7 @@ def test_log_holds_what_the_rules_leave(
     reread = kill(world.log)
     reread.high_watermark = reread.log_end_offset
     remembered = {entry.producer_id: (entry.producer_epoch, entry.last_sequence) for entry in reread.active_producers()}
-    assert remembered == known, "L9: no live producer is forgotten"
+    assert remembered == known, "L9: no active producer is lost"
     assert data_of(reread) == data_of(world.log)
     assert committed_map(reread) == world.model.reader()
     shutil.rmtree(directory)

@@ -1,4 +1,4 @@
-"""What was synced and is not there is damage, not a torn tail: it is told, and nothing is cut. Rule L2."""
+"""Missing or changed data that was synced is damage, not a torn tail: it is reported, and nothing is cut (rule L2)."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def change_a_byte(log: Log) -> None:
 @pytest.mark.parametrize(
     "damage", [cut_file, lose_first_segment, lose_middle_segment, lose_last_segment, lose_everything, change_a_byte]
 )
-def test_damage_below_the_recovery_point_is_told_and_nothing_is_touched(
+def test_damage_below_the_recovery_point_is_reported_and_no_file_is_changed(
     tmp_path: Path, damage: Callable[[Log], None]
 ) -> None:
-    """L2: after an unclean stop, and again at every start until somebody has decided."""
+    """L2: after an unclean stop, and again at every start until an operator has decided."""
     log = filled_log(tmp_path)
     log.flush()
     damage(log)
@@ -89,8 +89,8 @@ def test_records_that_are_missing_after_a_clean_stop_are_damage(tmp_path: Path, 
     assert log_files(log) == before
 
 
-def test_every_flipped_bit_below_the_recovery_point_is_told(tmp_path: Path) -> None:
-    """L1, L2: all but the leader epoch and, where offsets may have holes, the base offset, which no CRC covers."""
+def test_every_flipped_bit_below_the_recovery_point_is_reported(tmp_path: Path) -> None:
+    """L1, L2: except in the leader epoch and, where offsets may have gaps, the base offset: no CRC covers them."""
     log = filled_log(tmp_path)
     log.flush()
     active = log.segments.active
@@ -111,7 +111,7 @@ def test_every_flipped_bit_below_the_recovery_point_is_told(tmp_path: Path) -> N
 
 
 def test_damage_above_the_recovery_point_is_cut_and_kept(tmp_path: Path) -> None:
-    """L2: what nobody has synced may be lost in any order; whole batches behind the bad one are kept aside."""
+    """L2: unsynced data may be lost in any order; valid batches behind the invalid one are copied."""
     log = filled_log(tmp_path)
     whole = values_from(log, 0)
     *_, last_but_one, active = log.segments
@@ -138,7 +138,7 @@ def test_torn_tail_with_nothing_behind_it_leaves_nothing_behind(tmp_path: Path) 
 
 
 def test_batch_whose_length_is_garbage_does_not_hide_those_behind_it(tmp_path: Path) -> None:
-    """The next one is found by its looks, its CRC and its offsets, also when it is not the first that looks so."""
+    """The next batch is found by its header, its CRC and its offsets, also when other bytes look like a header."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
     append(log, batch_of([b"\x02" * 400]))
     append(log, batch_of([b"lost" + bytes(batch_of([b"a batch in a value"]))] * 3))
@@ -152,7 +152,7 @@ def test_batch_whose_length_is_garbage_does_not_hide_those_behind_it(tmp_path: P
 
 
 def test_hole_that_compaction_has_left_is_no_damage(tmp_path: Path) -> None:
-    """Below the recovery point offsets may be missing, between batches and between segments."""
+    """Offsets below the recovery point may be missing, between batches and between segments."""
     log = filled_log(tmp_path)
     log.flush()
     whole = values_from(log, 0)
@@ -166,7 +166,7 @@ def test_hole_that_compaction_has_left_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_hole_in_what_was_not_synced_ends_the_log(tmp_path: Path) -> None:
-    """The end of a segment is lost, the next one is there: its records must not follow on nothing."""
+    """The end of a segment is lost, the next segment exists: its records must not follow a gap."""
     log = filled_log(tmp_path)
     whole = values_from(log, 0)
     last = list(log.segments[0].scan(0))[-1]
@@ -178,8 +178,8 @@ def test_hole_in_what_was_not_synced_ends_the_log(tmp_path: Path) -> None:
     assert len(again.torn.kept_in) == len(log.segments) - 1
 
 
-def test_deleted_records_are_not_missed(tmp_path: Path) -> None:
-    """A start offset beyond the recovery point: what was synced below it is nobody's any more."""
+def test_deleted_records_are_not_reported_as_missing(tmp_path: Path) -> None:
+    """A log start above the recovery point: the synced records below it are deleted."""
     log = filled_log(tmp_path)
     log.recovery_point = 2
     log.high_watermark = log.log_start_offset = log.log_end_offset
@@ -189,8 +189,8 @@ def test_deleted_records_are_not_missed(tmp_path: Path) -> None:
     assert (again.log_start_offset, again.log_end_offset) == (end, end)
 
 
-def test_damage_that_a_reader_meets_is_reported(tmp_path: Path) -> None:
-    """L2: the rest of the segment must not be passed over in silence; the batches before it are served."""
+def test_damage_found_by_a_read_is_reported(tmp_path: Path) -> None:
+    """L2: the rest of the segment must not be skipped silently; the batches before it are served."""
     log = restart(filled_log(tmp_path, 40))
     whole = values_from(log, 0)
     segment = log.segments[1]
@@ -205,7 +205,7 @@ def test_damage_that_a_reader_meets_is_reported(tmp_path: Path) -> None:
 
 
 def test_damaged_index_of_aborted_transactions_is_reported(tmp_path: Path) -> None:
-    """T6: without it a reader would take what was aborted for committed."""
+    """T6: without it a reader would treat aborted records as committed."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
     append(log, batch_of([b"a"], producer=(1, 0, 0), transactional=True))
     append_marker(log, commit=False, producer_id=1)

@@ -1,4 +1,4 @@
-"""A disk that fails: nothing is half done, and the log goes on when the disk does."""
+"""A failing disk: no operation is half done, and the log continues when the disk does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.storage.log_driver import append, batch_of, kill, open_log, restart, 
 
 
 class FailingFiles(UnsyncedFiles):
-    """Fails the nth write from now on (a part of its bytes gets through), or every sync."""
+    """Fails the nth write from now on, after a part of its bytes is written, or every sync."""
 
     def __init__(self) -> None:
         self.writes_left = -1
@@ -37,7 +37,7 @@ class FailingFiles(UnsyncedFiles):
 
 
 class StingyFiles(UnsyncedFiles):
-    """Writes a few bytes a call, as a system may."""
+    """Writes a few bytes per call, as a system may."""
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:
         head, rest = memoryview(data)[:7], memoryview(data)[7:]
@@ -51,7 +51,7 @@ def size_of(log: Log) -> int:
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
 def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
-    """KAFKA_STORAGE_ERROR, no bytes left behind, no offset used, no sequence taken; the retry succeeds."""
+    """KAFKA_STORAGE_ERROR, no bytes left, no offset and no sequence used; the retry succeeds."""
     files = FailingFiles()
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20), files)
     append(log, batch_of([b"a"], producer=(1, 0, 0)))
@@ -67,8 +67,8 @@ def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
 
 
 @pytest.mark.parametrize("nth", range(12))
-def test_failure_at_any_write_leaves_a_log_that_goes_on(tmp_path: Path, nth: int) -> None:
-    """Also in the middle of a roll: index files, the new segment, the snapshot, the epoch checkpoint."""
+def test_log_works_after_a_failure_at_any_write(tmp_path: Path, nth: int) -> None:
+    """Also during a roll: index files, the new segment, the snapshot, the epoch checkpoint."""
     files = FailingFiles()
     log = open_log(tmp_path, small_config(segment_bytes=300, index_interval_bytes=0), files)
     files.writes_left = nth
@@ -88,8 +88,8 @@ def test_failure_at_any_write_leaves_a_log_that_goes_on(tmp_path: Path, nth: int
         assert values_from(log, 0) == acknowledged
 
 
-def test_failed_sync_is_told_and_moves_nothing(tmp_path: Path) -> None:
-    """Section 3: after a failed fsync nothing may be believed; the recovery point stays."""
+def test_failed_sync_is_raised_and_advances_nothing(tmp_path: Path) -> None:
+    """After a failed fsync the state on disk is unknown; the recovery point stays."""
     files = FailingFiles()
     log = open_log(tmp_path, files=files)
     append(log, batch_of([b"a"]))
@@ -100,7 +100,7 @@ def test_failed_sync_is_told_and_moves_nothing(tmp_path: Path) -> None:
     assert log.recovery_point == 0
 
 
-def test_short_writes_are_carried_on(tmp_path: Path) -> None:
+def test_short_writes_are_continued(tmp_path: Path) -> None:
     log = open_log(tmp_path, files=StingyFiles())
     for at in range(5):
         append(log, batch_of([b"%d" % at * 50]))

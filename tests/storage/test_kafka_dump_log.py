@@ -1,4 +1,4 @@
-"""Kafka's own kafka-dump-log reads every kind of file that a log writes, and finds nothing to complain about."""
+"""Kafka's own kafka-dump-log reads every kind of file that a log writes, and reports no error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.java
 
 
 def varied_log(directory: Path) -> Log:
-    """Several segments with all codecs, unordered timestamps, epochs, producers, and transactions of both outcomes."""
+    """Several segments with all codecs, unordered timestamps, epochs, producers, committed and aborted transactions."""
     choice = random.Random(1)
     log = open_log(directory, small_config(segment_bytes=4000, index_interval_bytes=300))
     sequences = {1: 0, 2: 0}
@@ -50,7 +50,7 @@ def varied_log(directory: Path) -> Log:
 
 
 def dump(files: list[Path]) -> tuple[str, list[str]]:
-    """What kafka-dump-log prints about files, and what it says on stderr."""
+    """The output of kafka-dump-log about files, and its stderr."""
     class_path = ":".join(f"{directory}/*" for directory in sorted({path.parent for path in jars(POM)}))
     done = subprocess.run(
         ["java", "-cp", class_path, TOOL, "--deep-iteration", "--files", ",".join(str(path) for path in files)],
@@ -64,7 +64,7 @@ def dump(files: list[Path]) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "killed"])
-def test_kafkas_tool_reads_every_file_without_a_complaint(tmp_path: Path, clean: bool) -> None:
+def test_kafkas_tool_reads_every_file_without_an_error(tmp_path: Path, clean: bool) -> None:
     log = varied_log(tmp_path)
     if clean:
         log.close()
@@ -85,7 +85,7 @@ def test_kafkas_tool_reads_every_file_without_a_complaint(tmp_path: Path, clean:
     )
 
 
-def test_kafkas_tool_notices_a_wrong_index(tmp_path: Path) -> None:
+def test_kafkas_tool_reports_a_wrong_index(tmp_path: Path) -> None:
     """The check above can fail."""
     log = varied_log(tmp_path)
     log.close()

@@ -1,4 +1,4 @@
-"""R2: the epochs of a log against a naive model that knows the epoch of every offset."""
+"""R2: the epochs of a log compared with a naive model that keeps the epoch of every offset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.storage.log_driver import PROPERTY
 
 
 def naive_end_offset(epoch_of: dict[int, int], epoch: int, end: int) -> tuple[int, int]:
-    """endOffsetFor by looking at every offset."""
+    """endOffsetFor computed from every offset."""
     if not epoch_of or epoch == -1 or epoch > max(epoch_of.values()):
         return -1, -1
     if epoch == max(epoch_of.values()):
@@ -39,7 +39,7 @@ def naive_end_offset(epoch_of: dict[int, int], epoch: int, end: int) -> tuple[in
 def test_end_offset_for_an_epoch_equals_the_naive_model(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, float, int]]
 ) -> None:
-    """R2: through appends under rising epochs and cuts at either end, in memory and read back as the log does."""
+    """R2: through appends under ascending epochs and truncations at either end, in memory and loaded from the file."""
     path = f"{tmp_path_factory.mktemp('epochs')}/leader-epoch-checkpoint"
     cache = LeaderEpochCache(UnsyncedFiles(), path)
     epoch_of: dict[int, int] = {}
@@ -67,7 +67,7 @@ def test_end_offset_for_an_epoch_equals_the_naive_model(
 
 
 def test_entry_that_contradicts_later_ones_removes_them(tmp_path: Path) -> None:
-    """R2: epochs and start offsets rise strictly."""
+    """R2: epochs and start offsets are strictly ascending."""
     cache = LeaderEpochCache(UnsyncedFiles(), f"{tmp_path}/leader-epoch-checkpoint")
     for epoch, offset in ((1, 0), (2, 10), (4, 20)):
         cache.assign(epoch, offset)

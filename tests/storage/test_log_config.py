@@ -1,4 +1,4 @@
-"""Topic configs: Kafka's table, values over defaults, and what does not go together."""
+"""Topic configs: Kafka's table, values over defaults, and combinations that are rejected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_topics_own_value_wins_over_the_brokers() -> None:
     assert repr(config) == "LogConfig(retention_ms=1, segment_ms=3)"
 
 
-def test_order_of_cleanup_policies_means_nothing() -> None:
+def test_order_of_cleanup_policies_is_ignored() -> None:
     one = LogConfig.from_map({"cleanup.policy": "compact,delete"}, {})
     other = LogConfig.from_map({"cleanup.policy": "delete, compact"}, {})
     assert one == other
@@ -69,7 +69,7 @@ def test_unknown_names_and_bad_values_are_refused() -> None:
         LogConfig.from_map({"retention.ms": "-2"}, {})
 
 
-def test_compaction_lags_must_not_cross() -> None:
+def test_min_compaction_lag_must_not_exceed_the_max() -> None:
     with pytest.raises(ConfigError, match=r"min.compaction.lag.ms \(5\) > max.compaction.lag.ms \(4\)"):
         check_topic_configs({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}, {})
     check_topic_configs({"min.compaction.lag.ms": "4", "max.compaction.lag.ms": "4"}, {})

@@ -1,4 +1,4 @@
-"""Log directories: lock, identity, the clean-stop marker, checkpoints, deletion, and directories of other topics."""
+"""Log directories: lock, identity, clean shutdown marker, checkpoints, deletion, directories of other topics."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_directory_of_another_node_or_cluster_is_refused(tmp_path: Path, node_id
     log_dirs(tmp_path).open(1)
 
 
-def test_locked_directory_is_refused_and_the_others_are_let_go(tmp_path: Path) -> None:
+def test_locked_directory_is_refused_and_the_others_are_unlocked(tmp_path: Path) -> None:
     first = log_dirs(tmp_path / "b")
     first.open(1)
     with pytest.raises(DataDirLocked, match="in use by another broker"):
@@ -115,7 +115,7 @@ def test_kill_leaves_no_marker_and_the_logs_are_recovered(tmp_path: Path) -> Non
     assert values_from(log, 0) == [(0, b"v"), (1, b"w")]
 
 
-def test_untouched_logs_cost_nothing_at_the_stop(tmp_path: Path) -> None:
+def test_unchanged_logs_are_not_written_at_a_clean_stop(tmp_path: Path) -> None:
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     append(open_log(dirs), batch_of([b"v"]))
@@ -129,7 +129,7 @@ def test_untouched_logs_cost_nothing_at_the_stop(tmp_path: Path) -> None:
 
 
 def test_failure_at_the_stop_leaves_no_marker_in_its_directory(tmp_path: Path) -> None:
-    """What could not be written is checked at the next start; the other directory stops cleanly, both are unlocked."""
+    """Logs that could not be written are checked at the next start; the other directory stops cleanly."""
     dirs = log_dirs(tmp_path / "a", tmp_path / "b")
     dirs.open(1)
     for partition in range(2):
@@ -144,7 +144,7 @@ def test_failure_at_the_stop_leaves_no_marker_in_its_directory(tmp_path: Path) -
 
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
-    """L5: file.delete.delay.ms; what a reader holds stays readable."""
+    """L5: file.delete.delay.ms; a slice that a reader holds stays readable."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -177,7 +177,7 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(tmp_path: Pa
 
 
 def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) -> None:
-    """R22: the directory of another topic id is set aside."""
+    """R22: the directory of another topic id is renamed as a stray."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     append(open_log(dirs), batch_of([b"old"]))
@@ -190,8 +190,8 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     dirs.close()
 
 
-def test_log_start_is_kept_though_the_first_segment_says_it_as_well(tmp_path: Path) -> None:
-    """L5: deleted segments before it may be back after a power failure, since nobody has synced their new names."""
+def test_log_start_is_checkpointed_even_where_a_segment_starts(tmp_path: Path) -> None:
+    """L5: a power failure may restore deleted segments below it, since their renames are not synced."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -205,8 +205,8 @@ def test_log_start_is_kept_though_the_first_segment_says_it_as_well(tmp_path: Pa
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 2\n"
 
 
-def test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name(tmp_path: Path) -> None:
-    """R22, L2: or its recovery would miss records that it never had."""
+def test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name(tmp_path: Path) -> None:
+    """R22, L2: otherwise recovery would expect records that the new log never had."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -226,8 +226,8 @@ def test_checkpoints_of_a_deleted_topic_say_nothing_of_a_new_one_of_its_name(tmp
 
 
 @pytest.mark.parametrize("name", [layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT])
-def test_checkpoint_written_late_does_not_speak_of_a_topic_that_was_made_again(tmp_path: Path, name: str) -> None:
-    """R22, L2: what a thread was to write before the deletion would look like data lost from the new topic."""
+def test_checkpoint_written_late_does_not_contain_the_deleted_topic(tmp_path: Path, name: str) -> None:
+    """R22, L2: a write planned before the deletion would look like data lost from the new topic."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -257,8 +257,8 @@ def test_late_checkpoint_does_not_undo_a_later_one_that_had_nothing_to_write(tmp
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
 
 
-def test_stray_directory_is_set_aside_and_kept(tmp_path: Path) -> None:
-    """L2: as in Kafka; it may be the metadata that is wrong."""
+def test_stray_directory_is_renamed_and_kept(tmp_path: Path) -> None:
+    """L2: as in Kafka; the metadata may be wrong."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     append(open_log(dirs, "gone", 3), batch_of([b"v"]))
@@ -291,7 +291,7 @@ def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
     assert open_log(dirs, partition=3).directory == str(tmp_path / "b" / "t-3")
 
 
-def test_rolled_segments_are_handed_out_for_syncing(tmp_path: Path) -> None:
+def test_logs_with_unsynced_closed_segments_are_listed(tmp_path: Path) -> None:
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -349,8 +349,8 @@ def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> 
     assert [offset for offset, _ in values_from(log, 4)] == [4, 5]
 
 
-def test_the_marker_of_a_clean_stop_does_not_speak_for_logs_it_does_not_know(tmp_path: Path) -> None:
-    """Kafka leaves its metadata log open when it stops: its index is then 10 MB of zeros."""
+def test_clean_shutdown_marker_applies_only_to_logs_in_the_checkpoint(tmp_path: Path) -> None:
+    """Kafka does not close its metadata log when it stops: its index is then 10 MB of zeros."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -379,7 +379,7 @@ def test_an_identity_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) -> None:
-    """They are written in threads, and what makes a log or cuts one writes at once."""
+    """They are written in threads, while creation or truncation of a log writes one directly."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -392,8 +392,8 @@ def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) ->
     dirs.release()
 
 
-def test_log_that_takes_a_deleted_ones_name_is_not_missing_its_records(tmp_path: Path) -> None:
-    """L2: the checkpoint forgets the deleted log before the new one is made."""
+def test_new_log_with_the_name_of_a_deleted_one_is_not_damaged(tmp_path: Path) -> None:
+    """L2: the deleted log is removed from the checkpoint before the new one is made."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     append(open_log(dirs), batch_of([b"v"] * 5))
@@ -408,8 +408,8 @@ def test_log_that_takes_a_deleted_ones_name_is_not_missing_its_records(tmp_path:
     again.release()
 
 
-def test_cut_log_is_not_missing_what_was_cut(tmp_path: Path) -> None:
-    """L2: the checkpoint forgets first what was synced and is cut off."""
+def test_truncated_log_is_not_reported_as_damaged(tmp_path: Path) -> None:
+    """L2: the recovery point in the checkpoint is lowered before the truncation."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -427,8 +427,8 @@ def test_cut_log_is_not_missing_what_was_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", [2, 5])
-def test_cut_segment_is_not_trusted_once_another_begins_behind_it(tmp_path: Path, offset: int) -> None:
-    """L1, L4: its indexes were cut without a sync, so that a crash may bring back what they said of the records cut."""
+def test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end(tmp_path: Path, offset: int) -> None:
+    """L1, L4: its indexes were truncated without a sync, so a crash may restore entries for truncated records."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     log = open_log(dirs)
@@ -444,7 +444,7 @@ def test_cut_segment_is_not_trusted_once_another_begins_behind_it(tmp_path: Path
 
 
 def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
-    """The metadata log is opened first and may write checkpoints before the others are."""
+    """The metadata log is opened first and may write checkpoints before the other logs are opened."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     for topic in ("t", "u"):
@@ -466,8 +466,8 @@ def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
     again.release()
 
 
-def test_directory_that_has_gone_is_missed(tmp_path: Path) -> None:
-    """L2: somebody has removed it, or its disk is not mounted; an empty log in its place would hide that."""
+def test_missing_directory_is_damage(tmp_path: Path) -> None:
+    """L2: it was removed, or its disk is not mounted; an empty log in its place would hide that."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     for topic in ("t", "empty"):
@@ -493,8 +493,8 @@ def test_directory_that_has_gone_is_missed(tmp_path: Path) -> None:
     again.release()
 
 
-def test_deleted_log_is_not_missed(tmp_path: Path) -> None:
-    """The crash came before the checkpoint forgot it; the start that does not know it any more lets go of it."""
+def test_deleted_log_is_not_reported_as_missing(tmp_path: Path) -> None:
+    """The crash came before the checkpoint was written; the next start removes the log from the checkpoint."""
     dirs = log_dirs(tmp_path)
     dirs.open(1)
     append(open_log(dirs), batch_of([b"v"] * 5))

@@ -1,4 +1,4 @@
-"""The log against a plain list: any order of appends, reads, cuts, stops and kills. L1, L3, L4."""
+"""The log compared with a plain list: any order of appends, reads, truncations, stops and kills (L1, L3, L4)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(part=st.floats(0, 1))
     def truncate(self, part: float) -> None:
-        """Cuts are made between batches, as a follower's are."""
+        """Truncations are between batches, as a follower's are."""
         start = bisect_left(self.batches, (self.log.log_start_offset, 0))
         if self.batches[start:]:
             self._cut(self.batches[start:][int(part * (len(self.batches) - start - 1))][0])
@@ -97,7 +97,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(keep_bytes=st.integers(0, 4_000))
     def retain(self, keep_bytes: int) -> None:
-        """Whole segments go, oldest first, while as much is left as retention.bytes says (L5)."""
+        """Whole segments are removed, oldest first, while at least retention.bytes remain (L5)."""
         self.log.high_watermark = self.end
         sizes = [segment.size for segment in self.log.segments.from_offset(self.log.log_start_offset)]
         bases = [segment.base_offset for segment in self.log.segments.from_offset(self.log.log_start_offset)]
@@ -115,7 +115,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        """The time of a segment has come."""
+        """The age of a segment exceeds the limit."""
         assert self.log.roll(0.0).base_offset == self.end
 
     @rule()
@@ -133,7 +133,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(lost=st.integers(1, 300))
     def lose_tail_and_start(self, lost: int) -> None:
-        """The machine went down: bytes of the last segment that were never synced are gone."""
+        """Power failure: bytes of the last segment that were never synced are lost."""
         active = self.log.segments.active
         if active.base_offset < self.log.recovery_point:
             return
@@ -141,7 +141,7 @@ class LogMachine(RuleBasedStateMachine):
         whole = [header.last_offset + 1 for header in active.scan(0) if header.position + header.size <= size]
         os.truncate(active.stem + ".log", size)
         self.log = kill(self.log)
-        # A log that has lost more than what was deleted goes on at its start offset.
+        # A log that has lost more than what was deleted continues at its start offset.
         end = whole[-1] if whole else active.base_offset
         self._cut(max(end, self.log.log_start_offset))
         assert self.log.log_end_offset == self.end

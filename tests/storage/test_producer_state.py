@@ -1,4 +1,4 @@
-"""Idempotent producers against a naive model, and the state's way through snapshots, cuts and kills. I1-I7."""
+"""Idempotent producers compared with a naive model; their state after snapshots, truncations and kills (I1-I7)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def send(log: Log, sequence: int, count: int = 1, *, producer_id: int = 1, epoch
 
 
 def refused(log: Log, sequence: int, count: int = 1, **options: int) -> ErrorCode:
-    """The code with which a batch is refused; the log must not have changed."""
+    """The error code with which a batch is rejected; the log must be unchanged."""
     before = log.log_end_offset, log.size_bytes
     with pytest.raises(KafkaError) as caught:
         send(log, sequence, count, **options)
@@ -46,7 +46,7 @@ def refused(log: Log, sequence: int, count: int = 1, **options: int) -> ErrorCod
 
 
 def essence(state: ProducerState) -> dict[int, tuple[int, ...]]:
-    """What a snapshot keeps of each producer."""
+    """The fields of each producer that a snapshot keeps."""
     return {
         producer_id: (
             entry.producer_epoch,
@@ -61,7 +61,7 @@ def essence(state: ProducerState) -> dict[int, tuple[int, ...]]:
 
 
 def full_replay(log: Log) -> dict[int, tuple[int, ...]]:
-    """The state that reading the whole log gives."""
+    """The state after reading the whole log."""
     state = ProducerState()
     for segment in log.segments:
         for header, batch in segment.batches():
@@ -69,7 +69,7 @@ def full_replay(log: Log) -> dict[int, tuple[int, ...]]:
     return essence(state)
 
 
-def test_exact_repeat_answers_the_old_offset(tmp_path: Path) -> None:
+def test_exact_repeat_is_answered_with_the_original_offset(tmp_path: Path) -> None:
     """I1: each of the last five batches may be repeated."""
     log = open_log(tmp_path, BIG)
     offsets = [send(log, sequence * 2, 2)[0] for sequence in range(7)]
@@ -79,7 +79,7 @@ def test_exact_repeat_answers_the_old_offset(tmp_path: Path) -> None:
 
 
 def test_repeat_older_than_five_batches_is_out_of_order(tmp_path: Path) -> None:
-    """I2: the source never throws DUPLICATE_SEQUENCE_NUMBER."""
+    """I2: as in Kafka, which never answers DUPLICATE_SEQUENCE_NUMBER."""
     log = open_log(tmp_path, BIG)
     for sequence in range(6):
         send(log, sequence)
@@ -106,7 +106,7 @@ def test_sequences_wrap_after_the_greatest_int(tmp_path: Path) -> None:
 
 
 def test_sequence_after_the_greatest_int_is_zero(tmp_path: Path) -> None:
-    """I2: also when a batch ends exactly there."""
+    """I2: also when a batch ends exactly at the greatest int."""
     log = open_log(tmp_path, BIG)
     send(log, MAX - 1, 2)
     assert refused(log, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -144,13 +144,13 @@ def test_new_epoch_forgets_the_batches_of_the_old_one(tmp_path: Path) -> None:
 
 
 def test_unknown_producer_may_start_anywhere(tmp_path: Path) -> None:
-    """I4: its state may have gone with the records."""
+    """I4: its state may have been deleted with its records."""
     log = open_log(tmp_path, BIG)
     assert send(log, 41) == (0, False)
     assert refused(log, 43) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_producers_and_partitions_are_apart(tmp_path: Path) -> None:
+def test_producers_and_partitions_are_independent(tmp_path: Path) -> None:
     log = open_log(tmp_path, BIG)
     send(log, 0, producer_id=1)
     assert send(log, 0, producer_id=2) == (1, False)
@@ -207,7 +207,7 @@ def test_answers_equal_the_model(
 def test_any_stop_gives_the_state_of_a_full_replay(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]], cut: int
 ) -> None:
-    """I5, I7: through rolls, clean stops, kills and a cut, the state is what the batches say."""
+    """I5, I7: after rolls, clean stops, kills and a truncation the state equals that of a full replay."""
     log = open_log(tmp_path_factory.mktemp("producers"), small_config(segment_bytes=400))
     sequences: dict[int, int] = {}
     epochs: dict[int, int] = {}
@@ -241,8 +241,8 @@ def test_any_stop_gives_the_state_of_a_full_replay(
         assert essence(kill(log).producers) == full_replay(log)
 
 
-def test_snapshot_of_a_past_that_was_cut_off_is_not_used(tmp_path: Path) -> None:
-    """I7: other batches have the offsets now that it was about."""
+def test_snapshot_of_truncated_data_is_not_used(tmp_path: Path) -> None:
+    """I7: its offsets now belong to other batches."""
     log = open_log(tmp_path, BIG)
     for sequence in range(8):
         send(log, sequence)
@@ -258,8 +258,8 @@ def test_snapshot_of_a_past_that_was_cut_off_is_not_used(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "damage", [lambda raw: raw[:-3], lambda raw: raw[:20] + bytes([raw[20] ^ 1]) + raw[21:], lambda raw: b""]
 )
-def test_torn_snapshot_is_passed_over_for_an_older_one(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    """I5: a snapshot that does not match its CRC is removed; the state comes from an older one and the batches."""
+def test_older_snapshot_is_used_instead_of_a_torn_one(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    """I5: a snapshot with a wrong CRC is removed; the state comes from an older one and the batches."""
     log = open_log(tmp_path, small_config(segment_bytes=300))
     for sequence in range(8):
         send(log, sequence)
@@ -273,7 +273,7 @@ def test_torn_snapshot_is_passed_over_for_an_older_one(tmp_path: Path, damage: C
 
 
 def test_snapshots_are_kept_per_segment_and_for_the_end(tmp_path: Path) -> None:
-    """I5: one at the start of every segment, one at the clean stop; one that belongs to neither is removed."""
+    """I5: one at the start of every segment, one at the clean stop; all others are removed."""
     log = open_log(tmp_path, small_config(segment_bytes=300))
     for sequence in range(8):
         send(log, sequence)
@@ -286,7 +286,7 @@ def test_snapshots_are_kept_per_segment_and_for_the_end(tmp_path: Path) -> None:
 
 
 def test_snapshot_is_kafkas_message_with_its_crc(tmp_path: Path) -> None:
-    """I5: int16 version, then ProducerSnapshot; the CRC covers all behind itself."""
+    """I5: int16 version, then ProducerSnapshot; the CRC covers all bytes after it."""
     log = open_log(tmp_path, BIG)
     send(log, 0, 3)
     append(log, batch_of([b"t"], producer=(2, 4, 0), transactional=True))
@@ -324,7 +324,7 @@ def test_damaged_snapshot_is_corrupt_and_nothing_else(data: st.DataObject) -> No
 
 
 def test_every_flipped_bit_of_a_snapshot_is_noticed(tmp_path: Path) -> None:
-    """I5: a snapshot is taken over whole or not at all."""
+    """I5: a snapshot is loaded completely or not at all."""
     log = open_log(tmp_path, BIG)
     send(log, 0, 3)
     append(log, batch_of([b"t"], producer=(2, 4, 0), transactional=True))
@@ -337,7 +337,7 @@ def test_every_flipped_bit_of_a_snapshot_is_noticed(tmp_path: Path) -> None:
             decode_snapshot(bytes(damaged))
 
 
-def test_silent_producer_expires_but_never_inside_a_transaction(tmp_path: Path) -> None:
+def test_inactive_producer_expires_but_never_inside_a_transaction(tmp_path: Path) -> None:
     """I6."""
     log = open_log(tmp_path, BIG)
     send(log, 0, producer_id=1)
@@ -368,7 +368,7 @@ def test_marker_of_an_old_epoch_or_coordinator_is_fenced(tmp_path: Path) -> None
 
 
 def test_replicated_batches_are_not_checked_again(tmp_path: Path) -> None:
-    """I3: the leader has done so; followers trust it."""
+    """I3: the leader has checked them."""
     log = open_log(tmp_path, BIG)
     send(log, 0, epoch=3)
     append(log, batch_of([b"v"], producer=(1, 2, 7)), origin="replication")
@@ -376,7 +376,7 @@ def test_replicated_batches_are_not_checked_again(tmp_path: Path) -> None:
 
 
 def test_open_transaction_holds_readers_back_after_a_restart(tmp_path: Path) -> None:
-    """I5, T6: the snapshot keeps where it began."""
+    """I5, T6: the snapshot contains the transaction's first offset."""
     log = open_log(tmp_path, BIG)
     send(log, 0)
     append(log, batch_of([b"t"], producer=(2, 0, 0), transactional=True))
@@ -387,7 +387,7 @@ def test_open_transaction_holds_readers_back_after_a_restart(tmp_path: Path) -> 
 
 
 def test_last_stable_offset_is_the_first_undecided_one(tmp_path: Path) -> None:
-    """T6: the earliest open transaction, or one whose marker the high watermark has not passed, holds it back."""
+    """T6: the earliest transaction that is open or whose marker is above the high watermark."""
     log = open_log(tmp_path, BIG)
     send(log, 0, producer_id=9)
     append(log, batch_of([b"t"], producer=(1, 0, 0), transactional=True))

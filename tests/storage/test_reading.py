@@ -1,4 +1,4 @@
-"""Reads: limits in bytes and offsets, cut batches, empty answers, slices that outlive their segment."""
+"""Reads: limits in bytes and offsets, incomplete batches, empty results, slices of deleted segments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def length(log: Log, offset: int, max_bytes: int, limit: int = 20, *, min_one_batch: bool = True) -> int:
-    """The bytes that a read gives."""
+    """The number of bytes that a read returns."""
     read = log.read(offset, max_bytes, limit_offset=limit, min_one_batch=min_one_batch)
     return 0 if read.slice is None else len(read.slice)
 
@@ -54,7 +54,7 @@ def test_limit_in_bytes_may_cut_the_last_batch_but_not_the_first(log: Log) -> No
 
 
 def test_limit_in_offsets_is_exact(log: Log) -> None:
-    """Consumers never see a batch at or past the high watermark or last stable offset."""
+    """Consumers never see a batch at or above the high watermark or last stable offset."""
     for limit in range(21):
         for offset in range(limit):
             read = log.read(offset, 1 << 20, limit_offset=limit, min_one_batch=True)
@@ -89,7 +89,7 @@ def test_reader_at_the_end_is_not_misled_by_a_truncation(log: Log) -> None:
 
 
 def test_reader_at_the_end_does_not_take_records_for_a_batch(tmp_path: Path) -> None:
-    """After a truncation the place where the log ended may lie inside a record; here that record looks like a batch."""
+    """After a truncation the old end position may be inside a record; here that record looks like a batch."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
     for _ in range(4):
         append(log, batch_of([b"v" * 20]))

@@ -1,4 +1,4 @@
-"""Recovery after an unclean stop: the tail is cut at the first bad batch, all beside the log is rebuilt. L1."""
+"""Recovery after an unclean stop: the tail is cut at the first invalid batch, all other files are rebuilt (L1)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def filled_log(directory: Path, batches: int = 12) -> Log:
 
 
 def ends_of_batches(log: Log) -> list[tuple[int, int]]:
-    """(position behind each batch of the active segment, next offset)."""
+    """(position after each batch of the active segment, next offset)."""
     active = log.segments.active
     return [(header.position + header.size, header.last_offset + 1) for header in active.scan(0)]
 
@@ -63,7 +63,7 @@ def index_of(log: Log) -> list[tuple[list[int], list[int], list[int]]]:
 
 
 def test_every_truncation_of_the_last_segment_keeps_its_whole_batches(tmp_path: Path) -> None:
-    """L1: a torn tail is cut at the first bad batch, wherever it is torn."""
+    """L1: a torn tail is cut at the first incomplete batch, wherever it is torn."""
     log = filled_log(tmp_path)
     log.flush()
     active = log.segments.active
@@ -80,7 +80,7 @@ def test_every_truncation_of_the_last_segment_keeps_its_whole_batches(tmp_path: 
 
 
 def test_flipped_bit_in_the_unflushed_tail_ends_the_log_before_its_batch(tmp_path: Path) -> None:
-    """L1: every bit but those outside the CRC (leader epoch) is noticed; what lies before it stays."""
+    """L1: every flipped bit inside the CRC is detected; the batches before it are kept."""
     log = filled_log(tmp_path)
     active = log.segments.active
     whole, path = values_from(log, 0), Path(active.stem + ".log")
@@ -134,7 +134,7 @@ class CountingFiles(UnsyncedFiles):
 
 
 def test_large_batches_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
-    """L1: indexes and producers are made from the headers, in the segment of the recovery point too."""
+    """L1: indexes and producers are rebuilt from headers, also in the segment of the recovery point."""
     files = CountingFiles()
     log = open_log(tmp_path, small_config(segment_bytes=1 << 30, index_interval_bytes=4096), files)
     for sequence in range(50):
@@ -154,7 +154,7 @@ def test_large_batches_below_the_recovery_point_are_not_read(tmp_path: Path) -> 
 
 
 def test_marker_among_large_batches_ends_its_transaction(tmp_path: Path) -> None:
-    """A marker's header alone does not say how the transaction ended, wherever the piece that is read ends."""
+    """The header of a marker does not contain the outcome of the transaction, wherever a read ends."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 30))
     overhead = len(batch_of([bytes(8000)], producer=(7, 0, 0), transactional=True)) - 8000
     value = bytes(8192 - 70 - overhead)  # the first piece ends within the marker
@@ -191,7 +191,7 @@ def test_missing_index_is_rebuilt_even_after_a_clean_stop(tmp_path: Path) -> Non
 
 
 def test_preallocated_index_of_kafka_is_read_up_to_its_zeros(tmp_path: Path) -> None:
-    """Kafka leaves zeros behind the last entry of the active segment's indexes after a kill."""
+    """After a kill Kafka leaves zeros after the last entry of the active segment's indexes."""
     log = filled_log(tmp_path, 40)
     log.close()
     before, whole = index_of(log), values_from(log, 0)
@@ -217,7 +217,7 @@ def test_preallocated_index_of_kafka_is_read_up_to_its_zeros(tmp_path: Path) -> 
 def test_wrong_index_never_yields_a_wrong_offset(
     tmp_path_factory: pytest.TempPathFactory, entries: bytes, clean: bool
 ) -> None:
-    """L4: garbage, and entries that look right but point elsewhere, at most make the search longer."""
+    """L4: invalid entries, and plausible ones with a wrong position, only make the lookup slower."""
     log = filled_log(tmp_path_factory.mktemp("index"), 9)
     whole = values_from(log, 0)
     log.close()
@@ -238,7 +238,7 @@ def test_leader_epochs_lost_with_the_checkpoint_come_back_from_the_batches(tmp_p
     assert kill(log).leader_epochs.entries() == entries
 
 
-def test_leader_epochs_are_cut_with_the_log(tmp_path: Path) -> None:
+def test_leader_epochs_are_truncated_with_the_log(tmp_path: Path) -> None:
     """R2."""
     log = filled_log(tmp_path)
     start_of_last = log.leader_epochs.entries()[-1][1]
@@ -248,8 +248,8 @@ def test_leader_epochs_are_cut_with_the_log(tmp_path: Path) -> None:
     assert restart(log).leader_epochs.entries() == log.leader_epochs.entries()
 
 
-def test_leader_epoch_whose_batches_are_lost_is_forgotten(tmp_path: Path) -> None:
-    """R2: the checkpoint is written before the first batch of an epoch, which may never reach the disk."""
+def test_leader_epoch_whose_batches_are_lost_is_removed(tmp_path: Path) -> None:
+    """R2: the checkpoint is written before the first batch of an epoch, which may be lost."""
     log = open_log(tmp_path)
     append(log, batch_of([b"a"]), leader_epoch=1)
     size = log.size_bytes
@@ -259,7 +259,7 @@ def test_leader_epoch_whose_batches_are_lost_is_forgotten(tmp_path: Path) -> Non
 
 
 def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
-    """R2: also when the crash came before the checkpoint was written anew."""
+    """R2: also when the crash came before the checkpoint was rewritten."""
     log = filled_log(tmp_path)
     checkpoint = Path(log.directory, "leader-epoch-checkpoint")
     before, entries = checkpoint.read_bytes(), log.leader_epochs.entries()
@@ -273,7 +273,7 @@ def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_directory_of_another_topic_id_is_refused(tmp_path: Path) -> None:
-    """R22: data of a deleted topic never shows up under a new one of its name."""
+    """R22: data of a deleted topic never appears in a new topic of the same name."""
     filled_log(tmp_path).close()
     with pytest.raises(KafkaError) as caught:
         open_log(tmp_path, topic_id=bytes(15) + b"x")
@@ -282,7 +282,7 @@ def test_directory_of_another_topic_id_is_refused(tmp_path: Path) -> None:
 
 
 def test_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
-    """What was synced is not what the log now holds there."""
+    """The synced data is not the data that is now at these offsets."""
     log = filled_log(tmp_path)
     job = log.start_flush()
     assert job is not None
@@ -294,7 +294,7 @@ def test_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
 
 
 def test_interrupted_deletion_of_segments_is_finished(tmp_path: Path) -> None:
-    """L5: of the renames any may be lost; what is left below the log's start may have holes, and is no data."""
+    """L5: any of the renames may be lost; segments below the log start may have gaps and are removed."""
     log = filled_log(tmp_path, 40)
     log.flush()
     start = log.segments[3].base_offset + 1
@@ -320,7 +320,7 @@ def test_leftovers_of_interrupted_work_are_removed(tmp_path: Path) -> None:
     assert sorted(names_in(log)) == before
 
 
-def test_aborted_transactions_are_indexed_anew(tmp_path: Path) -> None:
+def test_aborted_transactions_are_indexed_again(tmp_path: Path) -> None:
     """T6: the index of aborted transactions is rebuilt from data and markers."""
     log = open_log(tmp_path, small_config(segment_bytes=400))
     for at, commit in enumerate([False, True, False]):
@@ -334,8 +334,8 @@ def test_aborted_transactions_are_indexed_anew(tmp_path: Path) -> None:
     assert kill(log).aborted_transactions(0, 9) == expected
 
 
-def test_aborted_transactions_are_those_that_touch_the_range(tmp_path: Path) -> None:
-    """T6: by offset range, cut with the log."""
+def test_aborted_transactions_are_those_that_overlap_the_range(tmp_path: Path) -> None:
+    """T6: by offset range; truncated with the log."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20))
     for at in range(4):
         append(log, batch_of([b"a", b"b"], producer=(at, 0, 0), transactional=True))
@@ -349,8 +349,8 @@ def test_aborted_transactions_are_those_that_touch_the_range(tmp_path: Path) -> 
     assert [entry.producer_id for entry in restart(log).aborted_transactions(0, 12)] == [0, 1]
 
 
-def test_clean_stop_reads_hardly_a_batch(tmp_path: Path) -> None:
-    """After a clean stop damage in the middle is not looked for: the log is trusted."""
+def test_start_after_a_clean_stop_reads_almost_no_batch(tmp_path: Path) -> None:
+    """After a clean stop damage in the middle is not detected: the log is trusted."""
     log = filled_log(tmp_path)
     log.close()
     end = log.log_end_offset

@@ -1,4 +1,4 @@
-"""A repair can be broken off anywhere and begun again; it keeps what is whole, whatever was hit. L2."""
+"""A repair can be interrupted at any point and repeated; it keeps every valid batch, whatever was damaged (L2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = small_config(segment_bytes=400)
 
 
 class InterruptedFiles(UnsyncedFiles):
-    """Stops at the nth change of the disk."""
+    """Raises at the nth change of the disk."""
 
     def __init__(self, changes: int) -> None:
         self._left = changes
@@ -71,7 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def values_in(path: Path) -> list[tuple[int, bytes | None]]:
-    """What a broker finds in the directory; it must accept it."""
+    """The records that a broker reads from the directory; it must accept it."""
     dirs, log = open_logs(path)
     assert log.log_end_offset == END
     found = values_from(log, log.log_start_offset)
@@ -80,7 +80,7 @@ def values_in(path: Path) -> list[tuple[int, bytes | None]]:
 
 
 def spoil(path: Path, chance: random.Random) -> None:
-    """Change, cut or remove some of the files of the partition, but for the one that says whose it is (R22)."""
+    """Change, truncate or remove some of the partition's files, except for its topic id (R22)."""
     names = sorted(set(path.glob("t-0/*")) - {path / "t-0" / layout.PARTITION_METADATA})
     for victim in chance.sample(names, chance.randint(1, 4)):
         content = bytearray(victim.read_bytes())
@@ -99,14 +99,14 @@ def spoil(path: Path, chance: random.Random) -> None:
 
 
 def is_in(batch: bytes, content: bytes) -> bool:
-    """Whether a batch stands in the content, but perhaps for its leader epoch, which no CRC covers."""
+    """Whether the content contains a batch, ignoring its leader epoch, which no CRC covers."""
     at = content.find(batch[16:])
     return at >= 0 and content[at - 16 : at - 4] == batch[:12]
 
 
 @pytest.mark.parametrize("seed", range(max(30, EXAMPLES // 4)))
 def test_repair_of_anything_keeps_what_is_whole(tmp_path: Path, whole: Path, seed: int) -> None:
-    """Whatever was flipped, cut, overwritten or removed: every record whose batch is whole is there, and no other."""
+    """After any damage every record of a valid batch is there, and no other."""
     path = tmp_path / "data"
     shutil.copytree(whole, path)
     dirs, log = open_logs(path)
@@ -127,7 +127,7 @@ def test_repair_of_anything_keeps_what_is_whole(tmp_path: Path, whole: Path, see
 
 
 def damaged_copy(whole: Path, to: Path) -> Path:
-    """A copy with a bad batch in the middle, a lost segment, and epochs that cannot be read."""
+    """A copy with an invalid batch in the middle, a missing segment, and an invalid checkpoint of leader epochs."""
     shutil.copytree(whole, to)
     first, second, third, *_ = sorted(to.glob("t-0/*.log"))
     content = bytearray(first.read_bytes())
@@ -139,7 +139,7 @@ def damaged_copy(whole: Path, to: Path) -> Path:
     return to
 
 
-def test_repair_that_is_broken_off_can_be_begun_again(tmp_path: Path, whole: Path) -> None:
+def test_interrupted_repair_can_be_repeated(tmp_path: Path, whole: Path) -> None:
     once = damaged_copy(whole, tmp_path / "once")
     Repair(UnsyncedFiles(), str(once), ("t", 0)).run()
     expected = values_in(once)
@@ -159,7 +159,7 @@ def test_repair_that_is_broken_off_can_be_begun_again(tmp_path: Path, whole: Pat
 
 
 def test_compacted_log_keeps_its_holes(tmp_path: Path, whole: Path) -> None:
-    """Offsets that compaction has taken are not lost ones."""
+    """Offsets removed by compaction are not lost."""
     path = tmp_path / "data"
     shutil.copytree(whole, path)
     first = min(path.glob("t-0/*.log"))

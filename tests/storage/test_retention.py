@@ -1,4 +1,4 @@
-"""Retention: which segments go, when, and what stays. Rules L5 and L12."""
+"""Retention: which segments are removed, when, and what is kept (rules L5 and L12)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def filled(directory: Path | str, timestamps: list[int], **configs: object) -> L
 
 
 def expire(log: Log, now_ms: int = NOW_MS) -> list[str]:
-    """One check, with all that follows it; the limits that were broken."""
+    """One complete retention check; the limits that were exceeded."""
     reasons = [expired.reason for expired in retention.expire(log, now_ms, now_ms / 1000)]
     log.delete_segments_below(log.log_start_offset)
     return reasons
@@ -40,8 +40,8 @@ def bases(log: Log) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
-def test_segments_whose_youngest_record_is_too_old_go(tmp_path: Path) -> None:
-    """L5: older than retention.ms by one millisecond goes, exactly as old stays, and so does all behind it."""
+def test_segments_whose_youngest_record_is_too_old_are_removed(tmp_path: Path) -> None:
+    """L5: older than retention.ms by one millisecond is removed, exactly as old is kept, with everything after it."""
     log = filled(tmp_path, [NOW_MS - 1001, NOW_MS - 1000, NOW_MS - 5000], retention_ms=1000, retention_bytes=-1)
     assert expire(log) == ["retention.ms"]
     assert (bases(log), log.log_start_offset) == ([1, 2], 1)
@@ -49,7 +49,7 @@ def test_segments_whose_youngest_record_is_too_old_go(tmp_path: Path) -> None:
 
 
 def test_segment_is_as_old_as_its_youngest_record(tmp_path: Path) -> None:
-    """L5: a segment that begins with an old record stays for its young one."""
+    """L5: a segment that starts with an old record is kept for its young one."""
     log = open_log(tmp_path, small_config(segment_bytes=250, cleanup_policy=DELETE, retention_ms=1000))
     for timestamp in (NOW_MS - 5000, NOW_MS - 500, NOW_MS - 5000, NOW_MS):
         append(log, batch_of([b"v" * 20], timestamps=[timestamp]), now_ms=NOW_MS)
@@ -61,7 +61,7 @@ def test_segment_is_as_old_as_its_youngest_record(tmp_path: Path) -> None:
 
 
 def test_age_is_that_of_the_records_and_not_of_the_file(tmp_path: Path) -> None:
-    """L12: a file written today with old records goes; one with a file time of 1970 and young records stays."""
+    """L12: a file written today with old records is removed; one with a file time of 1970 and young records is kept."""
     log = filled(tmp_path, [NOW_MS - 2000, NOW_MS], retention_ms=1000)
     os.utime(log.segments[1].stem + ".log", (0, 0))
     expire(log)
@@ -77,7 +77,7 @@ def test_without_timestamps_the_files_own_time_counts(tmp_path: Path) -> None:
 
 
 def test_timestamps_in_the_future_keep_a_segment(tmp_path: Path) -> None:
-    """L12: a clock that jumped forward delays deletion, and the operator is told; one that jumps back, none."""
+    """L12: a clock that jumped forward delays deletion, and a warning is logged; one that jumped back does not."""
     log = filled(tmp_path, [NOW_MS + 500, NOW_MS - 9000], retention_ms=1000)
     assert expire(log) == []
     assert retention.future_timestamp(log, NOW_MS) == NOW_MS + 500
@@ -86,7 +86,7 @@ def test_timestamps_in_the_future_keep_a_segment(tmp_path: Path) -> None:
     assert expire(log, now_ms=NOW_MS + 1501) == ["retention.ms"]
 
 
-def test_oldest_segments_go_while_the_rest_still_has_retention_bytes(tmp_path: Path) -> None:
+def test_oldest_segments_are_removed_while_retention_bytes_remain(tmp_path: Path) -> None:
     """L5: whole segments; the log stays at or above retention.bytes."""
     log = filled(tmp_path, [NOW_MS] * 5, retention_ms=-1)
     size = log.segments[0].size
@@ -99,8 +99,8 @@ def test_oldest_segments_go_while_the_rest_still_has_retention_bytes(tmp_path: P
     assert expire(log) == []
 
 
-def test_active_segment_is_rolled_when_its_own_time_is_up(tmp_path: Path) -> None:
-    """L5: a topic that nobody writes to becomes empty, and its offsets go on where they were."""
+def test_active_segment_is_rolled_when_it_is_too_old(tmp_path: Path) -> None:
+    """L5: a topic without writes becomes empty, and its offsets continue."""
     log = filled(tmp_path, [1, 2, 3], retention_ms=1000)
     assert expire(log) == ["retention.ms"]
     assert (bases(log), log.log_start_offset, log.log_end_offset, log.size_bytes) == ([3], 3, 3, 0)
@@ -108,7 +108,7 @@ def test_active_segment_is_rolled_when_its_own_time_is_up(tmp_path: Path) -> Non
     assert append(log, batch_of([b"next"], timestamps=[NOW_MS])).first_offset == 3
 
 
-def test_nothing_at_or_past_the_high_watermark_goes(tmp_path: Path) -> None:
+def test_nothing_at_or_above_the_high_watermark_is_removed(tmp_path: Path) -> None:
     """L5: not by age and not by size."""
     log = filled(tmp_path, [1, 2, 3, 4], retention_ms=1000, retention_bytes=0)
     log.high_watermark = 2
@@ -118,7 +118,7 @@ def test_nothing_at_or_past_the_high_watermark_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [frozenset(), frozenset({"compact"})])
-def test_other_policies_delete_only_what_delete_records_gave_up(tmp_path: Path, policy: frozenset[str]) -> None:
+def test_other_policies_delete_only_below_the_log_start(tmp_path: Path, policy: frozenset[str]) -> None:
     log = filled(tmp_path, [1, 2, 3], retention_ms=1, retention_bytes=0)
     log.config.cleanup_policy = policy
     log.advance_log_start_offset(1)
@@ -126,14 +126,14 @@ def test_other_policies_delete_only_what_delete_records_gave_up(tmp_path: Path, 
     assert bases(log) == [1, 2]
 
 
-def test_minus_one_is_for_ever(tmp_path: Path) -> None:
+def test_minus_one_means_no_limit(tmp_path: Path) -> None:
     log = filled(tmp_path, [1, 2, 3], retention_ms=-1, retention_bytes=-1)
     assert expire(log) == []
     assert retention.future_timestamp(log, 0) is None
 
 
 def test_checks_leave_no_file_open(tmp_path: Path) -> None:
-    """A thousand idle partitions are looked at every few minutes."""
+    """A thousand idle partitions are checked every few minutes."""
     log = restart(filled(tmp_path, [NOW_MS - 10, NOW_MS], retention_ms=1000))
     log.high_watermark = log.log_end_offset
     assert expire(log) == []
@@ -142,7 +142,7 @@ def test_checks_leave_no_file_open(tmp_path: Path) -> None:
 
 
 def test_log_start_is_on_the_disk_before_a_file_is_renamed(tmp_path: Path) -> None:
-    """L5: a kill at the worst moment never shows a consumer less of the log than the checkpoint says."""
+    """L5: after a kill at any moment consumers see no less of the log than the checkpoint says."""
 
     started_at: list[str] = []
 
@@ -172,7 +172,7 @@ def test_log_start_is_on_the_disk_before_a_file_is_renamed(tmp_path: Path) -> No
     kept=st.integers(-1, 8),
     high_watermark=st.integers(0, 8),
 )
-def test_what_stays_is_what_a_plain_list_would_keep(
+def test_retention_keeps_what_a_plain_list_would_keep(
     tmp_path_factory: pytest.TempPathFactory, ages: list[int], retention_ms: int, kept: int, high_watermark: int
 ) -> None:
     """L5 as a loop over a list: from the front, while too many or too old, and below the high watermark."""

@@ -1,4 +1,4 @@
-"""When a new segment starts, and what the closed one leaves behind."""
+"""When a new segment starts, and the state of the closed one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_full_segment_is_rolled_before_the_append(tmp_path: Path) -> None:
 
 
 def test_age_is_counted_in_timestamps_of_records(tmp_path: Path) -> None:
-    """L12: the wall clock may jump as it likes."""
+    """L12: independent of the wall clock."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, segment_ms=HOUR))
     append(log, batch_of([b"v"], timestamps=[1_000]), now_ms=10_000)
     append(log, batch_of([b"v"], timestamps=[1_000 + HOUR]), now_ms=10_000_000_000)
@@ -82,7 +82,7 @@ def test_offset_too_far_from_the_base_rolls_the_segment(tmp_path: Path) -> None:
 
 
 def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: Path) -> None:
-    """Kafka's dump tool and retention rely on the last entry; its offset is its batch's last."""
+    """Kafka's dump tool and retention rely on the last entry; its offset is the last of its batch."""
     log = open_log(tmp_path, small_config(segment_bytes=3 * SIZE, index_interval_bytes=4096))
     for timestamp in (5, 9, 7, 1):
         append(log, batch_of([b"v"], timestamps=[timestamp]))
@@ -90,8 +90,8 @@ def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: P
     assert list(struct.iter_unpack(">qi", content)) == [(9, 1)]
 
 
-def test_time_index_rises_strictly(tmp_path: Path) -> None:
-    """L4: equal and falling timestamps make no entry; the offset is that of the batch which reached the timestamp."""
+def test_time_index_is_strictly_ascending(tmp_path: Path) -> None:
+    """L4: equal and lower timestamps make no entry; the offset is that of the batch with the timestamp."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
     for timestamp in (10, 10, 30, 20, 30, 40):
         append(log, batch_of([b"v"], timestamps=[timestamp]))
@@ -138,14 +138,14 @@ def test_searches_by_timestamp_leave_no_segment_open(tmp_path: Path) -> None:
     assert sum(segment.is_open for segment in log.segments) <= 2
 
 
-def test_empty_log_knows_no_timestamp(tmp_path: Path) -> None:
+def test_empty_log_has_no_timestamp(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.max_timestamp_offset() is None
     assert log.offset_for_timestamp(0) is None
 
 
 def test_many_index_entries_are_written_as_they_come(tmp_path: Path) -> None:
-    """The files of the active segment's indexes follow in blocks, and are whole after a clean stop."""
+    """The index files of the active segment are written in blocks, and are complete after a clean stop."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
     for at in range(1100):
         append(log, batch_of([b"v"], timestamps=[at]))
@@ -157,7 +157,7 @@ def test_many_index_entries_are_written_as_they_come(tmp_path: Path) -> None:
 
 
 def test_indexes_are_read_back_as_they_were_written(tmp_path: Path) -> None:
-    """Kafka's byte order, and the zeros that Kafka preallocates behind the last entry."""
+    """Kafka's byte order, and the zeros that Kafka preallocates after the last entry."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0, segment_ms=2**62))
     for timestamp in (2**40, 2**40 + 1, 2**40 + 2**33):
         append(log, batch_of([b"v", b"v"], timestamps=[timestamp, timestamp]), now_ms=2**41)
@@ -182,7 +182,7 @@ def test_rolled_segment_is_found_from_any_offset(tmp_path: Path) -> None:
 
 
 class DelayedAllocation(UnsyncedFiles):
-    """As ext4 is: a file that was cut to nothing, even if there was nothing in it, is written out when it is closed."""
+    """Like ext4: a file that was truncated to zero, even if it was empty, is flushed when it is closed."""
 
     def __init__(self) -> None:
         self.written_out_at_close: set[str] = set()
@@ -194,7 +194,7 @@ class DelayedAllocation(UnsyncedFiles):
 
 
 def test_closing_a_segment_does_not_wait_for_the_disk(tmp_path: Path) -> None:
-    """The loop closes the segments of a deleted topic: a gigabyte that nobody wants must not be written out then."""
+    """The event loop closes the segments of a deleted topic: a deleted gigabyte must not be flushed then."""
     files = DelayedAllocation()
     log = open_log(tmp_path, small_config(segment_bytes=3 * SIZE), files)
     for _ in range(7):

@@ -1,4 +1,4 @@
-"""A compacted segment takes the place of others: whatever the crash, the old records or the new ones are there. L7."""
+"""A compacted segment replaces others: after any crash there are the old records or the new ones (L7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rename = tuple[str, str]
 
 
 class JournalFiles(UnsyncedFiles):
-    """Notes the renames, by the syncs of the directory between them."""
+    """Records the renames, grouped by the syncs of the directory between them."""
 
     def __init__(self) -> None:
         self.steps: list[list[Rename]] = [[]]
@@ -37,7 +37,7 @@ class JournalFiles(UnsyncedFiles):
 
 
 def keyed_log(directory: Path, keys: str = "abcabdaebc") -> Log:
-    """A batch a key, aborted transactions among them, several segments; indexes and all are on the disk."""
+    """One batch per key, some of them aborted, in several synced segments."""
     log = open_log(directory, small_config(segment_bytes=300, index_interval_bytes=0))
     for at, key in enumerate(keys):
         append(log, batch_of([b"%s%d" % (key.encode(), at)], key=key.encode(), timestamps=[1_000 + at]))
@@ -48,7 +48,7 @@ def keyed_log(directory: Path, keys: str = "abcabdaebc") -> Log:
 
 
 def compact(log: Log, segments: list[Segment]) -> Segment:
-    """Step 1 as a cleaner does it: the batches whose key has no later one in the log."""
+    """Step 1 as a cleaner does it: the batches whose key does not occur later in the log."""
     last = {record.key: record.offset for record in records_from(log, 0)}
     new = Segment.create(log.files, log.directory, segments[0].base_offset, 0.0, layout.CLEANED_SUFFIX)
     for segment in segments:
@@ -79,7 +79,7 @@ def final_map(log: Log) -> dict[bytes | None, bytes | None]:
 
 
 def crash_states(steps: list[list[Rename]], seed: int) -> Iterator[tuple[int, list[Rename]]]:
-    """(steps done, renames of the next one that reached the disk): every subset, or some of many."""
+    """(completed steps, renames of the next step that reached the disk): every subset, or some of many."""
     for done, step in enumerate(steps):
         if len(step) <= 6:
             for size in range(len(step) + 1):
@@ -92,7 +92,7 @@ def crash_states(steps: list[list[Rename]], seed: int) -> Iterator[tuple[int, li
 
 @pytest.mark.parametrize("keys", ["abcabdaebc", "abcabcxxxx", "aaaaaaaaaa"])
 def test_crash_at_any_step_leaves_the_old_records_or_the_new(tmp_path: Path, keys: str) -> None:
-    """L7: whichever renames since the last sync of the directory got to the disk; nothing is left over."""
+    """L7: whichever renames since the last sync of the directory reached the disk; no file is left over."""
     log = keyed_log(tmp_path / "log", keys)
     old, expected_map = pairs(log), final_map(log)
     replaced = list(log.segments)[:-1]
@@ -124,7 +124,7 @@ def test_crash_at_any_step_leaves_the_old_records_or_the_new(tmp_path: Path, key
 
 
 def test_new_segment_that_was_not_published_is_dropped(tmp_path: Path) -> None:
-    """A `.swap` beside a `.cleaned` of the same or an earlier segment is not whole (KAFKA-6264)."""
+    """A `.swap` beside a `.cleaned` of the same or an earlier segment is incomplete (KAFKA-6264)."""
     log = keyed_log(tmp_path)
     old = pairs(log)
     for name in (f"{0:020d}.index.cleaned", f"{0:020d}.log.swap", f"{3:020d}.log.swap"):
@@ -133,7 +133,7 @@ def test_new_segment_that_was_not_published_is_dropped(tmp_path: Path) -> None:
 
 
 def test_split_that_kafka_has_published_is_finished(tmp_path: Path) -> None:
-    """Several new segments for an old one, as Kafka makes of one whose offsets do not fit its index."""
+    """Several new segments for one old one, as Kafka makes when its offsets do not fit the index."""
     log = keyed_log(tmp_path)
     old = pairs(log)
     first = log.segments[0]
@@ -148,8 +148,8 @@ def test_split_that_kafka_has_published_is_finished(tmp_path: Path) -> None:
     ]
 
 
-def test_published_segment_that_is_damaged_is_told_before_anything_is_removed(tmp_path: Path) -> None:
-    """L2: what it replaces may be there yet, as `.deleted`."""
+def test_damage_in_a_published_segment_is_reported_before_a_file_is_removed(tmp_path: Path) -> None:
+    """L2: the replaced segments may still exist as `.deleted`."""
     log = keyed_log(tmp_path)
     replaced = list(log.segments)[:-1]
     new = compact(log, replaced)
