@@ -34,6 +34,7 @@ from barnabas.broker.config.keys.resources import GROUP_KEYS
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.groups.classic import states as group_states
 from barnabas.coord.groups.consumer import states as consumer_states
+from barnabas.coord.groups.modern import states as member_states
 from barnabas.coord.groups.share import states as share_group_states
 from barnabas.coord.groups.streams import states as streams_states
 from barnabas.coord.share_partitions import states as share_states
@@ -223,9 +224,8 @@ def state_machines() -> str:
     machines: list[tuple[str, type[Enum], dict[Any, frozenset[Any]]]] = [
         ("Classic groups", group_states.GroupState, group_states.PREDECESSORS),
         ("Consumer groups", consumer_states.ConsumerGroupState, consumer_states.PREDECESSORS),
-        ("Members of consumer groups", consumer_states.MemberState, consumer_states.MEMBER_PREDECESSORS),
         ("Streams groups", streams_states.StreamsGroupState, streams_states.PREDECESSORS),
-        ("Members of streams groups", streams_states.MemberState, streams_states.MEMBER_PREDECESSORS),
+        ("Members of consumer and streams groups", member_states.MemberState, member_states.MEMBER_PREDECESSORS),
         ("Transactions", transaction_states.TransactionState, transaction_states.PREDECESSORS),
         ("Share groups", share_group_states.ShareGroupState, share_group_states.PREDECESSORS),
         (

@@ -117,11 +117,8 @@ GROUPS = (
     Mutant(
         "partitions-of-a-fenced-member-kept",
         "coord/groups/consumer/records.py",
-        "        _tombstone(\n"
-        "            CURRENT_ASSIGNMENT, "
-        "r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)\n"
-        "        ),\n",
-        "",
+        "    types = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT_MEMBER, MEMBER_METADATA)\n",
+        "    types = (TARGET_ASSIGNMENT_MEMBER, MEMBER_METADATA)\n",
         _CONSUMER,
     ),
     Mutant(

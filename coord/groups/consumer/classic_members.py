@@ -19,9 +19,9 @@ from barnabas.coord.groups.config import MigrationPolicy
 from barnabas.coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.migration import classic_metadata
-from barnabas.coord.groups.consumer.states import MemberState
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
 from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.group import ConsumerGroup
     from barnabas.coord.groups.consumer.membership import Membership
     from barnabas.coord.groups.consumer.migration import Migration
-    from barnabas.coord.groups.consumer.timers import MemberTimers
+    from barnabas.coord.groups.consumer.timers import ConsumerTimers
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Moment, Result
@@ -68,7 +68,7 @@ class ClassicMembers:
         self,
         membership: Membership,
         migration: Migration,
-        timers: MemberTimers,
+        timers: ConsumerTimers,
         topics: Topics,
         config: GroupConfig,
         new_id: Callable[[], str],
@@ -131,7 +131,7 @@ class ClassicMembers:
         """What the member has."""
         member = speaking_member(group, request)
         check_sync(member, request)
-        if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
             self._timers.time_join(group.group_id, member, at)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"Member {member.member_id} should join again.")
         self._timers.synced(group.group_id, member.member_id)
@@ -288,9 +288,9 @@ def synced(member: ConsumerMember, request: SyncGroupRequest, topics: Topics) ->
 
 def must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether there is a step for the member to take, which only a JoinGroup can."""
-    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED:
         return True
-    return member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
+    return member.state is MemberState.UNRELEASED and not _waits(group, member)
 
 
 def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:

@@ -21,16 +21,16 @@ from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.membership import Membership
 from barnabas.coord.groups.consumer.migration import Migration
 from barnabas.coord.groups.consumer.regex_resolution import RegexResolver
-from barnabas.coord.groups.consumer.replay import put, remove
+from barnabas.coord.groups.consumer.replay import REPLAY
 from barnabas.coord.groups.consumer.requests import check_heartbeat
-from barnabas.coord.groups.consumer.states import MemberState
-from barnabas.coord.groups.consumer.timers import ConsumerTimer, MemberTimers
-from barnabas.coord.groups.modern.groups import ModernGroups, is_simple
+from barnabas.coord.groups.consumer.timers import ConsumerTimer, ConsumerTimers
+from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.topics import Topics
-    from barnabas.coord.machine import Ticket
+    from barnabas.coord.machine import CoordinatorRecord, Ticket
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
-class ConsumerGroups(ModernGroups[ConsumerGroup]):
+class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
     """The consumer protocol's side of one coordinator."""
 
     timer_key: ClassVar[type] = ConsumerTimer
@@ -67,18 +67,18 @@ class ConsumerGroups(ModernGroups[ConsumerGroup]):
         rebalance: Rebalance,
     ) -> None:
         """`rebalance` serves the groups that become classic ones."""
-        super().__init__(groups, ConsumerGroup)
+        member_timers = ConsumerTimers(timers, group_configs)
+        super().__init__(groups, ConsumerGroup, records.TYPES, REPLAY, member_timers)
         self._topics = topics
         self._config = config
         self._settings = group_configs
         self._new_id = new_id
-        self._timers = MemberTimers(timers, group_configs)
         self._resolver = RegexResolver(topics, timers)
-        self._migration = Migration(groups, topics, config, rebalance, self._timers, self.forget)
+        self._migration = Migration(groups, topics, config, rebalance, member_timers, self.forget)
         self._membership = Membership(
-            topics, config, group_configs, self._timers, self._resolver, self._migration, self._pace
+            topics, config, group_configs, member_timers, self._resolver, self._migration, self._pace
         )
-        self.classic_members = ClassicMembers(self._membership, self._migration, self._timers, topics, config, new_id)
+        self.classic_members = ClassicMembers(self._membership, self._migration, member_timers, topics, config, new_id)
         """Serves the members of the classic protocol in consumer groups."""
 
     # ---- requests
@@ -86,19 +86,16 @@ class ConsumerGroups(ModernGroups[ConsumerGroup]):
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, ticket: Ticket, context: ClientContext, at: Moment
     ) -> Result:
-        """ConsumerGroupHeartbeat: always answered now."""
-        result = Result()
-        try:
+        """ConsumerGroupHeartbeat; the reply is in the result."""
+
+        def handle(result: Result) -> ConsumerGroupHeartbeatResponse:
             check_heartbeat(request, context.api_version, self._config.consumer_assignors)
-            if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-                answer = self._leave(request, at, result)
-            else:
-                answer = self._heartbeat(request, context, at, result)
-        except KafkaError as refused:
-            result = Result()
-            answer = _refusal(refused.code, refused.message)
-        result.reply(ticket, answer, _refusal)
-        return result
+            if request.member_epoch not in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+                return self._heartbeat(request, context, at, result)
+            self._leave(request, at, result)
+            return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+
+        return self._answered(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
@@ -129,21 +126,11 @@ class ConsumerGroups(ModernGroups[ConsumerGroup]):
         usual_ms = self._settings(group.group_id).consumer_heartbeat_interval_ms
         return self._pace.interval_ms(group.group_id, len(group.members), usual_ms, at, is_moving=is_moving)
 
-    def _leave(
-        self, request: ConsumerGroupHeartbeatRequest, at: Moment, result: Result
-    ) -> ConsumerGroupHeartbeatResponse:
-        """A member says goodbye: for good, or, a static one, for a while."""
-        group = self._existing(request.group_id)
-        member_id = request.member_id
-        member: ConsumerMember = self._leaving(group, request)
-        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            logger.info("[GroupId %s] Static member %s left for a while", group.group_id, member_id)
-            result.records.append(records.current_assignment(group.group_id, away(member)))
-            self._timers.end_revocation(group.group_id, member_id)
-        else:
-            logger.info("[GroupId %s] Member %s left the consumer group", group.group_id, member_id)
-            self._membership.remove(group, [member], at, result)
-        return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch)
+    def _assignment_record(self, group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+        return records.current_assignment(group_id, member)
+
+    def _remove_member(self, group: ConsumerGroup, member: ConsumerMember, at: Moment, result: Result) -> None:
+        self._membership.remove(group, [member], at, result)
 
     def describe(self, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
         """ConsumerGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
@@ -179,9 +166,6 @@ class ConsumerGroups(ModernGroups[ConsumerGroup]):
         if group is not None:
             self._timers.cancel_group(group)
 
-    def _find(self, group_id: str) -> ConsumerGroup | None:
-        return self._as_mine(self._groups.get(group_id))
-
     # ---- topics
 
     def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
@@ -190,30 +174,6 @@ class ConsumerGroups(ModernGroups[ConsumerGroup]):
             self._resolver.topics_changed(group, topics, at)
             if any(group.is_subscribed_to(topic) for topic in topics):
                 group.is_metadata_stale = True
-
-    # ---- replay
-
-    def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
-        """A record of a consumer group is in the log. Any may be the first of its group in a log that was compacted."""
-        group_id, about = records.read_key(record_type, key)
-        group = self._groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            if value is None or (group is not None and not is_simple(group)):
-                return
-            group = self._groups[group_id] = ConsumerGroup(group_id)
-        if value is not None:
-            put(group, record_type, about, records.read_value(record_type, value))
-            return
-        remove(group, record_type, about)
-        if group.is_dead:
-            self.forget(group_id)
-            del self._groups[group_id]
-
-
-def away(member: ConsumerMember) -> ConsumerMember:
-    """A static member that has left for a while: what it had waits for it, from the beginning of time (KIP-1251)."""
-    kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
-    return member._replace(epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
 
 
 def _refusal(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

@@ -18,11 +18,12 @@ from barnabas.coord.groups.consumer.group import ConsumerGroup, most_wanted
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.reconciliation import reconciled
 from barnabas.coord.groups.consumer.regex_subscriptions import update
-from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS
-from barnabas.coord.groups.consumer.target import Subscriptions, assign, changes
+from barnabas.coord.groups.consumer.target import Subscriptions, assign
 from barnabas.coord.groups.modern.joining import Joining
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.partitions import Partitions, as_partitions
+from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS
+from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Outcome:
 class Heartbeat(Joining[ConsumerMember, Partitions]):
     """One heartbeat of a member that is in the group or joins it."""
 
-    what_members_have = "partitions"
+    assigned_things = "partitions"
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         classic: ClassicMemberMetadata | None = None,
     ) -> None:
         """`classic` is set for a member of the classic protocol, whose JoinGroup `request` stands for."""
-        super().__init__(group, request)
+        super().__init__(group, request, records, {})
         self._group = group
         self._request = request
         self._topics = topics
@@ -115,9 +116,6 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
 
     # ---- identity
 
-    def _new_member(self, member_id: str) -> ConsumerMember:
-        return ConsumerMember(member_id)
-
     def _has_no_more_than_given(self, member: ConsumerMember) -> bool:
         return self._owned is not None and all(
             partitions.issubset(member.assigned.get(topic_id, ())) for topic_id, partitions in self._owned.items()
@@ -126,17 +124,6 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
     def _may_take_over(self, owner: ConsumerMember) -> bool:
         """The classic protocol lets a static member join again without having left."""
         return owner.speaks_classic or self._classic is not None
-
-    def _take_over(self, owner: ConsumerMember, member_id: str) -> tuple[ConsumerMember, Partitions]:
-        group_id, member = self._group.group_id, owner.back_as(member_id)
-        target = self._target.get(owner.member_id, {})
-        self.records += records.member_tombstones(group_id, owner.member_id)
-        self.records += [
-            records.member_metadata(group_id, member),
-            records.target_assignment(group_id, member_id, target),
-            records.current_assignment(group_id, member),
-        ]
-        return member, target
 
     # ---- subscription
 
@@ -198,7 +185,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
             wanted = self._default_assignor
         subscriptions = Subscriptions(self._topics, self._regexes)
         target = assign(self._members.values(), self._target, subscriptions, CONSUMER_ASSIGNORS[wanted])
-        self.records += changes(group.group_id, self._target, target, epoch, self._at)
+        self.records += target_records(records, group.group_id, self._target, target, epoch, self._at)
         self._target = target
         return epoch
 

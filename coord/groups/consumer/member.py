@@ -1,7 +1,7 @@
 """One member of a consumer group, an immutable value: what it said of itself, and how far its assignment has come.
 
 Both halves are records of their own. Invariants: `assigned` and `revoking` have no partition in common; a partition's
-number in them is the epoch in which the member got it (KIP-1251); only an UNREVOKED_PARTITIONS member has any in
+number in them is the epoch in which the member got it (KIP-1251); only an UNREVOKED member has any in
 `revoking`. `classic` is set for members that speak the classic protocol to a consumer group (rule G4).
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.coord.groups.consumer.states import MemberState
-from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.types import Uuid
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ class ConsumerMember(NamedTuple):
         """Whether it uses JoinGroup, SyncGroup and Heartbeat."""
         return self.classic is not None
 
+    @property
+    def has_to_revoke(self) -> bool:
+        """Whether it must confirm within its rebalance timeout that it has revoked partitions."""
+        return self.state is MemberState.UNREVOKED and not self.speaks_classic
+
     def says_the_same_as(self, other: ConsumerMember) -> bool:
         """Whether both are the same in what members say of themselves: fields up to `classic`."""
         return self[:_SAID] == other[:_SAID]
@@ -68,6 +73,11 @@ class ConsumerMember(NamedTuple):
     def back_as(self, member_id: str) -> ConsumerMember:
         """A static member that joins again, as a rule under a new member id."""
         return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+
+    def away(self) -> ConsumerMember:
+        """This static member when it has left temporarily: its assignment is kept, from epoch 0 on (KIP-1251)."""
+        kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in self.assigned.items()}
+        return self._replace(epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
 
     def entered(self, epoch: int) -> ConsumerMember:
         """The member in its next epoch."""

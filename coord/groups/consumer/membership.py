@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.coord.groups.consumer import records
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.heartbeat import Heartbeat, Outcome
-from barnabas.coord.groups.consumer.states import MemberState
 from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.member import ConsumerMember
     from barnabas.coord.groups.consumer.migration import Migration
     from barnabas.coord.groups.consumer.regex_resolution import RegexResolver
-    from barnabas.coord.groups.consumer.timers import ConsumerTimer, MemberTimers
+    from barnabas.coord.groups.consumer.timers import ConsumerTimer, ConsumerTimers
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.modern.pace import HeartbeatPace
     from barnabas.coord.groups.settings import GroupConfigs
@@ -46,7 +46,7 @@ class Membership:
         topics: Topics,
         config: GroupConfig,
         group_configs: GroupConfigs,
-        timers: MemberTimers,
+        timers: ConsumerTimers,
         resolver: RegexResolver,
         migration: Migration,
         pace: HeartbeatPace,
@@ -127,7 +127,7 @@ class Membership:
             return
         if key.kind == "consumer-session":
             self._fence(group, member, "its session expired", at, result)
-        elif key.kind != "consumer-rebalance" or member.state is MemberState.UNREVOKED_PARTITIONS:
+        elif key.kind != "consumer-rebalance" or member.state is MemberState.UNREVOKED:
             reason = f"it did not {_MISSED[key.kind]} within {member.rebalance_timeout_ms} ms"
             self._fence(group, member, reason, at, result)
 

@@ -27,8 +27,8 @@ from barnabas.coord.groups.consumer.embedded_protocol import (
 )
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.member import ConsumerMember
-from barnabas.coord.groups.consumer.states import MemberState
 from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from barnabas.coord.groups.classic.rebalance import Rebalance
     from barnabas.coord.groups.config import GroupConfig
-    from barnabas.coord.groups.consumer.timers import MemberTimers
+    from barnabas.coord.groups.consumer.timers import ConsumerTimers
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.topics import Topics
@@ -57,7 +57,7 @@ class Migration:
         topics: Topics,
         config: GroupConfig,
         rebalance: Rebalance,
-        timers: MemberTimers,
+        timers: ConsumerTimers,
         forget: Callable[[str], None],
     ) -> None:
         """`rebalance` serves the groups that become classic ones; `forget` cancels all timers of a consumer group."""
@@ -226,7 +226,7 @@ def _hold_back(consumer: ConsumerGroup, member: ConsumerMember, owned: Partition
         if left:
             revoking[topic_id] = dict.fromkeys(left, member.epoch)
     if revoking:
-        consumer.put_member(member._replace(state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking))
+        consumer.put_member(member._replace(state=MemberState.UNREVOKED, revoking=revoking))
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]) -> ClassicMemberMetadata:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def reconciled(
                 "The member is in a state that is not known here. It must give up all its partitions and join again.",
             )
         return _advanced(member, epoch, target, is_free, subscribed, owned)
-    if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(member.revoking, owned):
+    if member.state is MemberState.UNREVOKED and _still_owns(member.revoking, owned):
         return _without_unsubscribed(member, subscribed, owned)
     if member.is_reconciled_to(epoch):
         return _without_unsubscribed(member, subscribed, owned)
@@ -71,9 +71,7 @@ def _without_unsubscribed(
     for topic_id, partitions in lost.items():
         revoking[topic_id] = {**revoking.get(topic_id, {}), **partitions}
     if _still_owns(lost, owned):
-        return member.entered(member.epoch)._replace(
-            state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
-        )
+        return member.entered(member.epoch)._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoking)
     return member.entered(member.epoch)._replace(assigned=kept)
 
 
@@ -101,13 +99,11 @@ def _advanced(
         _put(given, topic_id, dict.fromkeys(free, epoch))
     if revoked and _still_owns(revoked, owned):
         old_epoch = epoch if member.state is MemberState.UNKNOWN else member.epoch
-        return member.entered(old_epoch)._replace(
-            state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoked
-        )
+        return member.entered(old_epoch)._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoked)
     assigned = kept
     for topic_id, partitions in given.items():
         assigned[topic_id] = {**assigned.get(topic_id, {}), **partitions}
-    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    state = MemberState.UNRELEASED if waits else MemberState.STABLE
     return member.entered(epoch)._replace(state=state, assigned=assigned, revoking={})
 
 

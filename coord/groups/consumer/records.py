@@ -6,17 +6,17 @@ wrote of topics; here it is only removed. Source: Kafka 4.4 `GroupCoordinatorRec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coord.groups.consumer.member import ConsumerMember, OwnedPartitions
-from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.members import LEAVE_EPOCH
 from barnabas.coord.groups.modern.partitions import Partitions, as_list, as_partitions
-from barnabas.coord.groups.records import prefixed
-from barnabas.coord.machine import CoordinatorRecord
+from barnabas.coord.groups.modern.records import RecordTypes
+from barnabas.coord.groups.modern.states import MemberState, StateCodes
 from barnabas.wire.messages import coordinator_records as r
 
 if TYPE_CHECKING:
-    from barnabas.wire.schema import Message
+    from barnabas.coord.machine import CoordinatorRecord
 
 GROUP_METADATA = 3
 PARTITION_METADATA = 4
@@ -26,24 +26,27 @@ TARGET_ASSIGNMENT_MEMBER = 7
 CURRENT_ASSIGNMENT = 8
 REGULAR_EXPRESSION = 16
 
-_KEYS: dict[int, type[Message]] = {
-    GROUP_METADATA: r.ConsumerGroupMetadataKey,
-    PARTITION_METADATA: r.ConsumerGroupPartitionMetadataKey,
-    MEMBER_METADATA: r.ConsumerGroupMemberMetadataKey,
-    TARGET_ASSIGNMENT_METADATA: r.ConsumerGroupTargetAssignmentMetadataKey,
-    TARGET_ASSIGNMENT_MEMBER: r.ConsumerGroupTargetAssignmentMemberKey,
-    CURRENT_ASSIGNMENT: r.ConsumerGroupCurrentMemberAssignmentKey,
-    REGULAR_EXPRESSION: r.ConsumerGroupRegularExpressionKey,
-}
-_VALUES: dict[int, type[Message]] = {
-    GROUP_METADATA: r.ConsumerGroupMetadataValue,
-    PARTITION_METADATA: r.ConsumerGroupPartitionMetadataValue,
-    MEMBER_METADATA: r.ConsumerGroupMemberMetadataValue,
-    TARGET_ASSIGNMENT_METADATA: r.ConsumerGroupTargetAssignmentMetadataValue,
-    TARGET_ASSIGNMENT_MEMBER: r.ConsumerGroupTargetAssignmentMemberValue,
-    CURRENT_ASSIGNMENT: r.ConsumerGroupCurrentMemberAssignmentValue,
-    REGULAR_EXPRESSION: r.ConsumerGroupRegularExpressionValue,
-}
+TYPES = RecordTypes(
+    {
+        GROUP_METADATA: (r.ConsumerGroupMetadataKey, r.ConsumerGroupMetadataValue),
+        PARTITION_METADATA: (r.ConsumerGroupPartitionMetadataKey, r.ConsumerGroupPartitionMetadataValue),
+        MEMBER_METADATA: (r.ConsumerGroupMemberMetadataKey, r.ConsumerGroupMemberMetadataValue),
+        TARGET_ASSIGNMENT_METADATA: (
+            r.ConsumerGroupTargetAssignmentMetadataKey,
+            r.ConsumerGroupTargetAssignmentMetadataValue,
+        ),
+        TARGET_ASSIGNMENT_MEMBER: (
+            r.ConsumerGroupTargetAssignmentMemberKey,
+            r.ConsumerGroupTargetAssignmentMemberValue,
+        ),
+        CURRENT_ASSIGNMENT: (
+            r.ConsumerGroupCurrentMemberAssignmentKey,
+            r.ConsumerGroupCurrentMemberAssignmentValue,
+        ),
+        REGULAR_EXPRESSION: (r.ConsumerGroupRegularExpressionKey, r.ConsumerGroupRegularExpressionValue),
+    }
+)
+STATES = StateCodes(stable=0, unrevoked=1, unreleased=2)
 
 _Owned = r.ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
 
@@ -60,16 +63,9 @@ class ResolvedRegex(NamedTuple):
 # ---- reading
 
 
-def read_key(record_type: int, key: bytes) -> tuple[str, str]:
-    """Group id, and member id or regular expression ("" where the key has none). ProtocolError when it is no key."""
-    message = _KEYS[record_type].decode(key, 0)
-    fields: Any = message
-    return fields.group_id, getattr(fields, "member_id", "") or getattr(fields, "regular_expression", "")
-
-
-def read_value(record_type: int, value: bytes) -> Message:
-    """The value of a record. ProtocolError when it is none."""
-    return _VALUES[record_type].decode(value[2:], int.from_bytes(value[:2], "big"))
+def new_member(member_id: str) -> ConsumerMember:
+    """A member of which only the id is known."""
+    return ConsumerMember(member_id)
 
 
 def with_metadata(member: ConsumerMember, value: r.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
@@ -92,9 +88,16 @@ def with_assignment(member: ConsumerMember, value: r.ConsumerGroupCurrentMemberA
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
-        state=MemberState(value.state),
+        state=STATES.state(value.state),
         assigned=_owned(value.assigned_partitions, value.member_epoch),
         revoking=_owned(value.partitions_pending_revocation, value.member_epoch),
+    )
+
+
+def without_assignment(member: ConsumerMember) -> ConsumerMember:
+    """The member after the tombstone of its assignment."""
+    return member._replace(
+        epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, state=MemberState.STABLE, assigned={}, revoking={}
     )
 
 
@@ -117,18 +120,17 @@ def read_target(value: r.ConsumerGroupTargetAssignmentMemberValue) -> Partitions
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """The group is in this epoch; its topics were as the hash says."""
-    return _record(
+    return TYPES.record(
         GROUP_METADATA,
-        r.ConsumerGroupMetadataKey(group_id=group_id),
         r.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
+        group_id=group_id,
     )
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """What a member says of itself."""
-    return _record(
+    return TYPES.record(
         MEMBER_METADATA,
-        r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         r.ConsumerGroupMemberMetadataValue(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
@@ -140,40 +142,44 @@ def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
             server_assignor=member.assignor,
             classic_member_metadata=member.classic,
         ),
+        group_id=group_id,
+        member_id=member.member_id,
     )
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """The target assignments of this epoch are complete; 0 as timestamp lets the next one be computed at once."""
-    return _record(
+    return TYPES.record(
         TARGET_ASSIGNMENT_METADATA,
-        r.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
+        group_id=group_id,
     )
 
 
 def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
     """What a member shall have."""
     entries = as_list(partitions, r.ConsumerGroupTargetAssignmentMemberValueTopicPartition)
-    return _record(
+    return TYPES.record(
         TARGET_ASSIGNMENT_MEMBER,
-        r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         r.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=entries),
+        group_id=group_id,
+        member_id=member_id,
     )
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """How far a member's assignment has come."""
-    return _record(
+    return TYPES.record(
         CURRENT_ASSIGNMENT,
-        r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         r.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
-            state=member.state.value,
+            state=STATES.code(member.state),
             assigned_partitions=_entries(member.assigned),
             partitions_pending_revocation=_entries(member.revoking),
         ),
+        group_id=group_id,
+        member_id=member.member_id,
     )
 
 
@@ -189,52 +195,32 @@ def _entries(owned: OwnedPartitions) -> list[_Owned]:
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
     """Which topics a regular expression stands for."""
-    return _record(
+    return TYPES.record(
         REGULAR_EXPRESSION,
-        r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex),
         r.ConsumerGroupRegularExpressionValue(
             topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
         ),
+        group_id=group_id,
+        regular_expression=regex,
     )
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
     """Nobody subscribes to the regular expression any more."""
-    return _tombstone(
-        REGULAR_EXPRESSION, r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    )
+    return TYPES.tombstone(REGULAR_EXPRESSION, group_id=group_id, regular_expression=regex)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """A member is gone: what it had, what it should have, who it was."""
-    return [
-        _tombstone(
-            CURRENT_ASSIGNMENT, r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        ),
-        _tombstone(
-            TARGET_ASSIGNMENT_MEMBER, r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        ),
-        _tombstone(MEMBER_METADATA, r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)),
-    ]
+    """The records that remove a member."""
+    types = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT_MEMBER, MEMBER_METADATA)
+    return TYPES.tombstones(types, group_id=group_id, member_id=member_id)
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """Removes what an older release has written of the group's topics."""
-    return _tombstone(PARTITION_METADATA, r.ConsumerGroupPartitionMetadataKey(group_id=group_id))
+    """The record that removes what an older release has written of the group's topics."""
+    return TYPES.tombstone(PARTITION_METADATA, group_id=group_id)
 
 
 def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
-    """A group without members is gone."""
-    return [
-        _tombstone(TARGET_ASSIGNMENT_METADATA, r.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)),
-        partition_metadata_tombstone(group_id),
-        _tombstone(GROUP_METADATA, r.ConsumerGroupMetadataKey(group_id=group_id)),
-    ]
-
-
-def _record(record_type: int, key: Message, value: Message) -> CoordinatorRecord:
-    return CoordinatorRecord(prefixed(record_type, key, 0), prefixed(0, value, 0))
-
-
-def _tombstone(record_type: int, key: Message) -> CoordinatorRecord:
-    return CoordinatorRecord(prefixed(record_type, key, 0), None)
+    """The records that remove a group without members."""
+    return TYPES.tombstones((TARGET_ASSIGNMENT_METADATA, PARTITION_METADATA, GROUP_METADATA), group_id=group_id)

@@ -48,29 +48,6 @@ class ConsumerGroupState(Enum):
         return self.value
 
 
-class MemberState(Enum):
-    """Where a member stands on its way to its target assignment. Values are those of its record."""
-
-    STABLE = 0
-    """Has everything it shall have in its member epoch."""
-
-    UNREVOKED_PARTITIONS = 1
-    """Has been told to give up partitions and has not said yet that it did; stays in its old epoch until then."""
-
-    UNRELEASED_PARTITIONS = 2
-    """Is in the new epoch, and waits for partitions that another member still has."""
-
-    UNKNOWN = 127
-    """Written by a newer release: the member has to start over, unless it owns nothing."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - whatever it is, it is not known
-        return cls.UNKNOWN
-
-    def __str__(self) -> str:
-        return self.name
-
-
 PREDECESSORS: dict[ConsumerGroupState, frozenset[ConsumerGroupState]] = {
     ConsumerGroupState.EMPTY: frozenset(
         {ConsumerGroupState.ASSIGNING, ConsumerGroupState.RECONCILING, ConsumerGroupState.STABLE}
@@ -86,17 +63,3 @@ PREDECESSORS: dict[ConsumerGroupState, frozenset[ConsumerGroupState]] = {
 }
 """For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
 is passed over; a static member that comes back under a new id makes a Stable group Reconciling."""
-
-MEMBER_PREDECESSORS: dict[MemberState, frozenset[MemberState]] = {
-    MemberState.STABLE: frozenset(
-        {MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN}
-    ),
-    MemberState.UNREVOKED_PARTITIONS: frozenset(
-        {MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN}
-    ),
-    MemberState.UNRELEASED_PARTITIONS: frozenset(
-        {MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNKNOWN}
-    ),
-    MemberState.UNKNOWN: frozenset(),
-}
-"""For each state of a member the states it may follow."""

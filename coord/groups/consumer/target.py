@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups.assignors.spec import MemberSpec
-from barnabas.coord.groups.consumer import records
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.assignors.spec import Assignor
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.records import ResolvedRegex
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.topics import Topic, Topics
-    from barnabas.coord.machine import CoordinatorRecord, Moment
     from barnabas.wire.types import Uuid
 
 
@@ -71,15 +69,3 @@ def assign(
         for member in members
     }
     return assignor(specs, subscriptions.sizes())
-
-
-def changes(
-    group_id: str, before: Mapping[str, Partitions], after: Mapping[str, Partitions], epoch: int, at: Moment
-) -> list[CoordinatorRecord]:
-    """The records that put `after` in the place of `before`, as the target assignment of `epoch`."""
-    changed = [
-        records.target_assignment(group_id, member_id, partitions)
-        for member_id, partitions in after.items()
-        if before.get(member_id) != partitions
-    ]
-    return [*changed, records.target_epoch(group_id, epoch, at.now_ms)]

@@ -1,7 +1,7 @@
-"""The first part of a heartbeat: which member it comes from, and whether that one may go on (KIP-848, KIP-1071).
+"""The first step of a heartbeat: identify the member and validate its epoch (KIP-848, KIP-1071).
 
-Nothing durable is changed here: a static member that is back adds its records, and what follows looks at the group as
-it will be with these in it.
+The group is only read. A static member that returns adds the records by which it replaces the member that left, and
+later steps work on members and target assignments as they are with these records.
 """
 
 from __future__ import annotations
@@ -18,57 +18,75 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Request(Protocol):
-    """The part of a heartbeat that says who sends it."""
+    """The fields of a heartbeat that identify its sender."""
 
     member_epoch: int
     instance_id: str | None
 
 
+class MemberRecords(Protocol[M, T_contra]):
+    """Makes the records of members: the module `records` of a group type."""
+
+    def new_member(self, member_id: str, /) -> M:
+        """A member of which only the id is known."""
+
+    def member_metadata(self, group_id: str, member: M, /) -> CoordinatorRecord:
+        """Who the member is and what it subscribes to."""
+
+    def target_assignment(self, group_id: str, member_id: str, target: T_contra, /) -> CoordinatorRecord:
+        """The member's target assignment."""
+
+    def current_assignment(self, group_id: str, member: M, /) -> CoordinatorRecord:
+        """The member's assignment, and how far it has come towards its target."""
+
+    def member_tombstones(self, group_id: str, member_id: str, /) -> list[CoordinatorRecord]:
+        """The records that remove a member."""
+
+
 class Joining(Generic[M, T]):
-    """One heartbeat of a member that is in the group or joins it; each protocol goes on from here in its own way."""
+    """One heartbeat of a member that is in the group or joins it; each protocol has its own further steps."""
 
-    what_members_have: ClassVar[str]
-    """Partitions or tasks, for the sentence to a member that is fenced."""
+    assigned_things: ClassVar[str]
+    """`partitions` or `tasks`, for error messages."""
 
-    def __init__(self, group: ModernGroup[M, T], request: Request) -> None:
+    def __init__(
+        self, group: ModernGroup[M, T], request: Request, member_records: MemberRecords[M, T], no_target: T
+    ) -> None:
+        """`no_target` is the target assignment of a member that has none."""
         self._from = request
         self._of = group
+        self._member_records = member_records
+        self._no_target = no_target
         self.records: list[CoordinatorRecord] = []
         self._members: Mapping[str, M] = group.members
         self._target: Mapping[str, T] = group.target
         self._replaced: str | None = None
+        """The id of the static member that this one replaces."""
 
-    # ---- what a protocol does in its own way
-
-    def _new_member(self, member_id: str) -> M:
-        """A member that the group does not know yet."""
-        raise NotImplementedError
+    # ---- what each protocol implements
 
     def _has_no_more_than_given(self, member: M) -> bool:
-        """Whether the request tells all that the member has, and that is no more than it was given."""
+        """Whether the request lists what the member has, and that is no more than it was given."""
         raise NotImplementedError
 
     def _may_take_over(self, owner: M) -> bool:  # noqa: ARG002 - a protocol looks at it
-        """Whether a joining member may have the instance id of one that has not left."""
+        """Whether a joining member may take the instance id of one that has not left."""
         return False
 
-    def _take_over(self, owner: M, member_id: str) -> tuple[M, T]:
-        """Add the records by which a member takes the place of `owner`: the member, and what it shall have."""
-        raise NotImplementedError
-
-    # ---- who
+    # ---- identity
 
     def _known(self, member_id: str) -> M:
-        """The member as the group knows it, or a new one; KafkaError for one that is sent away."""
+        """The member as the group has it, or a new one. KafkaError when the request is refused."""
         request, group = self._from, self._of
         is_joining = request.member_epoch == JOIN_EPOCH
         if request.instance_id is not None:
             return self._known_static(member_id, request.instance_id, is_joining=is_joining)
         if is_joining and member_id not in group.members:
-            return self._new_member(member_id)
+            return self._member_records.new_member(member_id)
         member = group.member(member_id)
         self._check_epoch(member)
         return member
@@ -77,7 +95,7 @@ class Joining(Generic[M, T]):
         group = self._of
         owner = group.static_member(instance_id)
         if is_joining and owner is None:
-            return group.members.get(member_id) or self._new_member(member_id)
+            return group.members.get(member_id) or self._member_records.new_member(member_id)
         if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
             if owner.epoch != STATIC_LEAVE_EPOCH and not self._may_take_over(owner):
                 raise KafkaError(
@@ -92,8 +110,16 @@ class Joining(Generic[M, T]):
         return owner
 
     def _replace(self, owner: M, member_id: str) -> M:
-        """A static member is back, as a rule under a new member id: it takes over what waits for it."""
-        member, target = self._take_over(owner, member_id)
+        """A static member has returned, usually with a new member id: it takes over what `owner` had."""
+        group_id, write = self._of.group_id, self._member_records
+        member = owner.back_as(member_id)
+        target = self._target.get(owner.member_id, self._no_target)
+        self.records += [
+            *write.member_tombstones(group_id, owner.member_id),
+            write.member_metadata(group_id, member),
+            write.target_assignment(group_id, member_id, target),
+            write.current_assignment(group_id, member),
+        ]
         members = {key: value for key, value in self._members.items() if key != owner.member_id}
         targets = {key: value for key, value in self._target.items() if key != owner.member_id}
         self._members = {**members, member_id: member}
@@ -102,7 +128,11 @@ class Joining(Generic[M, T]):
         return member
 
     def _check_epoch(self, member: M) -> None:
-        """The member's epoch; or the one before, when our answer was lost: then it has no more than it was given."""
+        """KafkaError FENCED_MEMBER_EPOCH unless the request has the member's epoch.
+
+        The previous epoch is accepted too, because the last response may have been lost, if the member has no more
+        than it was given.
+        """
         epoch = self._from.member_epoch
         if epoch in (JOIN_EPOCH, member.epoch):
             return
@@ -112,5 +142,5 @@ class Joining(Generic[M, T]):
         raise KafkaError(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"The {self._of.group_type} group member has a {relation} member epoch ({epoch}) than the one known by the "
-            f"group coordinator ({member.epoch}). The member must abandon all its {self.what_members_have} and rejoin.",
+            f"group coordinator ({member.epoch}). The member must abandon all its {self.assigned_things} and rejoin.",
         )

@@ -1,18 +1,18 @@
-"""What members of consumer and streams groups have in common: epochs, and static members (KIP-848, KIP-1071).
+"""Members of consumer and streams groups: epochs, and static members (KIP-848, KIP-1071).
 
-Source: Kafka 4.4 `GroupMetadataManager`, where both protocols check members alike.
+Source: Kafka 4.4 `GroupMetadataManager`, which checks members of both protocols in the same way.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""A static member is away for a while; what it had waits for it until its session is over."""
+"""A static member leaves temporarily; its assignment is kept for it until its session expires."""
 
 
 class Member(Protocol):
@@ -27,12 +27,24 @@ class Member(Protocol):
         """The name of a static member."""
 
     @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long it may take to revoke partitions or tasks."""
+
+    @property
     def epoch(self) -> int:
-        """The epoch of the target assignment that it is on its way to."""
+        """The epoch of the target assignment that it is reconciled with, or is being."""
 
     @property
     def previous_epoch(self) -> int:
-        """The epoch before: what the member knows when our last answer was lost."""
+        """The epoch before: the one that the member knows if the last response was lost."""
+
+    @property
+    def revoking(self) -> Any:
+        """The partitions or tasks that it has to revoke first."""
+
+    @property
+    def has_to_revoke(self) -> bool:
+        """Whether it must confirm within its rebalance timeout that it has revoked partitions or tasks."""
 
     @property
     def speaks_classic(self) -> bool:
@@ -41,9 +53,15 @@ class Member(Protocol):
     def is_reconciled_to(self, epoch: int, /) -> bool:
         """Whether it has all that the target assignment of this epoch gives it."""
 
+    def back_as(self, member_id: str, /) -> Self:
+        """This static member when it joins again, usually with a new member id."""
+
+    def away(self) -> Self:
+        """This static member when it has left temporarily."""
+
 
 def check_static(owner: Member | None, member_id: str, instance_id: str) -> None:
-    """KafkaError unless this member id owns the instance id."""
+    """KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless this member id owns the instance id."""
     if owner is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if owner.member_id != member_id:

@@ -1,83 +1,50 @@
-"""What each record of a share group changes; the only place where a group's lasting state does (KIP-932)."""
+"""Applies the records of share groups; the only place where their durable state changes (KIP-932)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.coord.groups.modern.partitions import as_partitions
 from barnabas.coord.groups.share import records
 from barnabas.coord.groups.share.group import ShareGroup
 from barnabas.coord.groups.share.member import ShareMember
 from barnabas.coord.groups.share.state_partitions import StatePartitions
-from barnabas.wire.messages.coordinator_records import (
-    ShareGroupCurrentMemberAssignmentKey,
-    ShareGroupCurrentMemberAssignmentValue,
-    ShareGroupMemberMetadataKey,
-    ShareGroupMemberMetadataValue,
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
-    ShareGroupStatePartitionMetadataKey,
-    ShareGroupStatePartitionMetadataValue,
-    ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataKey,
-    ShareGroupTargetAssignmentMetadataValue,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.coord.groups.group import Group
+    from barnabas.wire.messages import coordinator_records as r
 
 
 def replay(groups: dict[str, Group], record_type: int, key: bytes, value: bytes | None) -> None:
-    """Take over one record. ProtocolError when its bytes are not those of its type.
+    """Apply one record to the groups. Raises ProtocolError for bytes that are not those of its type.
 
-    A group begins with whatever record of it comes first, and ends with the tombstone of its epoch.
+    Any record may be the first of its group, also when an old log has a classic group of this id. The tombstone of the
+    group's epoch removes the group.
     """
-    body = None if value is None else (value[2:], int.from_bytes(value[:2], "big"))
-    _REPLAYS[record_type](groups, key, body)
-
-
-Body = tuple[bytes, int]
-"""A value's bytes behind its version, and the version."""
-
-
-def _group(groups: dict[str, Group], group_id: str, body: Body | None) -> ShareGroup | None:
-    """The group, made for a record that says something of it; a classic group in an old log gives way."""
+    group_id, member_id = records.TYPES.read_key(record_type, key)
     group = groups.get(group_id)
-    if isinstance(group, ShareGroup):
-        return group
-    if body is None:
-        return None
-    made = groups[group_id] = ShareGroup(group_id)
-    return made
-
-
-def _replay_group(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    group_id = ShareGroupMetadataKey.decode(key, 0).group_id
-    group = _group(groups, group_id, body)
-    if group is None:
-        return
-    if body is None:
+    if not isinstance(group, ShareGroup):
+        if value is None:
+            return
+        group = groups[group_id] = ShareGroup(group_id)
+    if value is not None:
+        _PUT[record_type](group, member_id, records.TYPES.read_value(record_type, value))
+    elif record_type == records.METADATA:
         del groups[group_id]
-        return
-    value = ShareGroupMetadataValue.decode(*body)
+    else:
+        _REMOVE[record_type](group, member_id)
+
+
+def _put_group(group: ShareGroup, _: str, value: r.ShareGroupMetadataValue) -> None:
     group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
     group.is_stale = False
 
 
-def _replay_member(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    about = ShareGroupMemberMetadataKey.decode(key, 0)
-    group = _group(groups, about.group_id, body)
-    if group is None:
-        return
-    if body is None:
-        group.members.pop(about.member_id, None)
-        return
-    value = ShareGroupMemberMetadataValue.decode(*body)
-    member = group.members.get(about.member_id) or ShareMember(about.member_id)
-    group.members[about.member_id] = member._replace(
+def _put_member(group: ShareGroup, member_id: str, value: r.ShareGroupMemberMetadataValue) -> None:
+    member = group.members.get(member_id) or ShareMember(member_id)
+    group.members[member_id] = member._replace(
         rack_id=value.rack_id,
         client_id=value.client_id,
         client_host=value.client_host,
@@ -85,56 +52,24 @@ def _replay_member(groups: dict[str, Group], key: bytes, body: Body | None) -> N
     )
 
 
-def _replay_target_epoch(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    group = _group(groups, ShareGroupTargetAssignmentMetadataKey.decode(key, 0).group_id, body)
-    if group is None:
-        return
-    value = ShareGroupTargetAssignmentMetadataValue() if body is None else _target_epoch(body)
+def _put_target_epoch(group: ShareGroup, _: str, value: r.ShareGroupTargetAssignmentMetadataValue) -> None:
     group.target_epoch, group.target_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
 
 
-def _target_epoch(body: Body) -> ShareGroupTargetAssignmentMetadataValue:
-    return ShareGroupTargetAssignmentMetadataValue.decode(*body)
+def _put_target(group: ShareGroup, member_id: str, value: r.ShareGroupTargetAssignmentMemberValue) -> None:
+    group.target[member_id] = as_partitions(value.topic_partitions)
 
 
-def _replay_target(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    about = ShareGroupTargetAssignmentMemberKey.decode(key, 0)
-    group = _group(groups, about.group_id, body)
-    if group is None:
-        return
-    if body is None:
-        group.target.pop(about.member_id, None)
-    else:
-        value = ShareGroupTargetAssignmentMemberValue.decode(*body)
-        group.target[about.member_id] = as_partitions(value.topic_partitions)
-
-
-def _replay_assignment(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    about = ShareGroupCurrentMemberAssignmentKey.decode(key, 0)
-    group = _group(groups, about.group_id, body)
-    if group is None:
-        return
-    member = group.members.get(about.member_id)
-    if body is None:
-        if member is not None:  # its own tombstone follows
-            group.members[about.member_id] = member._replace(epoch=-1, previous_epoch=-1, assigned={})
-        return
-    value = ShareGroupCurrentMemberAssignmentValue.decode(*body)
-    group.members[about.member_id] = (member or ShareMember(about.member_id))._replace(
+def _put_assignment(group: ShareGroup, member_id: str, value: r.ShareGroupCurrentMemberAssignmentValue) -> None:
+    member = group.members.get(member_id) or ShareMember(member_id)
+    group.members[member_id] = member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         assigned=as_partitions(value.assigned_partitions),
     )
 
 
-def _replay_state_partitions(groups: dict[str, Group], key: bytes, body: Body | None) -> None:
-    group = _group(groups, ShareGroupStatePartitionMetadataKey.decode(key, 0).group_id, body)
-    if group is None:
-        return
-    if body is None:
-        group.state_partitions = StatePartitions()
-        return
-    value = ShareGroupStatePartitionMetadataValue.decode(*body)
+def _put_state_partitions(group: ShareGroup, _: str, value: r.ShareGroupStatePartitionMetadataValue) -> None:
     group.state_partitions = StatePartitions(
         as_partitions(value.initializing_topics),
         as_partitions(value.initialized_topics),
@@ -142,11 +77,41 @@ def _replay_state_partitions(groups: dict[str, Group], key: bytes, body: Body | 
     )
 
 
-_REPLAYS: dict[int, Callable[[dict[str, Group], bytes, Body | None], None]] = {
-    records.METADATA: _replay_group,
-    records.MEMBER_METADATA: _replay_member,
-    records.TARGET_METADATA: _replay_target_epoch,
-    records.TARGET_MEMBER: _replay_target,
-    records.CURRENT_ASSIGNMENT: _replay_assignment,
-    records.STATE_PARTITIONS: _replay_state_partitions,
+def _remove_member(group: ShareGroup, member_id: str) -> None:
+    group.members.pop(member_id, None)
+
+
+def _remove_target_epoch(group: ShareGroup, _: str) -> None:
+    group.target_epoch, group.target_timestamp_ms = 0, 0
+
+
+def _remove_target(group: ShareGroup, member_id: str) -> None:
+    group.target.pop(member_id, None)
+
+
+def _remove_assignment(group: ShareGroup, member_id: str) -> None:
+    member = group.members.get(member_id)
+    if member is not None:  # its own tombstone follows
+        group.members[member_id] = member._replace(epoch=-1, previous_epoch=-1, assigned={})
+
+
+def _remove_state_partitions(group: ShareGroup, _: str) -> None:
+    group.state_partitions = StatePartitions()
+
+
+_PUT: dict[int, Callable[[ShareGroup, str, Any], None]] = {
+    records.METADATA: _put_group,
+    records.MEMBER_METADATA: _put_member,
+    records.TARGET_METADATA: _put_target_epoch,
+    records.TARGET_MEMBER: _put_target,
+    records.CURRENT_ASSIGNMENT: _put_assignment,
+    records.STATE_PARTITIONS: _put_state_partitions,
+}
+
+_REMOVE: dict[int, Callable[[ShareGroup, str], None]] = {
+    records.MEMBER_METADATA: _remove_member,
+    records.TARGET_METADATA: _remove_target_epoch,
+    records.TARGET_MEMBER: _remove_target,
+    records.CURRENT_ASSIGNMENT: _remove_assignment,
+    records.STATE_PARTITIONS: _remove_state_partitions,
 }

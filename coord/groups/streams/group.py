@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 NO_TOPOLOGY_EPOCH = -1
 
+TaskOffsets = tuple[dict[Task, int], dict[Task, int]]
+"""Of one member: the offsets that the state of its tasks has reached, and the end offsets of their changelogs."""
+
 
 class Configured(NamedTuple):
     """A topology as the topics of now let it be."""
@@ -41,8 +44,8 @@ class Passing:
     def __init__(self) -> None:
         self.configured: Configured | None = None
         """None: topics may have changed, look again."""
-        self.offsets: dict[str, tuple[dict[Task, int], dict[Task, int]]] = {}
-        """By member: how far its copies of state are, and how far their changelogs go."""
+        self.offsets: dict[str, TaskOffsets] = {}
+        """By member."""
         self.endpoint_epoch = 0
         """Grows whenever a process that answers queries has other tasks."""
         self.shutdown_requested_by: str | None = None

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from barnabas.coord.groups.modern.groups import ModernGroups, is_simple
+from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.states import MemberState
+from barnabas.coord.groups.modern.target import target_records
+from barnabas.coord.groups.modern.timers import MemberTimers
 from barnabas.coord.groups.streams import records
 from barnabas.coord.groups.streams.describe import describe_group, endpoints
 from barnabas.coord.groups.streams.group import Passing, StreamsGroup
 from barnabas.coord.groups.streams.heartbeat import Heartbeat, Outcome
 from barnabas.coord.groups.streams.internal_topics import InternalTopic
 from barnabas.coord.groups.streams.member import StreamsMember
-from barnabas.coord.groups.streams.replay import put, remove
+from barnabas.coord.groups.streams.replay import REPLAY
 from barnabas.coord.groups.streams.requests import check_heartbeat, owned_tasks
-from barnabas.coord.groups.streams.states import MemberState
-from barnabas.coord.groups.streams.target import assign, changes
-from barnabas.coord.groups.streams.tasks import HeldTasks, write_tasks
+from barnabas.coord.groups.streams.target import assign
+from barnabas.coord.groups.streams.tasks import write_tasks
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.topics import Topics
-    from barnabas.coord.machine import Ticket
+    from barnabas.coord.machine import CoordinatorRecord, Ticket
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
@@ -53,7 +56,7 @@ class StreamsTimer(NamedTuple):
     member_id: str = ""
 
 
-class StreamsGroups(ModernGroups[StreamsGroup]):
+class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
     """The streams protocol's side of one coordinator."""
 
     timer_key: ClassVar[type] = StreamsTimer
@@ -66,8 +69,14 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         config: GroupConfig,
         group_configs: GroupConfigs,
     ) -> None:
-        super().__init__(groups, StreamsGroup)
-        self._timers = timers
+        member_timers: MemberTimers[StreamsMember] = MemberTimers(
+            timers,
+            partial(StreamsTimer, "streams-session"),
+            partial(StreamsTimer, "streams-rebalance"),
+            lambda group_id, _: group_configs(group_id).streams_session_timeout_ms,
+        )
+        super().__init__(groups, StreamsGroup, records.TYPES, REPLAY, member_timers)
+        self._all_timers = timers
         self._topics = topics
         self._config = config
         self._settings = group_configs
@@ -78,19 +87,20 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
     def heartbeat(
         self, request: s.StreamsGroupHeartbeatRequest, ticket: Ticket, context: ClientContext, at: Moment
     ) -> Result:
-        """StreamsGroupHeartbeat: always answered now. What it says of missing topics, `missing_topics` has as data."""
-        result = Result()
-        try:
+        """StreamsGroupHeartbeat; the reply is in the result. Missing topics are in `missing_topics` too."""
+
+        def handle(result: Result) -> s.StreamsGroupHeartbeatResponse:
             check_heartbeat(request)
-            if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-                answer = self._leave(request, result)
-            else:
-                answer = self._heartbeat(request, context, at, result)
-        except KafkaError as refused:
-            result = Result()
-            answer = _refusal(refused.code, refused.message)
-        result.reply(ticket, answer, _refusal)
-        return result
+            if request.member_epoch not in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+                return self._heartbeat(request, context, at, result)
+            self._leave(request, at, result)
+            if request.shutdown_application:
+                self._request_shutdown(self._existing(request.group_id), request.member_id)
+            return s.StreamsGroupHeartbeatResponse(
+                member_id=request.member_id, member_epoch=request.member_epoch, status=[]
+            )
+
+        return self._answered(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
@@ -98,15 +108,23 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         group = self._joined_group(request, result)
         group.check_room(request.instance_id, request.member_id, self._config.streams_max_size)
         settings = self._settings(request.group_id)
-        is_gathering = self._timers.deadline(StreamsTimer("streams-initial", group.group_id)) is not None
+        is_gathering = self._all_timers.deadline(StreamsTimer("streams-initial", group.group_id)) is not None
         heartbeat = Heartbeat(group, request, self._topics, settings, at, is_gathering=is_gathering)
         outcome = heartbeat.run(context)
         result.records += outcome.records
-        self._passing[group.group_id] = group.passing
+        self._keep(group, outcome)
         self._time(group, outcome, at)
         if request.shutdown_application:
             self._request_shutdown(group, outcome.member.member_id)
         return self._answer(group, request, outcome, at)
+
+    def _keep(self, group: StreamsGroup, outcome: Outcome) -> None:
+        """Keep what no record contains."""
+        passing = self._passing[group.group_id] = group.passing
+        passing.configured = outcome.configured
+        member_id = outcome.member.member_id
+        if any(outcome.offsets) or member_id in passing.offsets:
+            passing.offsets[member_id] = outcome.offsets
 
     def _answer(
         self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest, outcome: Outcome, at: Moment
@@ -145,7 +163,9 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             members = {**group.members, member.member_id: member}
             if before.member_id != member.member_id:
                 members.pop(before.member_id, None)
-            response.partitions_by_user_endpoint = endpoints(members.values(), outcome.configured.subtopologies)
+            response.partitions_by_user_endpoint = endpoints(
+                members.values(), outcome.configured.over_topics.subtopologies
+            )
 
     def missing_topics(self, group_id: str) -> tuple[InternalTopic, ...]:
         """The internal topics that the group's topology needs and that do not exist, as of its last heartbeat."""
@@ -159,24 +179,8 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         usual_ms = self._settings(group.group_id).streams_heartbeat_interval_ms
         return self._pace.interval_ms(group.group_id, len(group.members), usual_ms, at, is_moving=is_moving)
 
-    def _leave(self, request: s.StreamsGroupHeartbeatRequest, result: Result) -> s.StreamsGroupHeartbeatResponse:
-        """A member says goodbye: for good, or, a static one, for a while."""
-        group = self._existing(request.group_id)
-        member_id = request.member_id
-        member: StreamsMember = self._leaving(group, request)
-        if request.shutdown_application:
-            self._request_shutdown(group, member_id)
-        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            logger.info("[GroupId %s][MemberId %s] Static member left for a while", group.group_id, member_id)
-            away = member._replace(
-                epoch=STATIC_LEAVE_EPOCH, assigned=member.assigned.from_epoch_zero(), revoking=HeldTasks()
-            )
-            result.records.append(records.current_assignment(group.group_id, away))
-            self._timers.cancel(StreamsTimer("streams-rebalance", group.group_id, member_id))
-        else:
-            logger.info("[GroupId %s][MemberId %s] Member left the streams group", group.group_id, member_id)
-            self._remove(group, member, result)
-        return s.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch, status=[])
+    def _assignment_record(self, group_id: str, member: StreamsMember) -> CoordinatorRecord:
+        return records.current_assignment(group_id, member)
 
     @staticmethod
     def _request_shutdown(group: StreamsGroup, member_id: str) -> None:
@@ -190,8 +194,8 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
 
     # ---- members go
 
-    def _remove(self, group: StreamsGroup, member: StreamsMember, result: Result) -> None:
-        """Take a member out: what it had is free, and the group gets a new epoch."""
+    def _remove_member(self, group: StreamsGroup, member: StreamsMember, at: Moment, result: Result) -> None:  # noqa: ARG002
+        """Remove a member: its tasks are free, and the group gets a new epoch."""
         group_id = group.group_id
         result.records += records.member_tombstones(group_id, member.member_id)
         result.records.append(
@@ -205,7 +209,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         )
         if len(group.members) == 1:  # who comes next need not wait for the assignment interval
             result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
-        self._cancel(group_id, member.member_id)
+        self._timers.cancel(group_id, member.member_id)
 
     def _fence(self, group: StreamsGroup, member: StreamsMember, reason: str, at: Moment, result: Result) -> None:
         logger.info(
@@ -214,7 +218,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             member.member_id,
             reason,
         )
-        self._remove(group, member, result)
+        self._remove_member(group, member, at, result)
         self._pace.moved(group.group_id, at)
 
     # ---- time
@@ -223,30 +227,14 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         """Start, renew and end the timers that a heartbeat concerns."""
         group_id, member_id = group.group_id, outcome.member.member_id
         if outcome.before.member_id != member_id:
-            self._cancel(group_id, outcome.before.member_id)
-        self._renew_session(group_id, member_id, at)
-        self._time_revocation(group_id, outcome.before, outcome.member, at)
+            self._timers.cancel(group_id, outcome.before.member_id)
+        self._timers.renew_session(group_id, outcome.member, at)
+        self._timers.time_revocation(group_id, outcome.before, outcome.member, at)
         if outcome.begins_gathering:
             delay_ms = self._settings(group_id).streams_initial_rebalance_delay_ms
-            self._timers.set(StreamsTimer("streams-initial", group_id), at.now + delay_ms / 1000)
+            self._all_timers.set(StreamsTimer("streams-initial", group_id), at.now + delay_ms / 1000)
         if outcome.epoch != group.epoch:
             self._pace.moved(group_id, at)
-
-    def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
-        timeout_ms = self._settings(group_id).streams_session_timeout_ms
-        self._timers.set(StreamsTimer("streams-session", group_id, member_id), at.now + timeout_ms / 1000)
-
-    def _time_revocation(self, group_id: str, before: StreamsMember, member: StreamsMember, at: Moment) -> None:
-        """A member that has just been told to give up tasks has its rebalance timeout to do so."""
-        key = StreamsTimer("streams-rebalance", group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED_TASKS:
-            self._timers.cancel(key)
-        elif member.revoking != before.revoking or self._timers.deadline(key) is None:
-            self._timers.set(key, at.now + member.rebalance_timeout_ms / 1000)
-
-    def _cancel(self, group_id: str, member_id: str) -> None:
-        self._timers.cancel(StreamsTimer("streams-session", group_id, member_id))
-        self._timers.cancel(StreamsTimer("streams-rebalance", group_id, member_id))
 
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
         """Sessions and the time to give up tasks start anew. Nobody waits for more members again.
@@ -255,9 +243,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         """
         for group in self._mine():
             group.passing.endpoint_epoch = at.now_ms // 1000 % (1 << 31)
-            for member in group.members.values():
-                self._renew_session(group.group_id, member.member_id, at)
-                self._time_revocation(group.group_id, member, member, at)
+            self._timers.start(group, at)
 
     def due(self, key: StreamsTimer, at: Moment, result: Result) -> None:
         """A member was not heard of in time, or did not give up tasks in time: it is out. Or the wait is over."""
@@ -272,7 +258,7 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             return
         if key.kind == "streams-session":
             self._fence(group, member, "its session expired", at, result)
-        elif member.state is MemberState.UNREVOKED_TASKS:
+        elif member.state is MemberState.UNREVOKED:
             reason = f"it did not give up tasks within {member.rebalance_timeout_ms} ms"
             self._fence(group, member, reason, at, result)
 
@@ -283,18 +269,17 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
             return  # who comes next, or heartbeats next, has them assigned
         settings = self._settings(group.group_id)
         target = assign(group.members, group.target, configured.over_topics, group.passing.offsets, settings)
-        result.records += changes(group.group_id, group.target, target, group.epoch, at)
+        result.records += target_records(records, group.group_id, group.target, target, group.epoch, at)
         self._pace.moved(group.group_id, at)
 
     def forget(self, group_id: str) -> None:
-        """Cancel every timer of a group that goes away, and forget what no record says of it."""
+        """Cancel every timer of a group that is removed, and drop what no record contains of it."""
         self._pace.forget(group_id)
         self._passing.pop(group_id, None)
-        self._timers.cancel(StreamsTimer("streams-initial", group_id))
-        group = self._groups.get(group_id)
-        if isinstance(group, StreamsGroup):
-            for member_id in group.members:
-                self._cancel(group_id, member_id)
+        self._all_timers.cancel(StreamsTimer("streams-initial", group_id))
+        group = self._find(group_id)
+        if group is not None:
+            self._timers.cancel_group(group)
 
     # ---- topics
 
@@ -306,25 +291,10 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
 
     # ---- replay
 
-    def replay(self, record_type: int, key: bytes, value: bytes | None, at: Moment) -> None:  # noqa: ARG002
-        """A record of a streams group is in the log. Any may be the first of its group in a log that was compacted."""
-        if not records.is_known(record_type):
-            return
-        group_id, about = records.read_key(record_type, key)
-        group = self._groups.get(group_id)
-        if not isinstance(group, StreamsGroup):
-            if value is None or (group is not None and not is_simple(group)):
-                return
-            group = self._groups[group_id] = StreamsGroup(group_id, self._passing.get(group_id))
-            self._passing[group_id] = group.passing
-        if value is not None:
-            put(group, record_type, about, value)
-        elif record_type == records.GROUP_METADATA:
-            self.forget(group_id)
-            group.is_dead = True
-            del self._groups[group_id]
-        else:
-            remove(group, record_type, about)
+    def _new_group(self, group_id: str) -> StreamsGroup:
+        group = StreamsGroup(group_id, self._passing.get(group_id))
+        self._passing[group_id] = group.passing
+        return group
 
 
 def _refusal(error: ErrorCode, message: str | None = None) -> s.StreamsGroupHeartbeatResponse:

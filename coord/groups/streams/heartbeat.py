@@ -1,8 +1,9 @@
 """StreamsGroupHeartbeat: one request's way through a group (KIP-1071).
 
-Who is it, and may it (fencing, static members); what has it changed, and do the topics fit the topology, which may bump
-the group epoch; is a new target assignment due; how far can the member go. Nothing durable is changed here: every step
-adds its records, and the next ones look at the group as it will be with these in it.
+The steps: identify the member (fencing, static members); update it, and configure the topology over the topics, which
+may bump the group epoch; compute a new target assignment if one is due; reconcile the member with its target. The group
+is only read: each step adds its records, later steps work on the members and assignments as they are with these
+records, and `Outcome` has whatever else the caller must keep.
 Source: Kafka 4.4 `GroupMetadataManager.streamsGroupHeartbeat`.
 """
 
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from barnabas.coord.groups.modern.joining import Joining
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.modern.metadata_hash import group_hash
+from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.groups.streams import records
-from barnabas.coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup
+from barnabas.coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup, TaskOffsets
 from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
 from barnabas.coord.groups.streams.member import Endpoint, StreamsMember
 from barnabas.coord.groups.streams.reconciliation import Holders, reconciled
 from barnabas.coord.groups.streams.requests import check_owned, owned_tasks
-from barnabas.coord.groups.streams.target import assign, assignment_configs, changes
+from barnabas.coord.groups.streams.target import assign, assignment_configs
 from barnabas.coord.groups.streams.tasks import Tasks, read_offsets
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -39,18 +41,21 @@ CLIENT_TAGS_STATUS_SINCE = 1
 
 
 class Outcome:
-    """What one heartbeat has led to."""
+    """The result of one heartbeat."""
 
-    def __init__(self, before: StreamsMember, configured: ConfiguredTopology) -> None:
+    def __init__(self, before: StreamsMember, configured: Configured, offsets: TaskOffsets) -> None:
         self.before = before
+        """The member before the heartbeat."""
         self.configured = configured
+        self.offsets = offsets
+        """The offsets that the member has reported."""
         self.member = before
         self.epoch = 0
-        """The group epoch now."""
+        """The group epoch after the heartbeat."""
         self.is_delayed = False
-        """A new target assignment is due, and has been put off."""
+        """A new target assignment is due and is delayed."""
         self.begins_gathering = False
-        """This is the first member of all: others get a moment to come before tasks are assigned."""
+        """This is the first member: tasks are assigned after the initial rebalance delay."""
         self.statuses: list[tuple[Status, str]] = []
         self.records: list[CoordinatorRecord] = []
 
@@ -58,7 +63,7 @@ class Outcome:
 class Heartbeat(Joining[StreamsMember, Tasks]):
     """One heartbeat of a member that is in the group or joins it."""
 
-    what_members_have = "tasks"
+    assigned_things = "tasks"
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         is_gathering: bool,
     ) -> None:
         """`is_gathering`: the first assignment still waits for more members."""
-        super().__init__(group, request)
+        super().__init__(group, request, records, Tasks())
         self._group = group
         self._request = request
         self._topics = topics
@@ -82,22 +87,22 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         self._configs = assignment_configs(settings)
 
     def run(self, context: ClientContext) -> Outcome:
-        """Everything, in order. KafkaError for those refused."""
+        """All steps. KafkaError when the request is refused."""
         before = self._known(self._request.member_id)
         is_new = before.member_id not in self._members
         if is_new and self._request.instance_id is None:
             group_id = self._group.group_id
             logger.info("[GroupId %s][MemberId %s] Member joins the streams group", group_id, before.member_id)
-        member = self._said(before, context)
+        member = self._updated(before, context)
         if is_new or not member.says_the_same_as(before):
             self.records.append(records.member_metadata(self._group.group_id, member))
         self._members = {**self._members, member.member_id: member}
         topology = self._topology()
-        _, metadata_hash, configured = self._configured(topology)
+        whole = self._configured(topology)
+        configured = whole.over_topics
         if configured.is_ready and self._owned is not None:
             check_owned(self._owned, configured.subtopologies)
-        self._keep_offsets(member.member_id)
-        outcome = Outcome(before, configured)
+        outcome = Outcome(before, whole, self._reported_offsets(member.member_id))
         if member.topology_epoch < topology.epoch:
             detail = (
                 f"The member's topology epoch {member.topology_epoch} is behind the group's "
@@ -105,17 +110,14 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
             )
             outcome.statuses.append((Status.STALE_TOPOLOGY, detail))
         has_bump = is_new or not member.is_assigned_like(before)
-        outcome.epoch = self._group_epoch(metadata_hash, configured, has_bump=has_bump)
-        target_epoch = self._target_assignment(outcome)
+        outcome.epoch = self._group_epoch(whole.metadata_hash, configured, has_bump=has_bump)
+        target_epoch = self._target_assignment(outcome, member.member_id)
         outcome.member = self._reconciled(member, target_epoch)
         outcome.statuses += self._further_statuses(outcome.member, configured, context.api_version)
         outcome.records = self.records
         return outcome
 
-    # ---- who
-
-    def _new_member(self, member_id: str) -> StreamsMember:
-        return StreamsMember(member_id)
+    # ---- identity
 
     def _has_no_more_than_given(self, member: StreamsMember) -> bool:
         owned, given = self._owned, member.assigned.tasks
@@ -123,24 +125,13 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
             return False
         return owned.active <= given.active and owned.standby <= given.standby and owned.warmup <= given.warmup
 
-    def _take_over(self, owner: StreamsMember, member_id: str) -> tuple[StreamsMember, Tasks]:
-        group_id, member = self._group.group_id, owner.back_as(member_id)
-        target = self._target.get(owner.member_id, Tasks())
-        self.records += records.member_tombstones(group_id, owner.member_id)
-        self.records += [
-            records.member_metadata(group_id, member),
-            records.target_assignment(group_id, member_id, target),
-            records.current_assignment(group_id, member),
-        ]
-        return member, target
+    # ---- member and topology
 
-    # ---- what it says
-
-    def _said(self, member: StreamsMember, context: ClientContext) -> StreamsMember:
-        """The member after what the request tells; null means no change, but who joins tells all of itself."""
+    def _updated(self, member: StreamsMember, context: ClientContext) -> StreamsMember:
+        """The member with what the request says; null means no change, except for the endpoint of a joining member."""
         request = self._request
         endpoint, tags = request.user_endpoint, request.client_tags
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "instance_id": request.instance_id,
             "rack_id": request.rack_id,
             "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
@@ -149,9 +140,9 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
             "user_endpoint": None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
             "client_tags": None if tags is None else {tag.key: tag.value for tag in tags},
         }
-        changed = {name: value for name, value in told.items() if value is not None}
+        changed = {name: value for name, value in fields.items() if value is not None}
         if request.member_epoch == JOIN_EPOCH:
-            changed["user_endpoint"] = told["user_endpoint"]
+            changed["user_endpoint"] = fields["user_endpoint"]
         return member._replace(**changed, client_id=context.client_id, client_host=context.client_host)
 
     def _topology(self) -> Topology:
@@ -170,19 +161,18 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         return known
 
     def _configured(self, topology: Topology) -> Configured:
-        """The topology over the topics of now, looked at again only when they may have changed."""
-        passing = self._group.passing
-        if passing.configured is None or passing.configured.topology is not topology:
-            metadata_hash = group_hash(topology.required_topics, self._topics)
-            passing.configured = Configured(topology, metadata_hash, configure(topology, self._topics))
-        return passing.configured
+        """The topology over the present topics; computed again only when they may have changed."""
+        known = self._group.passing.configured
+        if known is not None and known.topology is topology:
+            return known
+        metadata_hash = group_hash(topology.required_topics, self._topics)
+        return Configured(topology, metadata_hash, configure(topology, self._topics))
 
-    def _keep_offsets(self, member_id: str) -> None:
-        request, kept = self._request, self._group.passing.offsets
-        if request.task_offsets is None and request.task_end_offsets is None:
-            return
-        offsets, ends = kept.get(member_id, ({}, {}))
-        kept[member_id] = (
+    def _reported_offsets(self, member_id: str) -> TaskOffsets:
+        """The last offsets that the member has reported, of its tasks and of the ends of their changelogs."""
+        request = self._request
+        offsets, ends = self._group.passing.offsets.get(member_id, ({}, {}))
+        return (
             offsets if request.task_offsets is None else read_offsets(request.task_offsets),
             ends if request.task_end_offsets is None else read_offsets(request.task_end_offsets),
         )
@@ -203,7 +193,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         self.records.append(records.group_epoch(group.group_id, epoch, metadata_hash, validated, self._configs))
         return epoch
 
-    def _target_assignment(self, outcome: Outcome) -> int:
+    def _target_assignment(self, outcome: Outcome, member_id: str) -> int:
         """Compute a new target assignment when it is due and may be; its epoch."""
         group = self._group
         if outcome.epoch <= group.assignment_epoch:
@@ -216,8 +206,9 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         since_ms = group.assignment_timestamp_ms
         if since_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
             return self._delayed(outcome, "assignment interval")
-        target = assign(self._members, self._target, outcome.configured, group.passing.offsets, self._settings)
-        self.records += changes(group.group_id, self._target, target, outcome.epoch, self._at)
+        offsets = {**group.passing.offsets, member_id: outcome.offsets}
+        target = assign(self._members, self._target, outcome.configured.over_topics, offsets, self._settings)
+        self.records += target_records(records, group.group_id, self._target, target, outcome.epoch, self._at)
         self._target = target
         return outcome.epoch
 
@@ -227,7 +218,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         outcome.statuses.append((Status.ASSIGNMENT_DELAYED, detail))
         return self._group.assignment_epoch
 
-    # ---- how far
+    # ---- reconciliation
 
     def _reconciled(self, member: StreamsMember, epoch: int) -> StreamsMember:
         holders = Holders(self._group, member, replaced=self._replaced)

@@ -2,7 +2,7 @@
 
 A member is one thread of an application; threads of one process share its process id, and the state on its disk. Both
 halves are records of their own. Invariants: a task is in `assigned` or in `revoking`, in the same role never in both;
-only an UNREVOKED_TASKS member has any in `revoking`.
+only an UNREVOKED member has any in `revoking`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.coord.groups.modern.members import JOIN_EPOCH
-from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.streams.tasks import HeldTasks
 
 
@@ -45,6 +45,11 @@ class StreamsMember(NamedTuple):
     revoking: HeldTasks = HeldTasks()
     """What it has to give up first."""
 
+    @property
+    def has_to_revoke(self) -> bool:
+        """Whether it must confirm within its rebalance timeout that it has revoked tasks."""
+        return self.state is MemberState.UNREVOKED
+
     def says_the_same_as(self, other: StreamsMember) -> bool:
         """Whether both are the same in what members say of themselves: fields up to `client_tags`."""
         return self[:_SAID] == other[:_SAID]
@@ -70,6 +75,10 @@ class StreamsMember(NamedTuple):
     def back_as(self, member_id: str) -> StreamsMember:
         """A static member that joins again, as a rule under a new member id."""
         return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+
+    def away(self) -> StreamsMember:
+        """This static member when it has left temporarily: its tasks are kept, from epoch 0 on."""
+        return self._replace(epoch=STATIC_LEAVE_EPOCH, assigned=self.assigned.from_epoch_zero(), revoking=HeldTasks())
 
     def entered(self, epoch: int) -> StreamsMember:
         """The member in its next epoch."""

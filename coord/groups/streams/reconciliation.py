@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.coord.groups.streams.states import MemberState
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.streams.tasks import HeldTasks, Task, Tasks, TaskSet
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -38,7 +38,7 @@ def reconciled(
         return _advanced(member, epoch, epoch, target, holders, owned)
     if member.is_reconciled_to(epoch):
         return member
-    if member.state is MemberState.UNREVOKED_TASKS:
+    if member.state is MemberState.UNREVOKED:
         if _still_has(member.revoking, owned):
             return member
         return _advanced(member, member.epoch + 1, epoch, target, holders, owned)
@@ -84,9 +84,9 @@ def _advanced(
     )
     if must_wait:
         entered = member if own_epoch == member.epoch else member.entered(own_epoch)
-        return entered._replace(state=MemberState.UNREVOKED_TASKS, assigned=kept, revoking=revoking)
+        return entered._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoking)
     granted = HeldTasks(dict.fromkeys(active.granted, epoch), standby.granted, warmup.granted)
-    state = MemberState.UNRELEASED_TASKS if active.awaited or standby.awaited or warmup.awaited else MemberState.STABLE
+    state = MemberState.UNRELEASED if active.awaited or standby.awaited or warmup.awaited else MemberState.STABLE
     entered = member if epoch == member.epoch else member.entered(epoch)
     return entered._replace(state=state, assigned=kept.merge(granted), revoking=HeldTasks())
 

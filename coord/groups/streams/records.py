@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.records import prefixed
+from barnabas.coord.groups.modern.members import LEAVE_EPOCH
+from barnabas.coord.groups.modern.records import RecordTypes
+from barnabas.coord.groups.modern.states import MemberState, StateCodes
 from barnabas.coord.groups.streams.member import Endpoint, StreamsMember
-from barnabas.coord.groups.streams.states import MemberState
 from barnabas.coord.groups.streams.tasks import (
     HeldTasks,
     Task,
@@ -21,12 +22,11 @@ from barnabas.coord.groups.streams.tasks import (
     write_epochs,
     write_tasks,
 )
-from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.messages import coordinator_records as r
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.streams.topology import Topology
-    from barnabas.wire.schema import Message
+    from barnabas.coord.machine import CoordinatorRecord
 
 GROUP_METADATA = 17
 MEMBER_METADATA = 19
@@ -35,22 +35,26 @@ TARGET_ASSIGNMENT_MEMBER = 21
 CURRENT_ASSIGNMENT = 22
 TOPOLOGY = 23
 
-_KEYS: dict[int, type[Message]] = {
-    GROUP_METADATA: r.StreamsGroupMetadataKey,
-    MEMBER_METADATA: r.StreamsGroupMemberMetadataKey,
-    TARGET_ASSIGNMENT_METADATA: r.StreamsGroupTargetAssignmentMetadataKey,
-    TARGET_ASSIGNMENT_MEMBER: r.StreamsGroupTargetAssignmentMemberKey,
-    CURRENT_ASSIGNMENT: r.StreamsGroupCurrentMemberAssignmentKey,
-    TOPOLOGY: r.StreamsGroupTopologyKey,
-}
-_VALUES: dict[int, type[Message]] = {
-    GROUP_METADATA: r.StreamsGroupMetadataValue,
-    MEMBER_METADATA: r.StreamsGroupMemberMetadataValue,
-    TARGET_ASSIGNMENT_METADATA: r.StreamsGroupTargetAssignmentMetadataValue,
-    TARGET_ASSIGNMENT_MEMBER: r.StreamsGroupTargetAssignmentMemberValue,
-    CURRENT_ASSIGNMENT: r.StreamsGroupCurrentMemberAssignmentValue,
-    TOPOLOGY: r.StreamsGroupTopologyValue,
-}
+TYPES = RecordTypes(
+    {
+        GROUP_METADATA: (r.StreamsGroupMetadataKey, r.StreamsGroupMetadataValue),
+        MEMBER_METADATA: (r.StreamsGroupMemberMetadataKey, r.StreamsGroupMemberMetadataValue),
+        TARGET_ASSIGNMENT_METADATA: (
+            r.StreamsGroupTargetAssignmentMetadataKey,
+            r.StreamsGroupTargetAssignmentMetadataValue,
+        ),
+        TARGET_ASSIGNMENT_MEMBER: (
+            r.StreamsGroupTargetAssignmentMemberKey,
+            r.StreamsGroupTargetAssignmentMemberValue,
+        ),
+        CURRENT_ASSIGNMENT: (
+            r.StreamsGroupCurrentMemberAssignmentKey,
+            r.StreamsGroupCurrentMemberAssignmentValue,
+        ),
+        TOPOLOGY: (r.StreamsGroupTopologyKey, r.StreamsGroupTopologyValue),
+    }
+)
+STATES = StateCodes(stable=1, unrevoked=2, unreleased=3)
 
 _Held = r.StreamsGroupCurrentMemberAssignmentValueTaskIds
 _Target = r.StreamsGroupTargetAssignmentMemberValueTaskIds
@@ -59,20 +63,9 @@ _Target = r.StreamsGroupTargetAssignmentMemberValueTaskIds
 # ---- reading
 
 
-def is_known(record_type: int) -> bool:
-    """Whether records of this type say anything here."""
-    return record_type in _KEYS
-
-
-def read_key(record_type: int, key: bytes) -> tuple[str, str]:
-    """Group id, and member id ("" where the key has none). ProtocolError when it is no key."""
-    message = _KEYS[record_type].decode(key, 0)
-    return message.group_id, getattr(message, "member_id", "")  # type: ignore[attr-defined]  # every key has it
-
-
-def read_value(record_type: int, value: bytes) -> Message:
-    """The value of a record. ProtocolError when it is none."""
-    return _VALUES[record_type].decode(value[2:], int.from_bytes(value[:2], "big"))
+def new_member(member_id: str) -> StreamsMember:
+    """A member of which only the id is known."""
+    return StreamsMember(member_id)
 
 
 def read_configs(value: r.StreamsGroupMetadataValue) -> dict[str, str]:
@@ -101,7 +94,7 @@ def with_assignment(member: StreamsMember, value: r.StreamsGroupCurrentMemberAss
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
-        state=MemberState(value.state),
+        state=STATES.state(value.state),
         assigned=HeldTasks(
             _read_epochs(value.active_tasks, value.member_epoch),
             read_tasks(value.standby_tasks),
@@ -112,6 +105,17 @@ def with_assignment(member: StreamsMember, value: r.StreamsGroupCurrentMemberAss
             read_tasks(value.standby_tasks_pending_revocation),
             read_tasks(value.warmup_tasks_pending_revocation),
         ),
+    )
+
+
+def without_assignment(member: StreamsMember) -> StreamsMember:
+    """The member after the tombstone of its assignment."""
+    return member._replace(
+        epoch=LEAVE_EPOCH,
+        previous_epoch=LEAVE_EPOCH,
+        state=MemberState.STABLE,
+        assigned=HeldTasks(),
+        revoking=HeldTasks(),
     )
 
 
@@ -139,29 +143,28 @@ def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> CoordinatorRecord:
     """The group is in this epoch; topics and configs were as said, and the topics fitted that topology (-1: none)."""
-    return _record(
+    return TYPES.record(
         GROUP_METADATA,
-        r.StreamsGroupMetadataKey(group_id=group_id),
         r.StreamsGroupMetadataValue(
             epoch=epoch,
             metadata_hash=metadata_hash,
             validated_topology_epoch=validated_topology_epoch,
             last_assignment_configs=[r.LastAssignmentConfig(key=k, value=v) for k, v in sorted(configs.items())],
         ),
+        group_id=group_id,
     )
 
 
 def topology(group_id: str, value: Topology) -> CoordinatorRecord:
     """What the group's application is made of."""
-    return _record(TOPOLOGY, r.StreamsGroupTopologyKey(group_id=group_id), value.value)
+    return TYPES.record(TOPOLOGY, value.value, group_id=group_id)
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """What a member says of itself."""
     endpoint = member.user_endpoint
-    return _record(
+    return TYPES.record(
         MEMBER_METADATA,
-        r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         r.StreamsGroupMemberMetadataValue(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
@@ -177,40 +180,42 @@ def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
                 r.StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in sorted(member.client_tags.items())
             ],
         ),
+        group_id=group_id,
+        member_id=member.member_id,
     )
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """The target assignments of this epoch are complete; 0 as timestamp lets the next one be computed at once."""
-    return _record(
+    return TYPES.record(
         TARGET_ASSIGNMENT_METADATA,
-        r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
         r.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
+        group_id=group_id,
     )
 
 
 def target_assignment(group_id: str, member_id: str, tasks: Tasks) -> CoordinatorRecord:
     """What a member shall have."""
-    return _record(
+    return TYPES.record(
         TARGET_ASSIGNMENT_MEMBER,
-        r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         r.StreamsGroupTargetAssignmentMemberValue(
             active_tasks=write_tasks(tasks.active, _Target),
             standby_tasks=write_tasks(tasks.standby, _Target),
             warmup_tasks=write_tasks(tasks.warmup, _Target),
         ),
+        group_id=group_id,
+        member_id=member_id,
     )
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """How far a member's assignment has come."""
-    return _record(
+    return TYPES.record(
         CURRENT_ASSIGNMENT,
-        r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         r.StreamsGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
-            state=member.state.value,
+            state=STATES.code(member.state),
             active_tasks=_write_active(member.assigned.active),
             standby_tasks=write_tasks(member.assigned.standby, _Held),
             warmup_tasks=write_tasks(member.assigned.warmup, _Held),
@@ -218,6 +223,8 @@ def current_assignment(group_id: str, member: StreamsMember) -> CoordinatorRecor
             standby_tasks_pending_revocation=write_tasks(member.revoking.standby, _Held),
             warmup_tasks_pending_revocation=write_tasks(member.revoking.warmup, _Held),
         ),
+        group_id=group_id,
+        member_id=member.member_id,
     )
 
 
@@ -229,30 +236,11 @@ def _write_active(tasks: Mapping[Task, int]) -> list[_Held]:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """A member is gone: what it had, what it should have, who it was."""
-    return [
-        _tombstone(
-            CURRENT_ASSIGNMENT, r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        ),
-        _tombstone(
-            TARGET_ASSIGNMENT_MEMBER, r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        ),
-        _tombstone(MEMBER_METADATA, r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)),
-    ]
+    """The records that remove a member."""
+    types = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT_MEMBER, MEMBER_METADATA)
+    return TYPES.tombstones(types, group_id=group_id, member_id=member_id)
 
 
 def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
-    """A group without members is gone."""
-    return [
-        _tombstone(TARGET_ASSIGNMENT_METADATA, r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)),
-        _tombstone(TOPOLOGY, r.StreamsGroupTopologyKey(group_id=group_id)),
-        _tombstone(GROUP_METADATA, r.StreamsGroupMetadataKey(group_id=group_id)),
-    ]
-
-
-def _record(record_type: int, key: Message, value: Message) -> CoordinatorRecord:
-    return CoordinatorRecord(prefixed(record_type, key, 0), prefixed(0, value, 0))
-
-
-def _tombstone(record_type: int, key: Message) -> CoordinatorRecord:
-    return CoordinatorRecord(prefixed(record_type, key, 0), None)
+    """The records that remove a group without members."""
+    return TYPES.tombstones((TARGET_ASSIGNMENT_METADATA, TOPOLOGY, GROUP_METADATA), group_id=group_id)

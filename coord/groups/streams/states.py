@@ -58,29 +58,6 @@ class StreamsGroupState(Enum):
         return self.value
 
 
-class MemberState(Enum):
-    """Where a member stands on its way to its target assignment. Values are those of its record."""
-
-    STABLE = 1
-    """Has everything it shall have in its member epoch."""
-
-    UNREVOKED_TASKS = 2
-    """Has been told to give up tasks and has not said yet that it did; stays in its old epoch until then."""
-
-    UNRELEASED_TASKS = 3
-    """Is in the new epoch, and waits for tasks that another member, or another role of its process, still has."""
-
-    UNKNOWN = 127
-    """Written by a newer release: the member has to start over, unless it has nothing."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - whatever it is, it is not known
-        return cls.UNKNOWN
-
-    def __str__(self) -> str:
-        return self.name
-
-
 _S = StreamsGroupState
 PREDECESSORS: dict[StreamsGroupState, frozenset[StreamsGroupState]] = {
     _S.EMPTY: frozenset({_S.NOT_READY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE}),
@@ -92,12 +69,3 @@ PREDECESSORS: dict[StreamsGroupState, frozenset[StreamsGroupState]] = {
 }
 """For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
 is passed over."""
-
-_M = MemberState
-MEMBER_PREDECESSORS: dict[MemberState, frozenset[MemberState]] = {
-    _M.STABLE: frozenset({_M.UNREVOKED_TASKS, _M.UNRELEASED_TASKS, _M.UNKNOWN}),
-    _M.UNREVOKED_TASKS: frozenset({_M.STABLE, _M.UNRELEASED_TASKS, _M.UNKNOWN}),
-    _M.UNRELEASED_TASKS: frozenset({_M.STABLE, _M.UNREVOKED_TASKS, _M.UNKNOWN}),
-    _M.UNKNOWN: frozenset(),
-}
-"""For each state of a member the states it may follow."""

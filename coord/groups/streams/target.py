@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.streams import records
 from barnabas.coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec
 from barnabas.coord.groups.streams.assignor import assign as assign_sticky
 from barnabas.coord.groups.streams.tasks import Task, Tasks
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology
     from barnabas.coord.groups.streams.member import StreamsMember
-    from barnabas.coord.machine import CoordinatorRecord, Moment
 
 ASSIGNOR = "sticky"
 """The one assignor there is, as in Kafka 4.4."""
@@ -63,15 +61,3 @@ def assign(
             tags=settings.streams_rack_aware_assignment_tags,
         )
     )
-
-
-def changes(
-    group_id: str, before: Mapping[str, Tasks], after: Mapping[str, Tasks], epoch: int, at: Moment
-) -> list[CoordinatorRecord]:
-    """The records that put `after` in the place of `before`, as the target assignment of `epoch`."""
-    changed = [
-        records.target_assignment(group_id, member_id, tasks)
-        for member_id, tasks in after.items()
-        if before.get(member_id) != tasks
-    ]
-    return [*changed, records.target_epoch(group_id, epoch, at.now_ms)]

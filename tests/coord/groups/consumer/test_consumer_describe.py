@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
+from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupState
+from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id

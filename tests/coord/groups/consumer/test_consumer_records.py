@@ -35,7 +35,7 @@ def _bytes(text):
 
 
 LOG = [CoordinatorRecord(_bytes(key), _bytes(value)) for key, value in DATA["records"]]
-OF_GROUPS = [record for record in LOG if int.from_bytes(record.key[:2], "big") in records._KEYS]
+OF_GROUPS = [record for record in LOG if int.from_bytes(record.key[:2], "big") in records.TYPES]
 
 
 @pytest.fixture
@@ -107,13 +107,13 @@ def test_a_group_of_kafka_goes_on(driver):
 def test_our_records_are_kafka_s_bytes():
     """Every record that Kafka wrote comes out again from what was read of it."""
     written = [record for record in OF_GROUPS if record.value is not None]
-    assert {int.from_bytes(record.key[:2], "big") for record in written} == set(records._KEYS) - {
+    assert {int.from_bytes(record.key[:2], "big") for record in written} == set(records.TYPES) - {
         records.PARTITION_METADATA
     }
     for record in written:
         kind = int.from_bytes(record.key[:2], "big")
-        group_id, about = records.read_key(kind, record.key[2:])
-        value = records.read_value(kind, record.value)
+        group_id, about = records.TYPES.read_key(kind, record.key[2:])
+        value = records.TYPES.read_value(kind, record.value)
         again = _again(kind, group_id, about, value)
         assert again.key == record.key
         assert _canonical(kind, again.value) == _canonical(kind, record.value)
@@ -136,7 +136,7 @@ def _again(kind, group_id, about, value):
 
 def _canonical(kind, value):
     """The value with the lists in order that Kafka writes as its hash tables have them."""
-    message = records.read_value(kind, value)
+    message = records.TYPES.read_value(kind, value)
     for name in ("assigned_partitions", "partitions_pending_revocation", "topic_partitions"):
         for entry in getattr(message, name, ()):
             order = sorted(range(len(entry.partitions)), key=entry.partitions.__getitem__)

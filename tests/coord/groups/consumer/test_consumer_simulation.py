@@ -13,7 +13,8 @@ from random import Random
 import pytest
 
 from barnabas.coord.groups.consumer.group import ConsumerGroup
-from barnabas.coord.groups.consumer.states import MEMBER_PREDECESSORS, PREDECESSORS, ConsumerGroupState, MemberState
+from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupState
+from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver
@@ -163,7 +164,7 @@ class Run:
                         owners[topic_id, partition] = member.member_id
             before = states_before.get(member.member_id, member.state)
             assert before is member.state or before in MEMBER_PREDECESSORS[member.state]
-            assert (member.state is MemberState.UNREVOKED_PARTITIONS) or not member.revoking
+            assert (member.state is MemberState.UNREVOKED) or not member.revoking
         assert owners == {(key, index): who for key, held in group.owners.items() for index, who in held.items()}
         self.check_clients(group)
 

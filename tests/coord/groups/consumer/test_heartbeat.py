@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coord.groups.consumer.member import ConsumerMember
-from barnabas.coord.groups.consumer.states import ConsumerGroupState, MemberState
+from barnabas.coord.groups.consumer.records import STATES
+from barnabas.coord.groups.consumer.states import ConsumerGroupState
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, Cluster, ConsumerDriver, given, settle, topic_id
@@ -138,11 +140,11 @@ class TestSharing:
         first.beat(), first.reconcile()
         answer = second.beat()
         assert (answer.member_epoch, given(answer)) == (3, {})
-        assert driver.group().members["m2"].state is MemberState.UNRELEASED_PARTITIONS
+        assert driver.group().members["m2"].state is MemberState.UNRELEASED
         answer = first.beat()
         assert answer.member_epoch == 2, "it stays in its epoch until it has given up"
         assert len(given(answer)[T]) == 3
-        assert driver.group().members["m1"].state is MemberState.UNREVOKED_PARTITIONS
+        assert driver.group().members["m1"].state is MemberState.UNREVOKED
         assert second.beat().assignment is None
         assert given(driver.beat("m1", 2, owned=first.owned)) is None, "it still has them, and was told what to keep"
         first.reconcile()
@@ -161,7 +163,7 @@ class TestSharing:
         for _ in range(3):
             answer = driver.beat("m1", 2)
             assert (answer.member_epoch, answer.assignment) == (2, None)
-        assert driver.group().members["m1"].state is MemberState.UNREVOKED_PARTITIONS
+        assert driver.group().members["m1"].state is MemberState.UNREVOKED
 
     def test_partitions_are_passed_on_as_they_are_given_up(self, driver):
         first, second = Client(driver, "m1"), Client(driver, "m2")
@@ -281,7 +283,7 @@ class TestFencing:
 
     def test_a_member_in_a_state_of_a_newer_release_starts_over(self, driver, settled):
         group = driver.group()
-        group.put_member(group.members["m1"]._replace(state=MemberState(9)))
+        group.put_member(group.members["m1"]._replace(state=STATES.state(9)))
         assert group.members["m1"].state is MemberState.UNKNOWN
         assert driver.beat("m1", settled.epoch, owned=settled.owned).error_code == E.FENCED_MEMBER_EPOCH
         assert driver.beat("m1", 0).error_code == 0

@@ -6,11 +6,11 @@ import pytest
 
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.reconciliation import reconciled
-from barnabas.coord.groups.consumer.states import MemberState
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 A, B = b"a" * 16, b"b" * 16
-STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
+STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED, MemberState.UNRELEASED
 
 
 def at(epoch, *partitions):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.internal_topics import Status
-from barnabas.coord.groups.streams.states import MemberState, StreamsGroupState
+from barnabas.coord.groups.streams.states import StreamsGroupState
 from barnabas.coord.groups.streams.tasks import Tasks
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
@@ -51,10 +52,10 @@ def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(driver):
     one.beat()
     one.reconcile()
     assert given(two.beat()) == Tasks()
-    assert driver.group().members["m2"].state is MemberState.UNRELEASED_TASKS
+    assert driver.group().members["m2"].state is MemberState.UNRELEASED
     less = given(one.beat())
     assert less.active < EVERYTHING
-    assert driver.group().members["m1"].state is MemberState.UNREVOKED_TASKS
+    assert driver.group().members["m1"].state is MemberState.UNREVOKED
     assert given(two.beat()) is None, "not before the first has said that it gave them up"
     one.reconcile()
     assert one.beat().member_epoch == 3

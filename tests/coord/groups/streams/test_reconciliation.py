@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.streams.group import StreamsGroup
 from barnabas.coord.groups.streams.member import StreamsMember
 from barnabas.coord.groups.streams.reconciliation import Holders, reconciled
-from barnabas.coord.groups.streams.states import MemberState
 from barnabas.coord.groups.streams.tasks import HeldTasks, Task, Tasks
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.streams.streams_driver import tasks
@@ -52,7 +52,7 @@ def test_a_free_task_is_granted_in_the_new_epoch():
 
 def test_a_task_that_goes_is_waited_for():
     me = step(member("a", active=["1_0"]))
-    assert (me.epoch, me.state) == (5, MemberState.UNREVOKED_TASKS)
+    assert (me.epoch, me.state) == (5, MemberState.UNREVOKED)
     assert (me.assigned.tasks, me.revoking.tasks) == (Tasks(), Tasks(ONE))
     assert step(me) is me, "it has not said anything"
     assert step(me, owned=Tasks(ONE)) is me
@@ -68,7 +68,7 @@ def test_a_task_that_the_member_never_had_is_given_up_at_once():
 @pytest.mark.parametrize("other", [member("b", "q", active=["1_0"]), member("b", "q", revoking=HeldTasks({TASK: 5}))])
 def test_a_task_that_another_runs_or_gives_up_is_not_free(other):
     after = step(member("a"), other, active=["1_0"])
-    assert (after.epoch, after.state, after.assigned.tasks) == (6, MemberState.UNRELEASED_TASKS, Tasks())
+    assert (after.epoch, after.state, after.assigned.tasks) == (6, MemberState.UNRELEASED, Tasks())
 
 
 @pytest.mark.parametrize("role", ["active", "standby", "warmup"])
@@ -79,7 +79,7 @@ def test_a_task_that_another_runs_or_gives_up_is_not_free(other):
 def test_no_process_has_a_task_twice(role, held):
     """Its threads share one directory of state."""
     after = step(member("a"), member("b", **held), **{role: ["1_0"]})
-    assert (after.state, after.assigned.tasks) == (MemberState.UNRELEASED_TASKS, Tasks())
+    assert (after.state, after.assigned.tasks) == (MemberState.UNRELEASED, Tasks())
 
 
 @pytest.mark.parametrize("held", [{"active": ["1_0"]}, {"standby": ["1_0"]}])
@@ -96,7 +96,7 @@ def test_a_standby_becomes_active_without_being_given_up():
 def test_a_standby_is_kept_until_the_task_is_free():
     me, runner = member("a", standby=["1_0"]), member("b", "q", active=["1_0"])
     waiting = step(me, runner, active=["1_0"])
-    assert (waiting.epoch, waiting.state) == (6, MemberState.UNRELEASED_TASKS)
+    assert (waiting.epoch, waiting.state) == (6, MemberState.UNRELEASED)
     assert waiting.assigned.tasks == Tasks(standby=ONE)
     after = step(waiting, active=["1_0"])
     assert (after.state, after.assigned.tasks) == (MemberState.STABLE, Tasks(ONE))
@@ -104,14 +104,14 @@ def test_a_standby_is_kept_until_the_task_is_free():
 
 def test_a_standby_is_kept_while_other_tasks_are_given_up():
     me = step(member("a", active=["1_1"], standby=["1_0"]), active=["1_0"])
-    assert me.state is MemberState.UNREVOKED_TASKS
+    assert me.state is MemberState.UNREVOKED
     assert (me.assigned.tasks, me.revoking.tasks) == (Tasks(standby=ONE), Tasks(tasks("1_1")))
     assert step(me, active=["1_0"], owned=Tasks(standby=ONE)).assigned.tasks == Tasks(ONE)
 
 
 def test_an_active_task_becomes_a_standby_and_stops_running():
     me = step(member("a", active=["1_0"]), standby=["1_0"])
-    assert me.state is MemberState.UNREVOKED_TASKS
+    assert me.state is MemberState.UNREVOKED
     assert (me.assigned.tasks, me.revoking.tasks) == (Tasks(standby=ONE), Tasks(ONE))
     after = step(me, standby=["1_0"], owned=Tasks(standby=ONE))
     assert (after.state, after.assigned.tasks) == (MemberState.STABLE, Tasks(standby=ONE))

@@ -12,9 +12,10 @@ from random import Random
 
 import pytest
 
+from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.group import StreamsGroup
-from barnabas.coord.groups.streams.states import MEMBER_PREDECESSORS, PREDECESSORS, MemberState, StreamsGroupState
+from barnabas.coord.groups.streams.states import PREDECESSORS, StreamsGroupState
 from barnabas.coord.groups.streams.tasks import Task, Tasks
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.consumer.consumer_driver import Cluster
@@ -168,7 +169,7 @@ class Run:
                     copies.setdefault(task, set()).add(member.member_id)
             before = states_before.get(member.member_id, member.state)
             assert before is member.state or before in MEMBER_PREDECESSORS[member.state]
-            assert (member.state is MemberState.UNREVOKED_TASKS) or not member.revoking
+            assert (member.state is MemberState.UNREVOKED) or not member.revoking
         assert (runners, copies) == (group.runners, group.copies)
         self.check_clients(group)
 

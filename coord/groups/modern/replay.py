@@ -1,0 +1,116 @@
+"""Applies the records that consumer and streams groups have in common (KIP-848, KIP-1071).
+
+Compaction leaves the last record of each key, so a record of any type may come first, also of a member. Source: Kafka
+4.4 `GroupMetadataManager.replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from barnabas.coord.groups.modern.group import ModernGroup
+from barnabas.coord.groups.modern.members import Member
+
+M = TypeVar("M", bound=Member)
+T_co = TypeVar("T_co", covariant=True)
+G = TypeVar("G", bound=ModernGroup[Any, Any])
+
+
+class CommonTypes(NamedTuple):
+    """The numbers of the record types that both protocols have."""
+
+    group: int
+    member: int
+    target_epoch: int
+    target: int
+    current_assignment: int
+
+
+class MemberReader(Protocol[M, T_co]):
+    """Reads members and target assignments from the values of records."""
+
+    def new_member(self, member_id: str, /) -> M:
+        """A member of which only the id is known."""
+
+    def with_metadata(self, member: M, value: Any, /) -> M:
+        """The member with the metadata of this record."""
+
+    def with_assignment(self, member: M, value: Any, /) -> M:
+        """The member with the assignment of this record."""
+
+    def without_assignment(self, member: M, /) -> M:
+        """The member after the tombstone of its assignment."""
+
+    def read_target(self, value: Any, /) -> T_co:
+        """The target assignment of this record."""
+
+
+class Replay(Generic[G]):
+    """Applies the records of one group type; the only place where the durable state of its groups changes."""
+
+    def __init__(
+        self,
+        types: CommonTypes,
+        reader: MemberReader[Any, Any],
+        *,
+        put: Mapping[int, Callable[[G, str, Any], None]],
+        remove: Mapping[int, Callable[[G, str], None]],
+    ) -> None:
+        """`put` and `remove` apply values and tombstones of the types that only one protocol has, or has otherwise."""
+        self._reader = reader
+        self._put: dict[int, Callable[[G, str, Any], None]] = {
+            types.member: self._put_member,
+            types.target_epoch: self._put_target_epoch,
+            types.target: self._put_target,
+            types.current_assignment: self._put_assignment,
+            **put,
+        }
+        self._remove: dict[int, Callable[[G, str], None]] = {
+            types.group: self._remove_group,
+            types.member: self._remove_member,
+            types.target: self._remove_target,
+            types.current_assignment: self._remove_assignment,
+            **remove,
+        }
+
+    def put(self, group: G, record_type: int, about: str, value: Any) -> None:
+        """Apply a record with a value; `about` is the member or regular expression that its key names."""
+        self._put[record_type](group, about, value)
+
+    def remove(self, group: G, record_type: int, about: str) -> None:
+        """Apply a tombstone."""
+        self._remove[record_type](group, about)
+
+    def _put_member(self, group: G, member_id: str, value: Any) -> None:
+        known = group.members.get(member_id) or self._reader.new_member(member_id)
+        group.put_member(self._reader.with_metadata(known, value))
+
+    def _put_assignment(self, group: G, member_id: str, value: Any) -> None:
+        known = group.members.get(member_id) or self._reader.new_member(member_id)
+        group.put_member(self._reader.with_assignment(known, value))
+
+    def _put_target(self, group: G, member_id: str, value: Any) -> None:
+        group.target[member_id] = self._reader.read_target(value)
+
+    @staticmethod
+    def _put_target_epoch(group: G, _: str, value: Any) -> None:
+        group.assignment_epoch = value.assignment_epoch
+        group.assignment_timestamp_ms = value.assignment_timestamp
+
+    @staticmethod
+    def _remove_group(group: G, _: str) -> None:
+        group.is_dead = True
+
+    @staticmethod
+    def _remove_member(group: G, member_id: str) -> None:
+        group.remove_member(member_id)
+
+    @staticmethod
+    def _remove_target(group: G, member_id: str) -> None:
+        group.target.pop(member_id, None)
+
+    def _remove_assignment(self, group: G, member_id: str) -> None:
+        member = group.members.get(member_id)
+        if member is not None:
+            group.put_member(self._reader.without_assignment(member))
