@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import uuid_from_text
+from tests.archives import unpack
 from tests.broker.memory_broker import MemoryBroker
 
 ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
@@ -39,10 +39,7 @@ METADATA = "__cluster_metadata-0"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "logs"
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(path, filter="data")
-    return path
+    return unpack(ARCHIVE, tmp_path / "logs")
 
 
 def committed(memory: MemoryBroker, group: str) -> dict[tuple[str, int], int]:
