@@ -11,7 +11,10 @@ import statistics
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
+from tests.structure.__main__ import FILE as PICTURE
 from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
+from tests.structure.picture import Picture
+from tests.structure.rooms import against_the_direction, room_edges
 
 MEDIAN_LINES = 150
 FILE_LINES = 600
@@ -24,6 +27,12 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {}
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
+
+
+AGAINST_THE_DIRECTION: dict[tuple[str, str], str] = {
+    ("coord.cluster", "coord.groups"): "the configuration of a group is part of the cluster's metadata",
+}
+"""(importing package, imported package), with the reason: without these imports no package imports one above it."""
 
 
 def circular_imports() -> list[tuple[str, str]]:
@@ -121,3 +130,11 @@ def test_every_module_is_in_the_graph_once() -> None:
     assert {"barnabas.wire.records", "barnabas.broker.server", "barnabas.cli"} <= graph.keys()
     assert all(name.split(".")[0] == "barnabas" for name in graph)
     assert len(graph) == len(python_files())
+
+
+def test_no_package_imports_one_above_it() -> None:
+    assert against_the_direction(*room_edges()).keys() == AGAINST_THE_DIRECTION.keys()
+
+
+def test_the_picture_of_the_imports_is_fresh() -> None:
+    assert PICTURE.read_text() == Picture().svg(), "run `make docs`"
