@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: serve test demo check bench docs clean
+.PHONY: serve test test-all demo check bench docs clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -12,6 +12,11 @@ serve: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	@./scripts/system-tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
+
+# All tests: those of `make test` with larger numbers, and the slow ones. Half an hour on two cores.
+test-all: $(VENV)/.installed-test
+	@./scripts/system-tools
+	PATH="$(CURDIR)/$(BIN):$$PATH" ./check --all
 
 demo: $(VENV)/.installed-demo
 	@./scripts/system-tools java
@@ -24,6 +29,7 @@ bench: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m barnabas.docgen --write
+	$(BIN)/python -m tests.structure --write
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -12,8 +12,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from bench.ports import free_port
 from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server, free_port
+from bench.servers import BarnabasServer, Server
 from bench.target import Target
 
 KINDS = ("barnabas", "kafka")

@@ -18,7 +18,8 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from bench.servers import ROOT, Server, free_port
+from bench.ports import free_port
+from bench.servers import ROOT, Server
 from compat.jars import classpath
 
 VERSION = "4.4.0"

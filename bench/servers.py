@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,18 +21,13 @@ from types import TracebackType
 
 import psutil
 
+from bench.ports import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 5.0
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
-
-
-def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -202,6 +196,7 @@ class BarnabasServer(Server):
         self.checkout = checkout
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
+        self.port = self.port or free_port()
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "barnabas", "serve", "--listen", f"{self.host}:{self.port}"]

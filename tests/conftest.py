@@ -24,6 +24,8 @@ if str(ROOT) not in sys.path:
 from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
 from bench.servers import BarnabasServer, Server  # noqa: E402
 
+pytest_plugins = ["tests.parallel"]
+
 _live: dict[str, Server] = {}
 _counter = itertools.count(1)
 

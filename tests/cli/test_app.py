@@ -14,6 +14,7 @@ import pytest
 
 import barnabas
 from barnabas.cli.app import COMMANDS
+from bench.ports import free_port
 
 from .conftest import run_command
 
@@ -74,19 +75,13 @@ def test_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], sentence:
     assert sentence.lower() in ran.stderr.lower()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [["topic", "list"], ["produce", "t"], ["consume", "t"], ["group", "list"], ["config", "get", "topic", "t"]],
     ids=" ".join,
 )
 def test_absent_broker_is_one_sentence_and_exit_code_1(arguments: list[str]) -> None:
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     ran = run_command(*arguments, stdin="line\n", bootstrap=address)
     assert ran.code == 1
     assert ran.stdout == ""
@@ -95,16 +90,16 @@ def test_absent_broker_is_one_sentence_and_exit_code_1(arguments: list[str]) -> 
 
 
 def test_address_may_stand_before_the_command() -> None:
-    before, after = f"127.0.0.1:{_free_port()}", f"127.0.0.1:{_free_port()}"
+    before, after = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     assert before in run_command("-b", before, "health").stderr
     assert after in run_command("-b", before, "health", "-b", after).stderr
 
 
 def test_health_of_an_absent_broker_is_exit_code_3() -> None:
-    ran = run_command("health", "-b", f"127.0.0.1:{_free_port()}")
+    ran = run_command("health", "-b", f"127.0.0.1:{free_port()}")
     assert ran.code == 3
     assert ran.stderr.startswith("not ready: no broker answers")
-    assert run_command("health", "-q", "-b", f"127.0.0.1:{_free_port()}").stderr == ""
+    assert run_command("health", "-q", "-b", f"127.0.0.1:{free_port()}").stderr == ""
 
 
 def test_silent_listener_is_a_timeout_and_exit_code_4() -> None:

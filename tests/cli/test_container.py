@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.cluster import Cluster
-from bench.servers import free_port
+from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

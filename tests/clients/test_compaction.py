@@ -116,6 +116,7 @@ def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, c
     assert "Traceback" not in server.log()
 
 
+@pytest.mark.slow
 def test_log_goes_on_after_cleaning_kill_and_restart(server: Server, topic: str) -> None:
     """L3, L7: whatever the cleaner was at when the broker was killed."""
     create(server, topic)
@@ -134,6 +135,7 @@ def test_log_goes_on_after_cleaning_kill_and_restart(server: Server, topic: str)
     assert {key: value for _, key, value in consume(server, topic)} == latest
 
 
+@pytest.mark.slow
 @pytest.mark.java
 def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
     """Logs, indexes and time indexes, horizons and all."""

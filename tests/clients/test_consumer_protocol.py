@@ -166,6 +166,7 @@ def go_on(group):
     group.produce(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member(broker, start_group, library):
     """The rolling upgrade and the way back, with classic members eager and cooperative, while records keep coming."""

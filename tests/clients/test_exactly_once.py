@@ -26,7 +26,7 @@ JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK an
 
 
 CLIENTS = pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
-pytestmark = pytest.mark.timeout(240 + 20 * KILLS)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
 
 
 @CLIENTS

@@ -87,6 +87,7 @@ def test_members_of_one_library_share_and_hand_over(broker, start_group, library
     group.wait_committed()
 
 
+@pytest.mark.slow
 def test_cooperative_members_keep_what_they_need_not_give_up(broker, start_group):
     """KIP-429: cooperative-sticky; the second member's coming takes away only what it gets."""
     group = start_group(broker)

@@ -65,7 +65,13 @@ def protocol(request):
     return PROTOCOLS[request.param]
 
 
-@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE], ids=["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        pytest.param(EXACTLY_ONCE, id="exactly_once_v2"),
+        pytest.param(AT_LEAST_ONCE, id="at_least_once", marks=pytest.mark.slow),
+    ],
+)
 def test_word_count(start_broker, application, chance, protocol, guarantee):
     server = start_broker(config=FAST_SESSIONS)
     words = application(server, guarantee, *protocol)
@@ -79,6 +85,7 @@ def test_word_count(start_broker, application, chance, protocol, guarantee):
     instance.close()
 
 
+@pytest.mark.slow
 def test_exactly_once_through_kills_of_the_application(start_broker, application, chance, protocol):
     """T12: with its state on disk, and with no more of it than the changelog topics."""
     words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
@@ -91,6 +98,7 @@ def test_exactly_once_through_kills_of_the_application(start_broker, application
     words.check_exactly_once()
 
 
+@pytest.mark.slow
 def test_at_least_once_through_kills_of_the_application(start_broker, application, chance, protocol):
     words = application(start_broker(config=FAST_SESSIONS), AT_LEAST_ONCE, *protocol)
     instance = words.start().running()
@@ -101,6 +109,7 @@ def test_at_least_once_through_kills_of_the_application(start_broker, applicatio
     words.wait_counted()
 
 
+@pytest.mark.slow
 def test_exactly_once_through_kills_of_the_broker(start_broker, application, chance, protocol):
     """T4, T12."""
     server = start_broker(config=FAST_SESSIONS)
@@ -114,6 +123,7 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
     words.check_exactly_once()
 
 
+@pytest.mark.slow
 def test_one_two_one_instances(start_broker, application, chance, protocol):
     """Two threads each. Each task has one owner; the tasks of an instance that leaves go on where it was."""
     settings = [EXACTLY_ONCE, "num.stream.threads=2", *protocol]
@@ -137,6 +147,7 @@ def test_one_two_one_instances(start_broker, application, chance, protocol):
     words.check_exactly_once()
 
 
+@pytest.mark.slow
 def test_standby_tasks(start_broker, application, chance, protocol):
     """A task and its standby are on different instances. In the streams protocol the broker says how many there are."""
     server = start_broker(config={**FAST_SESSIONS, "group.streams.num.standby.replicas": "1"})
@@ -153,6 +164,7 @@ def test_standby_tasks(start_broker, application, chance, protocol):
     words.check_exactly_once()
 
 
+@pytest.mark.slow
 def test_who_has_what_is_known_everywhere(start_broker, application, protocol):
     """Interactive queries: each instance knows which of them has which partitions."""
     words = application(start_broker(config=FAST_SESSIONS), *protocol)
@@ -170,6 +182,7 @@ def test_who_has_what_is_known_everywhere(start_broker, application, protocol):
     wait_for(agree, "they do not agree on who has what")
 
 
+@pytest.mark.slow
 def test_shutdown_of_the_whole_application(start_broker, application, chance, protocol):
     words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
     instances = [words.start(state="one").running(), words.start(state="two").running()]
@@ -190,6 +203,7 @@ def tool(server, *arguments):
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_kafka_streams_groups_tool(start_broker, application, chance):
     """List, describe, members, offsets, reset and delete, with Kafka's own tool."""
     server = start_broker(config=FAST_SESSIONS)
@@ -218,6 +232,7 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
     assert words.name not in tool(server, "--list")
 
 
+@pytest.mark.slow
 def test_kafka_and_barnabas_take_turns_under_an_application(application, chance, tmp_path):
     """One data directory: each broker finds the group, its tasks, offsets and transactions as the other left them."""
     directory = Directory(tmp_path / "node", config=FAST_SESSIONS)

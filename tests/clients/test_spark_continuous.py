@@ -27,7 +27,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 EPOCHS = "200 milliseconds"
 
 

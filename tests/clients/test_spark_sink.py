@@ -25,7 +25,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 
 
 def rows(spark: Any, count: int, *columns: str) -> Any:

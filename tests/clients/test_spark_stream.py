@@ -31,7 +31,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 LATE = EPOCH + 10**8
 Stream = Callable[..., Any]

@@ -15,11 +15,12 @@ from tests.crash.broker_work import BrokerWork, start
 from tests.crash.disk import Image, Note, RecordingDisk
 from tests.crash.survivors import Kind, Survivors
 
-STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "150"))
+STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "100"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 PER_HISTORY = 100
 
 
+@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_answers_of_a_broker_hold_after_any_crash() -> None:
     """Histories of a broker that continues after one power failure; some of the crash states of each."""

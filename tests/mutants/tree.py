@@ -11,6 +11,8 @@ from pathlib import Path
 from tests.mutants.mutant import ROOT, Mutant
 
 _PASSED, _FAILED = 0, 1
+_SEEDS = "100"
+"""Of each kind of simulation, as in `make test-all`: a mutant may need more than the tests take by default."""
 _LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".cache", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "build", "dist"
 )
@@ -37,7 +39,8 @@ class MutantTree:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a test in the copy, and of every process that the test starts in another directory."""
-        return {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        ours = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "BARNABAS_SEEDS": _SEEDS}
+        return os.environ | ours
 
     def imported_files(self) -> list[Path]:
         """The files that a process in another directory imports as barnabas and its packages, links resolved."""

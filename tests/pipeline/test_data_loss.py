@@ -50,6 +50,7 @@ def test_a_topic_that_was_truncated_is_told(spark: Any, broker: Server, create: 
     assert archived(spark, tmp_path) == list(range(10))
 
 
+@pytest.mark.slow
 def test_with_leave_it_goes_on_at_the_first_record_there_is(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_with_leave_it_goes_on_at_the_first_record_there_is(
     assert archived(spark, tmp_path) == [*range(20), *range(25, 40)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [5, 50], ids=["fewer records", "more records"])
 def test_a_topic_that_was_made_again_is_told(
     spark: Any, broker: Server, create: Any, tmp_path: Path, records: int
@@ -82,6 +84,7 @@ def test_a_topic_that_was_made_again_is_told(
     assert archived(spark, tmp_path) == list(range(10))
 
 
+@pytest.mark.slow
 def test_records_of_an_aborted_transaction_never_appear(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -102,6 +105,7 @@ def test_records_of_an_aborted_transaction_never_appear(
     assert run.progress.totals["archive.archive"].rows_out == 10
 
 
+@pytest.mark.slow
 def test_an_open_transaction_holds_back_what_is_behind_it(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -121,6 +125,7 @@ def test_an_open_transaction_holds_back_what_is_behind_it(
     assert archived(spark, tmp_path) == list(range(10))
 
 
+@pytest.mark.slow
 def test_an_empty_topic_is_no_failure(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create(3)
     config = archive_file(tmp_path, topic)
@@ -132,6 +137,7 @@ def test_an_empty_topic_is_no_failure(spark: Any, broker: Server, create: Any, t
     assert run.progress.totals["archive.archive"].rows_in == 0
 
 
+@pytest.mark.slow
 def test_a_pattern_takes_up_topics_that_come_later(
     spark: Any, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
@@ -144,6 +150,7 @@ def test_a_pattern_takes_up_topics_that_come_later(
     assert archived(spark, tmp_path) == list(range(6))
 
 
+@pytest.mark.slow
 def test_columns_may_come_to_a_schema_but_not_change_their_type(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ FLIGHTS = 5000
 PATIENCE_S = 290
 
 
+@pytest.mark.slow
 def test_every_job_is_right_about_a_slice_of_the_flights(spark_jars: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

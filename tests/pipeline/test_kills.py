@@ -19,7 +19,13 @@ from barnabas.pipeline.kafka import EVENT_ID
 from bench.servers import Server
 from tests.pipeline.runs import PATIENCE_S, Process, consume, create, header, produce, toml
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore"),
+]
 SEED = int(os.environ.get("BARNABAS_SEED", random.SystemRandom().randrange(1 << 30)))
 RECORDS = 12_000
 PARTITIONS = 3

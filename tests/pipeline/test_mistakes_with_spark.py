@@ -52,6 +52,7 @@ def etl(spark, broker, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_is_told(spark, etl, topic_of, tmp_path):
     topic = topic_of(['{"id": 1}', '{"id": 2}'])
     for told, says in (
@@ -75,6 +76,7 @@ def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_i
         etl(topic, fields="id STRING")
 
 
+@pytest.mark.slow
 def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, topic_of, tmp_path):
     used = topic_of(["x"])
 
@@ -97,6 +99,7 @@ def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, t
         restore(tmp_path / "archive", topic=used)
 
 
+@pytest.mark.slow
 def test_packages_that_spark_cannot_fetch(spark_jars, command, broker, create, tmp_path):
     """Without Maven, where Spark would fetch the connector itself, and no network."""
     (tmp_path / "ivy.xml").write_text(IVY)

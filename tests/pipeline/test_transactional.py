@@ -42,6 +42,7 @@ def test_a_batch_is_written_once_however_often_it_is_run(spark: Any, broker: Ser
     assert values(broker, target) == list(range(2 * ROWS))
 
 
+@pytest.mark.slow
 def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, broker: Server, target: Target) -> None:
     shuffled = batch(spark).orderBy("value", ascending=False)
     write_batch(shuffled, 0, target)
@@ -53,6 +54,7 @@ def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, bro
     assert len(by_key) == 10
 
 
+@pytest.mark.slow
 def test_an_attempt_that_was_left_open_is_fenced_and_its_rows_never_appear(
     spark: Any, broker: Server, target: Target
 ) -> None:
@@ -70,6 +72,7 @@ def test_an_attempt_that_was_left_open_is_fenced_and_its_rows_never_appear(
     assert values(broker, target) == list(range(ROWS))
 
 
+@pytest.mark.slow
 def test_an_attempt_that_died_with_its_position_pending_blocks_nobody(
     spark: Any, broker: Server, target: Target
 ) -> None:
@@ -84,6 +87,7 @@ def test_an_attempt_that_died_with_its_position_pending_blocks_nobody(
     assert values(broker, target) == list(range(ROWS))
 
 
+@pytest.mark.slow
 def test_after_a_part_of_the_tasks_only_the_others_write(
     spark: Any, broker: Server, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +120,7 @@ class _FailingTask:
             yield from self.write(iter([part]), batch_id, target)
 
 
+@pytest.mark.slow
 def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, broker: Server, target: Target) -> None:
     other = target._replace(group=f"other-{target.group}")
     assert write_batch(batch(spark), 0, target) == ROWS
@@ -123,6 +128,7 @@ def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, b
     assert values(broker, target) == list(range(2 * ROWS))
 
 
+@pytest.mark.slow
 def test_rows_without_a_key_and_tombstones_are_written(spark: Any, broker: Server, target: Target) -> None:
     rows = [(None, "1", "a"), ("gone", None, "b"), (None, None, "c")]
     frame = spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING")
