@@ -14,7 +14,7 @@ from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, K
 from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_names import topic_name_error
+from barnabas.coord.cluster.topic_names import check_topic_name
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord
@@ -130,9 +130,7 @@ class ConfigChanges:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
 
     def _check_topic(self, name: str, requested: Mapping[str, str]) -> None:
-        name_error = topic_name_error(name)
-        if name_error is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
+        check_topic_name(name)
         if name not in self._image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         self.check_topic_configs(requested)

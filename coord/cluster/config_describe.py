@@ -13,7 +13,7 @@ from barnabas.coord.cluster import config_schema as source
 from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_names import topic_name_error
+from barnabas.coord.cluster.topic_names import check_topic_name
 from barnabas.wire.configdef import ConfigKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -134,9 +134,7 @@ class ConfigDescriber:
         return entries
 
     def _check_topic(self, name: str) -> None:
-        name_error = topic_name_error(name)
-        if name_error is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
+        check_topic_name(name)
         if name not in self._image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

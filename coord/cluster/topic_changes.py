@@ -16,7 +16,7 @@ from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
-from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, topic_name_error
+from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name, colliding_name
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from barnabas.wire.messages.topics import (
@@ -109,9 +109,7 @@ class TopicChanges:
     def _check_new_name(self, name: str) -> None:
         if name == CLUSTER_METADATA_TOPIC:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-        name_error = topic_name_error(name)
-        if name_error is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
+        check_topic_name(name)
         if name in self._names:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         other = colliding_name(name, self._names)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from barnabas.wire.errors import ErrorCode, KafkaError
+
 MAX_NAME_LENGTH: Final = 249
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
@@ -30,6 +32,13 @@ def topic_name_error(name: str) -> str | None:
             "ASCII alphanumerics, '.', '_' and '-'"
         )
     return None
+
+
+def check_topic_name(name: str) -> None:
+    """KafkaError(INVALID_TOPIC_EXCEPTION) for an invalid name."""
+    error = topic_name_error(name)
+    if error is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
 
 
 def colliding_name(name: str, existing: Iterable[str]) -> str | None:
