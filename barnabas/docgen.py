@@ -39,7 +39,7 @@ from barnabas.coord.groups.share import states as share_group_states
 from barnabas.coord.groups.streams import states as streams_states
 from barnabas.coord.share_partitions import states as share_states
 from barnabas.coord.transactions import states as transaction_states
-from barnabas.storage.log_config import TOPIC_KEYS
+from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.configdef import ConfigKey
 from barnabas.wire.frame import message_for

@@ -25,8 +25,8 @@ from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
 from barnabas.storage.files import Files
-from barnabas.storage.log_config import SYNONYMS
 from barnabas.storage.log_dirs import LogDirs
+from barnabas.storage.topic_keys import SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

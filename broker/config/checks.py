@@ -18,7 +18,7 @@ from barnabas.broker.config.listeners import (
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV
 from barnabas.broker.config.server_config import base_key
-from barnabas.storage.log_config import SYNONYMS
+from barnabas.storage.topic_keys import SYNONYMS
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:

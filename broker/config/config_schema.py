@@ -9,7 +9,8 @@ from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
 from barnabas.coord.cluster.config_schema import ConfigSchema
-from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from barnabas.storage.log_config import check_topic_configs
+from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 
 FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
 """Keys that are dynamic in Kafka, but not in this broker: a change is rejected."""

@@ -25,7 +25,7 @@ from barnabas.broker.config.listeners import (
     parse_endpoints,
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV, profile_defaults
-from barnabas.storage.log_config import SYNONYMS
+from barnabas.storage.topic_keys import SYNONYMS
 from barnabas.wire.configdef import ConfigKey, format_value
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from barnabas.coord.cluster.node_records import (
     shutdown_records,
 )
 from barnabas.coord.cluster.resources import BROKER, GROUP, TOPIC
-from barnabas.storage.log_config import TOPIC_KEYS
+from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
 from barnabas.wire.types import uuid_from_text

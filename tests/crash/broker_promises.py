@@ -48,7 +48,7 @@ class Promises:
 
     cluster_id: str = ""
     topics: dict[str, bytes] = field(default_factory=dict)
-    """Made, and nobody has asked to delete them."""
+    """Created, and not requested to be deleted."""
     deleted: set[bytes] = field(default_factory=set)
     records: dict[Place, RecordPromises] = field(default_factory=dict)
     committed: dict[bytes, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def check_broker(memory: MemoryBroker, promises: Promises) -> None:
     require(promises.cluster_id in ("", memory.broker.cluster_id), "the cluster id has changed")
     found = {name: topic.topic_id for name, topic in image.topics.items()}
     for name, topic_id in promises.topics.items():
-        require(found.get(name) == topic_id, f"topic {name} is gone, or another")
+        require(found.get(name) == topic_id, f"topic {name} is missing, or another one")
         for (of, partition), records in promises.records.items():
             if of == topic_id:
                 _check_records(client, name, partition, records)
@@ -131,7 +131,7 @@ def _check_records(client: Client, topic: str, partition: int, promised: RecordP
     require(promised.start <= start <= promised.start_asked, f"{topic}-{partition} starts at {start}: {promised}")
     offsets = {value: offset for offset, value in records.items()}
     require(len(offsets) == len(records), f"a record of {topic}-{partition} is there twice: {records}")
-    require(offsets.keys() <= set(promised.sent), f"{topic}-{partition} has records that nobody sent")
+    require(offsets.keys() <= set(promised.sent), f"{topic}-{partition} has records that were not sent")
     for value, offset in promised.acknowledged.items():
         require(offset < start or offsets.get(value) == offset, f"{value!r} of {topic}-{partition} is not at {offset}")
     for offset, value in promised.seen.items():

@@ -142,7 +142,7 @@ class BrokerWork:
             assert isinstance(answer, CreateTopicsResponse)
             assert answer.topics[0].error_code == 0, answer
             topic_id = answer.topics[0].topic_id
-            self.promise(lambda told: told.made(name, topic_id, PARTITIONS))
+            self.promise(lambda promises: promises.made(name, topic_id, PARTITIONS))
             for partition in self.memory.broker.partitions.of_topic(name):
                 partition.log.config.segment_bytes = 1500  # less than the protocol allows: segments roll at once
                 partition.log.config.index_interval_bytes = 100
@@ -154,11 +154,11 @@ class BrokerWork:
         if found is None or len(self.promises.topics) < 2:
             return
         name, topic_id = found
-        self.promise(lambda told: told.topics.pop(name, None))
+        self.promise(lambda promises: promises.topics.pop(name, None))
 
         def then(answer: Message) -> None:
             assert isinstance(answer, DeleteTopicsResponse)
-            self.promise(lambda told: told.deleted.add(topic_id))
+            self.promise(lambda promises: promises.deleted.add(topic_id))
 
         self.request(client, DeleteTopicsRequest(topic_names=[name]), 5, then)
 
@@ -172,21 +172,21 @@ class BrokerWork:
             return  # the producer keeps waiting
         if place not in self.sequences:
             producer_id = init(client).producer_id
-            self.promise(lambda told: told.producer_ids.add(producer_id))
+            self.promise(lambda promises: promises.producer_ids.add(producer_id))
             self.sequences[place] = producer_id, 0
         producer_id, sequence = self.sequences[place]
         self.sequences[place] = producer_id, sequence + 1
         self.count += 1
         value = b"%d " % self.count + self.random.randbytes(self.random.choice((10, 200, 700)))
         sent = batch(value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
-        self.promise(lambda told: told.sending(place, value, sent))
+        self.promise(lambda promises: promises.sending(place, value, sent))
 
         def then(answer: Message) -> None:
             assert isinstance(answer, ProduceResponse)
             (answered,) = answers(answer)
             if topic_id in self.promises.topics.values():
                 assert answered.error_code == 0, answered
-                self.promise(lambda told: told.acknowledge(place, value, answered.base_offset))
+                self.promise(lambda promises: promises.acknowledge(place, value, answered.base_offset))
 
         self.request(client, produce(to(place[1], sent), topic=topic), 9, then)
 
@@ -197,7 +197,7 @@ class BrokerWork:
         topic, topic_id = found
         partition = self.random.randrange(PARTITIONS)
         _, records = read_all(client, topic, partition)
-        self.promise(lambda told: told.records[topic_id, partition].seen.update(records))
+        self.promise(lambda promises: promises.records[topic_id, partition].seen.update(records))
 
     def delete_records(self, client: Client) -> None:
         found = self.topic()
@@ -208,7 +208,7 @@ class BrokerWork:
         promised = self.promises.records[place]
         high_watermark = self.memory.broker.partitions.get(topic, place[1]).log.high_watermark
         offset = self.random.randint(promised.start_asked, max(promised.start_asked, high_watermark))
-        self.promise(lambda told: setattr(told.records[place], "start_asked", offset))
+        self.promise(lambda promises: setattr(promises.records[place], "start_asked", offset))
         asked = [DeleteRecordsPartition(partition_index=place[1], offset=offset)]
         request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=asked)], timeout_ms=1000)
 
@@ -216,7 +216,7 @@ class BrokerWork:
             assert isinstance(answer, DeleteRecordsResponse)
             result = answer.topics[0].partitions[0]
             assert (result.error_code, result.low_watermark) == (0, offset), answer
-            self.promise(lambda told: setattr(told.records[place], "start", offset))
+            self.promise(lambda promises: setattr(promises.records[place], "start", offset))
 
         self.request(client, request, 2, then)
 
@@ -228,7 +228,7 @@ class BrokerWork:
         find(client, GROUP)
         self.count += 1
         offset = self.count
-        self.promise(lambda told: told.asked_to_commit.setdefault(topic_id, set()).add(offset))
+        self.promise(lambda promises: promises.asked_to_commit.setdefault(topic_id, set()).add(offset))
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         request = OffsetCommitRequest(
             group_id=GROUP, topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])]
@@ -237,7 +237,7 @@ class BrokerWork:
         def then(answer: Message) -> None:
             assert isinstance(answer, OffsetCommitResponse)
             if answer.topics[0].partitions[0].error_code == 0:
-                self.promise(lambda told: told.has_committed(topic_id, offset))
+                self.promise(lambda promises: promises.has_committed(topic_id, offset))
 
         self.request(client, request, 9, then)
 

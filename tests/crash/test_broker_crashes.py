@@ -55,7 +55,7 @@ def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) 
             error.add_note(f"{kind.name} after operation {cut} of {len(disk.operations)}")
             raise
     for records in promises.records.values():
-        records.in_flight.clear()  # `check` has sent them again, on a disk of its own; these producers give up
+        records.in_flight.clear()  # `check` has repeated them on a copy of the disk; these producers stop
     return image, promises
 
 

@@ -82,5 +82,5 @@ def _check_aborted(log: Log, expected: Replayed, dead_and_kept: set[int]) -> Non
         all(first_of.get((producer_id, last), first + 1) <= first for producer_id, first, last in found),
         f"aborted transactions {found} instead of {expected.aborted}, whose first batches may be gone",
     )
-    told = {offset for _, first, last in found for offset in range(first, last)}
-    require(dead_and_kept <= told, f"nobody is told that the records at {sorted(dead_and_kept - told)} were aborted")
+    reported = {offset for _, first, last in found for offset in range(first, last)}
+    require(dead_and_kept <= reported, f"aborted records are not reported: {sorted(dead_and_kept - reported)}")

@@ -553,12 +553,12 @@ def test_every_byte_read_and_written_is_passed_to_the_throttle(log: Log) -> None
     for number in range(30):
         put(log, (b"k%d" % number, b"v" * 50))
     close_segment(log)
-    told: list[int] = []
-    cleaner = Cleaner(task_for(log), log.files, told.append)
+    throttled: list[int] = []
+    cleaner = Cleaner(task_for(log), log.files, throttled.append)
     assert len(list(cleaner.run())) >= 1
     closed = sum(segment.size for segment in list(log.segments)[:-1])
-    assert sum(told) >= 3 * closed, "once for the keys, once to clean, once to write"
-    assert sum(told) < 3 * closed + 61 * AMPLE.io_buffer
+    assert sum(throttled) >= 3 * closed, "once for the keys, once to clean, once to write"
+    assert sum(throttled) < 3 * closed + 61 * AMPLE.io_buffer
 
 
 def test_readers_keep_what_they_hold_while_segments_are_replaced(log: Log) -> None:

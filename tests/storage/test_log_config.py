@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, LogConfig, check_topic_configs
+from barnabas.storage.log_config import LogConfig, check_topic_configs
+from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 from barnabas.wire.configdef import ConfigError
 
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "kafka-4.4.0-configs.json").read_text())

@@ -14,7 +14,8 @@ from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader
 from barnabas.coord.cluster.node_records import bootstrap_records, registration_records
 from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.cluster.topic_changes import TopicDefaults
-from barnabas.storage.log_config import SYNONYMS, TOPIC_KEYS, check_topic_configs
+from barnabas.storage.log_config import check_topic_configs
+from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 from barnabas.wire import configdef
 from barnabas.wire.configdef import ConfigKey
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
