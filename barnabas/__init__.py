@@ -1,6 +1,6 @@
-"""Barnabas: a broker that speaks Kafka's wire protocol. This package is the user's door.
+"""Barnabas: a broker that speaks Kafka's wire protocol. The installed package.
 
-Importing it costs nothing: the broker, the client and the command line are imported when they are used.
+Importing it is cheap: broker, client and command line are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`barnabas api-versions`: what a broker offers, beside what this client can speak."""
+"""`barnabas api-versions`: the API versions of a broker, compared with this client's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.terminal.tables import show_rows
 @timeout_option
 @output_option
 def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
-    """Show the APIs and versions a broker offers."""
+    """Show the APIs and versions that a broker supports."""
     from barnabas.client.connection import NodeConnection
     from barnabas.wire.api_keys import ApiKey
 

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "consume": ("barnabas.cli.consume:consume", "Read records."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
     "config": ("barnabas.cli.config:config", "Read and change topic, broker and group configuration."),
-    "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions a broker offers."),
+    "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
@@ -35,18 +35,18 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports the one that is called."""
+    """A click group that imports a command when it is called."""
 
     def __init__(self, lazy: Mapping[str, tuple[str, str]], **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
         self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """Every command, in the order of the table."""
+        """The names of all commands, in the order of the table."""
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return one command; None when there is no such name."""
+        """Import a command; None if there is none of this name."""
         if not self.lazy.get(cmd_name, ("", ""))[0]:
             return None
         module, attribute = self.lazy[cmd_name][0].split(":")
@@ -57,13 +57,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with a nearest name for a command that does not exist."""
+        """As in click, with a suggestion for a command that does not exist."""
         if args and args[0] not in self.lazy and not args[0].startswith("-"):
             raise click.UsageError(f"no such command: {args[0]}{suggestion(args[0], list(self.lazy))}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The help page's list of commands, from the table: nothing is imported."""
+        """The help page's list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
 
@@ -76,17 +76,17 @@ class LazyGroup(click.Group):
     "4 timeout, 5 not authorized, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
-@click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker to ask; every command also takes it itself.")
+@click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker address; every command has this option too.")
 def app(bootstrap: str | None) -> None:
     """A broker that speaks Kafka's protocol, and the commands to work with one."""
     if bootstrap is not None:
-        os.environ["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap  # from where the commands take it
+        os.environ["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap  # read by the commands' -b
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; every mistake and failure becomes one sentence on stderr and an exit code."""
+    """Run one command; errors are printed as one sentence on stderr. Returns the exit code."""
     if "_BARNABAS_COMPLETE" in os.environ:
-        app.main(list(arguments), prog_name="barnabas")  # a shell asks for completions
+        app.main(list(arguments), prog_name="barnabas")  # a shell requests completions
     try:
         with app.make_context("barnabas", list(arguments) or ["--help"]) as context:
             result = app.invoke(context)
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # The reader of stdout has gone (`| head`): a fresh descriptor keeps the interpreter quiet at exit.
+        # The reader of stdout was closed (`| head`): a new descriptor avoids an error message at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

@@ -12,7 +12,7 @@ from barnabas.terminal.tables import show_rows
 
 
 def resource_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
-    """KIND and NAME: what the configuration belongs to."""
+    """KIND and NAME of the resource."""
     named = click.argument("name")(command)
     return click.argument("kind", type=click.Choice(["topic", "broker", "group"]))(named)
 
@@ -25,14 +25,14 @@ def config() -> None:
 @config.command("get")
 @resource_arguments
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--all", "everything", is_flag=True, help="Also the keys that have their default value.")
+@click.option("--all", "everything", is_flag=True, help="Include keys with their default value.")
 @bootstrap_option
 @timeout_option
 @output_option
 def get(
     kind: str, name: str, keys: tuple[str, ...], everything: bool, bootstrap: str, timeout_s: float, output: str
 ) -> None:
-    """Show the keys that are not at their default, all of them with --all, or the KEYs named.
+    """Show keys that differ from their default, all keys with --all, or the given KEYs.
 
     NAME is a topic, a broker's node id, or a group.
     """
@@ -67,7 +67,7 @@ def get(
 @bootstrap_option
 @timeout_option
 def set_(kind: str, name: str, changes: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
-    """Set keys; 'KEY=' without a value takes a key back to its default.
+    """Set keys; 'KEY=' without a value resets a key to its default.
 
     NAME is a topic, a broker's node id, or a group.
     """
@@ -78,4 +78,6 @@ def set_(kind: str, name: str, changes: tuple[str, ...], bootstrap: str, timeout
     with connect(bootstrap, timeout_s) as cluster:
         alter_config(cluster, kind, name, wanted)
     for key, value in wanted.items():
-        click.echo(f"{kind} {name}: {key} is back at its default" if value is None else f"{kind} {name}: {key}={value}")
+        click.echo(
+            f"{kind} {name}: {key} is reset to its default" if value is None else f"{kind} {name}: {key}={value}"
+        )

@@ -1,6 +1,6 @@
-"""`barnabas consume`: records to stdout, by a format string or as JSON lines.
+"""`barnabas consume`: prints records with a format string or as JSON lines.
 
-It reads partitions on its own, without joining a group; offsets are not committed.
+It reads without joining a group and commits no offsets.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.escapes import compile_format
+from barnabas.cli.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
 from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
-from barnabas.cli.places import Place, parse_range, resolve_places
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -39,13 +39,13 @@ DEFAULT_FORMAT = r"%v\n"
     default="beginning",
     show_default=True,
     metavar="FROM[:TO]",
-    help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the present end.",
+    help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the current end.",
 )
 @click.option("-p", "--partition", "wanted", multiple=True, type=click.IntRange(min=0), help="[default: all]")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
-@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the present end of the partitions.")
-@click.option("-f", "--format", "format_", metavar="FORMAT", help=f"How to print a record. [default: {DEFAULT_FORMAT}]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the current end of the partitions.")
+@click.option("-f", "--format", "format_", metavar="FORMAT", help=f"Format of a record. [default: {DEFAULT_FORMAT}]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @bootstrap_option
 @timeout_option
 def consume(
@@ -63,15 +63,15 @@ def consume(
     from barnabas.client.reader import Reader
 
     if as_json and format_ is not None:
-        raise click.UsageError("--json and --format both say how to print; give one of them")
+        raise click.UsageError("--json and --format exclude each other; give one of them")
     render = json_line if as_json else compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f")
     start, end = parse_range(offset, "-o")
     if exit_at_end and end is None:
-        end = Place("end")
+        end = OffsetSpec("end")
     with connect(bootstrap, timeout_s) as cluster:
         partitions = _partitions(cluster, topics, wanted)
-        ends = None if end is None else resolve_places(cluster, dict.fromkeys(partitions, end))
-        starts = resolve_places(cluster, dict.fromkeys(partitions, start))
+        ends = None if end is None else resolve_offset_specs(cluster, dict.fromkeys(partitions, end))
+        starts = resolve_offset_specs(cluster, dict.fromkeys(partitions, start))
         _print(Reader(cluster, starts, ends), render, count)
 
 
@@ -101,7 +101,7 @@ def _partitions(cluster: Cluster, topics: tuple[str, ...], wanted: tuple[int, ..
 
 
 def json_line(partition: TopicPartition, record: Record) -> bytes:
-    """A record as one line of JSON. Bytes that are no UTF-8 stand in base64 under `key_base64`, `value_base64`."""
+    """A record as one line of JSON. Bytes that are not UTF-8 are base64, in `key_base64` and `value_base64`."""
     fields: dict[str, object] = {
         "topic": partition[0],
         "partition": partition[1],

@@ -1,4 +1,4 @@
-"""`barnabas dump-log`: what stands in the files of a log directory, in the words of Kafka's kafka-dump-log."""
+"""`barnabas dump-log`: prints the files of a log directory in the format of Kafka's kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -40,23 +40,25 @@ DECODERS = {
 
 
 def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A flag for each decoder, under the names of Kafka's tool."""
+    """A flag for each decoder, with the names of Kafka's tool."""
     topics = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
     for name, topic in reversed(list(zip(DECODERS, topics, strict=True))):
-        text = f"Read the records as those of {topic}; implies --print-data-log."
+        text = f"Decode records of {topic}; implies --print-data-log."
         command = click.option(f"--{name}-decoder", is_flag=True, help=text)(command)
     return command
 
 
 @click.command("dump-log")
 @click.argument("paths", nargs=-1, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
-@click.option("--files", metavar="FILE,FILE", help="The files, as Kafka's tool takes them.")
-@click.option("--deep-iteration", is_flag=True, help="Also each record of each batch.")
-@click.option("--print-data-log", is_flag=True, help="Also keys and values; implies --deep-iteration.")
-@click.option("--skip-record-metadata", is_flag=True, help="Of records only keys and values.")
-@click.option("--index-sanity-check", is_flag=True, help="Of indexes only whether a broker would rebuild them.")
+@click.option("--files", metavar="FILE,FILE", help="The files, in the form of Kafka's tool.")
+@click.option("--deep-iteration", is_flag=True, help="Print each record of each batch.")
+@click.option("--print-data-log", is_flag=True, help="Print keys and values; implies --deep-iteration.")
+@click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check whether a broker would rebuild the indexes.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
-@click.option("--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Stop after this much of each segment.")
+@click.option(
+    "--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Stop after this many bytes of each segment."
+)
 @decoder_options
 @output_option
 def dump_log(
@@ -73,8 +75,8 @@ def dump_log(
 ) -> int:
     """Print and check the files of a partition: segments, indexes, snapshots, checkpoints.
 
-    FILE may be a partition's directory, which stands for the files in it. What is wrong with a file is told on stderr,
-    and the exit code is 1 then. With -o json each line is one JSON object.
+    FILE may be a partition's directory, to print all its files. Problems are printed on stderr, and the exit code is
+    then 1. With -o json each line is one JSON object.
     """
     chosen = _decoder(decoders)
     options = Options(
@@ -129,19 +131,19 @@ def _dumps(paths: Iterable[Path]) -> Iterator[tuple[Path, Dump]]:
             continue
         dump = dump_for(path)
         if dump is None:
-            raise UnreadableError(f"{path} is none of the files that a log directory has")
+            raise UnreadableError(f"{path} is not a file of a log directory")
         yield path, dump
 
 
 def _of_directory(directory: Path) -> Iterator[tuple[Path, Dump]]:
     found = [(path, dump) for path in sorted(directory.iterdir()) if path.is_file() and (dump := dump_for(path))]
     if not found:
-        raise UnreadableError(f"{directory} holds none of the files that a partition's directory has")
+        raise UnreadableError(f"{directory} has no file of a partition")
     yield from found
 
 
 def dump_for(path: Path) -> Dump | None:
-    """What reads a file, by its name; None for names that a log directory does not have."""
+    """The function that prints a file, by its name; None for other names."""
     from barnabas.dump import index_files, log_file, state_files
 
     by_suffix: dict[str, Dump] = {
@@ -181,5 +183,5 @@ def _json(item: Item, name: str) -> object:
 
 
 def snake_case(name: str) -> str:
-    """Names in our JSON are in snake_case."""
+    """A name in snake_case, as in all JSON of Barnabas."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1]}", name).lower()

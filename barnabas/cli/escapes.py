@@ -1,4 +1,4 @@
-"""Backslashes and % verbs, as kcat and rpk write them.
+"""Backslash escapes and % verbs, as in kcat and rpk.
 
     %t topic   %p partition   %o offset   %k key   %v or %s value   %h headers   %T or %d timestamp (ms)
     %K bytes of the key   %S or %V bytes of the value   %% a percent sign
@@ -25,7 +25,7 @@ _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
 def unescape(text: str, option: str) -> bytes:
-    """The bytes that a text with backslash escapes stands for; a usage error that names `option`."""
+    """Decode backslash escapes; a usage error names `option`."""
 
     def replace(match: re.Match[bytes]) -> bytes:
         escape: bytes = match[1]
@@ -70,7 +70,7 @@ VERBS: dict[str, Verb] = {
 
 
 def compile_format(text: str, option: str) -> Verb:
-    """A format string as a function; a usage error that names `option` for a verb that does not exist."""
+    """Compile a format string to a function; a usage error names `option`."""
     parts: list[Verb] = []
     for index, piece in enumerate(re.split(r"%(.|$)", text, flags=re.DOTALL)):
         if index % 2:

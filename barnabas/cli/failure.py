@@ -1,4 +1,4 @@
-"""What a failed command says, and its exit code: 1 failed, 3 not found, 4 timeout, 5 not authorized."""
+"""The message and exit code of a failed command: 1 failed, 3 not found, 4 timeout, 5 not authorized."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODES = {
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
-    """One sentence and an exit code for a failure that has a cause outside of us; None for a bug of ours."""
+    """One sentence and an exit code for an expected error; None for a bug."""
     if isinstance(error, KafkaError):
         return str(error), _CODES.get(error.code, FAILED)
     if isinstance(error, ClientError):

@@ -1,4 +1,4 @@
-"""`barnabas group`: list, describe, seek and delete groups of every type, and forget offsets."""
+"""`barnabas group`: list, describe, seek and delete groups of every type, and delete offsets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def list_(types: tuple[str, ...], states: tuple[str, ...], bootstrap: str, timeo
 @timeout_option
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
-    """Show the lag of each partition and who reads it."""
+    """Show the lag and the members of each partition."""
     from barnabas.client.group_views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
@@ -93,7 +93,7 @@ def _headline(view: GroupView, lags: list[dict[str, object]]) -> str:
 @timeout_option
 @output_option
 def offsets(name: str, bootstrap: str, timeout_s: float, output: str) -> None:
-    """Show where a group stands in each partition."""
+    """Show a group's committed offset in each partition."""
     from barnabas.client.group_views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
@@ -102,7 +102,7 @@ def offsets(name: str, bootstrap: str, timeout_s: float, output: str) -> None:
 
 
 def _lags(cluster: Cluster, view: GroupView) -> list[dict[str, object]]:
-    """A row a partition that the group has a position in or that a member reads."""
+    """A row for each partition with a committed offset or a member."""
     from barnabas.client.share_groups import share_offsets
 
     readers: dict[TopicPartition, list[MemberView]] = {}
@@ -139,7 +139,7 @@ def _lags(cluster: Cluster, view: GroupView) -> list[dict[str, object]]:
 
 
 def _together(texts: list[str]) -> str | None:
-    """The texts of all readers of a partition, each once: in a share group several read it."""
+    """The distinct texts of a partition's members, joined; share groups have several."""
     return ",".join(dict.fromkeys(texts)) or None
 
 
@@ -150,7 +150,7 @@ def _committed(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
 
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end of each partition that is there."""
+    """The end offset of each existing partition."""
     from barnabas.client.errors import NotFound
     from barnabas.client.offsets import end_offsets
 
@@ -159,7 +159,7 @@ def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicParti
         try:
             ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == name])
         except (NotFound, IndexError):
-            continue  # the topic was deleted, or made again with fewer partitions: its offsets have outlived it
+            continue  # the topic was deleted, or created again with fewer partitions
     return ends
 
 
@@ -186,29 +186,31 @@ def _as_json(view: GroupView, lags: list[dict[str, object]]) -> dict[str, object
 @group.command()
 @click.argument("name", metavar="GROUP")
 @click.option("--to", required=True, metavar="WHERE", help="earliest, latest, @TIME, or an offset.")
-@click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC[:PARTITION]", help="[default: what it has read]")
-@click.option("--dry-run", is_flag=True, help="Show, change nothing.")
+@click.option(
+    "-t", "--topic", "topics", multiple=True, metavar="TOPIC[:PARTITION]", help="[default: all with a committed offset]"
+)
+@click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
 @bootstrap_option
 @timeout_option
 @output_option
 def seek(
     name: str, to: str, topics: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float, output: str
 ) -> None:
-    """Set the offsets of a group that has no members: of a share group, where it begins anew.
+    """Set the offsets of a group without members; of a share group, its start offsets.
 
     WHERE is earliest, latest, an offset, or a time: @2026-11-21T09:00, @1763715600000 (ms), @-1h. An offset
-    outside of a partition becomes its nearest end.
+    outside a partition is moved to its nearest end.
     """
-    from barnabas.cli.places import parse_place, resolve_places
+    from barnabas.cli.offset_spec import parse_offset_spec, resolve_offset_specs
 
-    place = parse_place(to, "--to")
+    spec = parse_offset_spec(to, "--to")
     with connect(bootstrap, timeout_s) as cluster:
         is_share = _is_share_group(cluster, name)
         committed = _share_starts(cluster, name) if is_share else _committed(cluster, name)
         partitions = _named_partitions(cluster, topics) if topics else sorted(committed)
         if not partitions:
-            raise click.UsageError(f"group {name!r} has committed nothing; say which topic with -t")
-        offsets = resolve_places(cluster, dict.fromkeys(partitions, place))
+            raise click.UsageError(f"group {name!r} has no committed offsets; name topics with -t")
+        offsets = resolve_offset_specs(cluster, dict.fromkeys(partitions, spec))
         if not dry_run:
             _move(cluster, name, offsets, is_share=is_share)
     rows = [
@@ -225,7 +227,7 @@ def _is_share_group(cluster: Cluster, name: str) -> bool:
     try:
         return group_type(cluster, name) == SHARE
     except NotFound:
-        return False  # seeking makes it: a group of consumers
+        return False  # seek creates a consumer group
 
 
 def _share_starts(cluster: Cluster, name: str) -> dict[TopicPartition, int]:
@@ -249,19 +251,19 @@ def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is
             ErrorCode.REBALANCE_IN_PROGRESS,
             ErrorCode.NON_EMPTY_GROUP,
         ):
-            raise ClientError(f"group {name!r} has members; stop them before moving its offsets") from None
+            raise ClientError(f"group {name!r} has members; stop them before changing its offsets") from None
         raise
 
 
 def _named_partitions(cluster: Cluster, topics: tuple[str, ...]) -> list[TopicPartition]:
-    """`topic` means all of its partitions, `topic:2` one of them."""
+    """The partitions of `topic` (all) and `topic:2` (one)."""
     from barnabas.client.errors import NotFound
 
     found: list[TopicPartition] = []
     for text in topics:
         name, colon, number = text.partition(":")
         if colon and not number.isdigit():
-            raise click.BadParameter(f"wants TOPIC or TOPIC:PARTITION, not {text!r}", param_hint="-t")
+            raise click.BadParameter(f"must be TOPIC or TOPIC:PARTITION, not {text!r}", param_hint="-t")
         count = len(cluster.find_topic(name).leaders)
         if colon and int(number) >= count:
             raise NotFound(f"topic {name!r} has no partition {number}")
@@ -274,7 +276,7 @@ def _named_partitions(cluster: Cluster, topics: tuple[str, ...]) -> list[TopicPa
 @bootstrap_option
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
-    """Delete groups that have no members, with their offsets."""
+    """Delete groups without members, with their offsets."""
     from barnabas.client.groups import delete_group
 
     delete_each(bootstrap, timeout_s, "group", names, delete_group)
@@ -286,15 +288,15 @@ def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
 @bootstrap_option
 @timeout_option
 def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
-    """Forget where a group stands in topics that nobody in it reads; a share group must have no members."""
+    """Delete a group's offsets of topics that no member reads; a share group must have no members."""
     from barnabas.client.groups import delete_offsets
     from barnabas.client.share_groups import forget_share_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         if _is_share_group(cluster, name):
             if any(":" in text for text in topics):
-                raise click.UsageError("a share group forgets whole topics, not single partitions")
+                raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
             forget_share_topics(cluster, name, topics)
         else:
             delete_offsets(cluster, name, _named_partitions(cluster, topics))
-        click.echo(f"group {name} has forgotten {', '.join(topics)}")
+        click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")

@@ -1,4 +1,4 @@
-"""`barnabas health`: is a broker there, and does it answer? Made for HEALTHCHECK and for scripts."""
+"""`barnabas health`: checks whether a broker answers; for HEALTHCHECK and scripts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from barnabas.cli.parameters import bootstrap_option, connect
     default=2.0,
     metavar="SECONDS",
     show_default=True,
-    help="How long the broker may take to answer.",
+    help="Timeout for the broker's answer.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 def health(bootstrap: str, timeout_s: float, quiet: bool) -> int:
     """Exit 0 when a broker answers Metadata, 3 when it does not."""
     from barnabas.client.errors import ClientError

@@ -1,4 +1,4 @@
-"""Options that many commands share, and the connection they lead to."""
+"""Options shared by several commands, and connecting to a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: Function) -> Function:
-    """`-b/--bootstrap`: where the broker is."""
+    """`-b/--bootstrap`: the broker's address."""
     return click.option(
         "-b",
         "--bootstrap",
@@ -25,12 +25,12 @@ def bootstrap_option(command: Function) -> Function:
         envvar="BARNABAS_BOOTSTRAP_SERVERS",
         show_default=True,
         show_envvar=True,
-        help="Broker to ask; several with commas.",
+        help="Broker address; several separated by commas.",
     )(command)
 
 
 def timeout_option(command: Function) -> Function:
-    """`--timeout`: how long to go on trying."""
+    """`--timeout`: how long to retry."""
     return click.option(
         "--timeout",
         "timeout_s",
@@ -38,24 +38,24 @@ def timeout_option(command: Function) -> Function:
         default=30.0,
         metavar="SECONDS",
         show_default=True,
-        help="Give up after this long.",
+        help="Fail after this time.",
     )(command)
 
 
 def output_option(command: Function) -> Function:
-    """`-o/--output`: a table for people, JSON for programs."""
+    """`-o/--output`: table or JSON."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help="How to print.",
+        help="Output format.",
     )(command)
 
 
 def connect(bootstrap: str, timeout_s: float = 30.0) -> Cluster:
-    """A cluster to talk to; nothing is sent yet. A malformed address is a usage error."""
+    """A client for the cluster; sends nothing yet. A malformed address is a usage error."""
     from barnabas.client.cluster import Cluster
 
     try:
@@ -67,7 +67,7 @@ def connect(bootstrap: str, timeout_s: float = 30.0) -> Cluster:
 def delete_each(
     bootstrap: str, timeout_s: float, kind: str, names: tuple[str, ...], delete: Callable[[Cluster, str], None]
 ) -> None:
-    """Delete each of `names` in turn, and print a line about it; the first failure ends it."""
+    """Delete each of `names` and print a line; stops at the first failure."""
     with connect(bootstrap, timeout_s) as cluster:
         for name in names:
             delete(cluster, name)
@@ -80,6 +80,6 @@ def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise click.BadParameter(f"wants KEY=VALUE, not {text!r}", param_hint=option)
+            raise click.BadParameter(f"must be KEY=VALUE, not {text!r}", param_hint=option)
         found[key.strip()] = value.strip()
     return found

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: run PySpark jobs against a broker, and see how far they are."""
+"""`barnabas pipeline`: run PySpark jobs against a broker, and show their progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pipeline() -> None:
 @pipeline.command("list")
 @output_option
 def list_(output: str) -> None:
-    """The jobs there are."""
+    """List the jobs."""
     from barnabas.pipeline.jobs import NAMES, find_job
 
     show_rows([{"job": name, "what": find_job(name).summary} for name in NAMES], output)
@@ -36,16 +36,16 @@ def list_(output: str) -> None:
 @click.option(
     "--config", "path", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The job's TOML file."
 )
-@click.option("--once", is_flag=True, help="Read all there is now, then end.")
-@click.option("--every", metavar="TIME", help="How far micro-batches are apart: 10s, 1m. At once unless told.")
-@click.option("--checkpoint", metavar="DIR", help="Instead of the file's.")
+@click.option("--once", is_flag=True, help="Read the records that are there now, then end.")
+@click.option("--every", metavar="TIME", help="Interval between micro-batches: 10s, 1m. Default: none.")
+@click.option("--checkpoint", metavar="DIR", help="Overrides the file's checkpoint.")
 @click.option(
-    "--start", metavar="WHERE", help="Instead of the file's, for a new checkpoint: earliest, latest or a time."
+    "--start", metavar="WHERE", help="Overrides the file's start, for a new checkpoint: earliest, latest or a time."
 )
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML page about the run.")
 @click.option(
     "--progress", type=click.Choice(["auto", "live", "text", "json"]), default="auto", show_default=True,
-    help="How progress is shown, on stderr.",
+    help="Form of the progress on stderr.",
 )  # fmt: skip
 @click.pass_context
 def run(
@@ -60,7 +60,7 @@ def run(
     report: Path | None,
     progress: str,
 ) -> int:
-    """Run JOB: for good, or with --once until all is read."""
+    """Run JOB until it is stopped; with --once until all is read."""
     from barnabas.pipeline.errors import PipelineError
     from barnabas.pipeline.main import execute
 
@@ -75,14 +75,12 @@ def run(
 
 
 @pipeline.command()
-@click.option(
-    "-b", "--bootstrap", metavar="HOST:PORT", help="A running broker. One is started, and ended, unless told."
-)
+@click.option("-b", "--bootstrap", metavar="HOST:PORT", help="A running broker. By default one is started and stopped.")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A new directory to work in: everything stays there. A temporary one unless told.",
+    help="A new working directory, which is kept. Default: a temporary one.",
 )
 @click.option(
     "--report-dir",
@@ -90,17 +88,17 @@ def run(
     default=Path("demo-report"),
     show_default=True,
     metavar="DIR",
-    help="Where the report and its plots go.",
+    help="Directory for the report and its plots.",
 )
 @click.option("--flights", "count", type=click.IntRange(min=1), metavar="N", help="Only the first N flights.")
 @click.option(
     "--progress", type=click.Choice(["auto", "live", "text", "json"]), default="auto", show_default=True,
-    help="How progress is shown, on stderr.",
+    help="Form of the progress on stderr.",
 )  # fmt: skip
 def demo(bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str) -> int:
     """Run all seven jobs on real data, every flight from New York in 2013, and check each result.
 
-    Exit code 1 when a result is not what the data file says.
+    Exit code 1 if a result is wrong.
     """
     from barnabas.pipeline.demo.run import run_demo
     from barnabas.pipeline.errors import PipelineError
@@ -114,11 +112,11 @@ def demo(bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: 
 
 @pipeline.command()
 @click.option("--config", "path", type=click.Path(path_type=Path), metavar="FILE", help="The job's TOML file.")
-@click.option("--checkpoint", metavar="DIR", help="Its checkpoint, when there is no file.")
+@click.option("--checkpoint", metavar="DIR", help="The job's checkpoint, without its file.")
 @bootstrap_option
 @output_option
 def status(path: Path | None, checkpoint: str | None, bootstrap: str, output: str) -> int:
-    """How far a job has come: from its checkpoint, and from the broker."""
+    """Show the progress of a job, from its checkpoint and the broker."""
     from barnabas.pipeline.errors import PipelineError
     from barnabas.pipeline.status import checkpoint_of, status_rows
 

@@ -1,6 +1,6 @@
-"""`barnabas produce`: records from a file or stdin, one a line.
+"""`barnabas produce`: sends records from a file or stdin, one per line.
 
-What has been read goes off when its batch is full or when the input pauses, so typing works as well as a big file.
+A batch is sent when it is full or when the input pauses, so that it works for typing and for large files.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Show = Callable[[], None]
 @click.command()
 @click.argument("topic")
 @click.option("-f", "--file", "source", type=click.File("rb"), default="-", metavar="FILE", help="[default: stdin]")
-@click.option("-K", "--key-delimiter", metavar="TEXT", help="What stands between key and value of a line, as in 'k:v'.")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="Delimiter between key and value of a line, as in 'k:v'.")
 @click.option("-k", "--key", metavar="TEXT", help="The key of every record.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be repeated.")
 @click.option("-Z", "--empty-is-null", is_flag=True, help="An empty key or value is null (a tombstone).")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send everything to this partition.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send all records to this partition.")
 @click.option(
     "--partitioner",
     type=click.Choice(PARTITIONERS),
     default="load-aware",
     show_default=True,
-    help="murmur2: by key, else at random; round-robin: in turn; sticky: by key, else batch by batch; load-aware: "
-    "sticky, sooner to a partition whose queue is short (KIP-794), Kafka's own default.",
+    help="murmur2: by key, random without a key; round-robin; sticky: by key, one batch per partition without a key; "
+    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default).",
 )
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option("-a", "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
@@ -55,7 +55,7 @@ Show = Callable[[], None]
     "--idempotent/--no-idempotent",
     default=True,
     show_default=True,
-    help="Retries append nothing twice (with acks=all).",
+    help="Retries append no record twice (with acks=all).",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), default=BATCH_BYTES, metavar="BYTES", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress bar.")
@@ -78,11 +78,11 @@ def produce(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Send records to TOPIC, one a line of FILE or stdin."""
+    """Send the lines of FILE or stdin as records to TOPIC."""
     from barnabas.client.producer import Producer
 
     if key is not None and key_delimiter is not None:
-        raise click.UsageError("-k and -K both say what the key is; give one of them")
+        raise click.UsageError("-k and -K exclude each other; give one of them")
     parse = LineParser(key_delimiter, key, empty_is_null)
     fixed_headers = parse_headers(headers)
     started = monotonic()
@@ -104,14 +104,14 @@ def produce(
                     show()
                     _send_while_idle(source, producer)
             finally:
-                producer.flush()  # also after Ctrl-C or a line that cannot be read: what was taken is sent
+                producer.flush()  # also after Ctrl-C or an invalid line: send the records taken so far
             show()
     if not quiet:
         _summary(producer, topic, monotonic() - started)
 
 
 class LineParser:
-    """From a line to a key and a value. A line without the delimiter is a usage error that names the line."""
+    """Splits a line into key and value. A line without the delimiter is a usage error with its number."""
 
     def __init__(self, key_delimiter: str | None, key: str | None, empty_is_null: bool) -> None:
         self.delimiter = None if key_delimiter is None else unescape(key_delimiter, "-K")
@@ -135,18 +135,18 @@ class LineParser:
 
 
 def parse_headers(texts: Sequence[str]) -> list[Header]:
-    """`NAME=VALUE` headers in their order; a usage error for anything else. A name alone has a null value."""
+    """Parse `NAME=VALUE` headers in order; other texts are a usage error. A name without a value has a null value."""
     headers: list[Header] = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not name:
-            raise click.BadParameter(f"wants NAME=VALUE, not {text!r}", param_hint="-H")
+            raise click.BadParameter(f"must be NAME=VALUE, not {text!r}", param_hint="-H")
         headers.append((name, value.encode() if equals else None))
     return headers
 
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
-    """What makes the partitioner of this name for a topic."""
+    """A factory of the partitioner with this name."""
     from barnabas.wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
 
     makers: dict[str, MakePartitioner] = {
@@ -159,7 +159,7 @@ def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
 
 
 def read_lines(source: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines of each piece that can be read, without their ends (\\n or \\r\\n); the last may lack one."""
+    """Read lines in blocks as they become available, without line ends (\\n or \\r\\n)."""
     rest = b""
     while chunk := os.read(source.fileno(), CHUNK_BYTES):
         lines = (rest + chunk).split(b"\n")
@@ -170,7 +170,7 @@ def read_lines(source: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _send_while_idle(source: BinaryIO, producer: Producer) -> None:
-    """The input pauses: send what has been collected, and see to its answers until there is more input."""
+    """While the input pauses, send the collected records and process answers."""
     if _is_readable(source):
         return
     producer.seal()
@@ -179,13 +179,13 @@ def _send_while_idle(source: BinaryIO, producer: Producer) -> None:
 
 
 def _is_readable(source: BinaryIO) -> bool:
-    """True when more input (or its end) is there at once."""
+    """True if more input (or its end) is available now."""
     return bool(select.select([source], [], [], 0)[0])
 
 
 @contextmanager
 def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Show]:
-    """A bar on a terminal, for input whose size is known; what it yields moves the bar to where the input stands."""
+    """A progress bar on a terminal, for input of known size; yields a function that updates it."""
     size = 0 if source.isatty() else os.fstat(source.fileno()).st_size
     if quiet or not sys.stderr.isatty() or not size:
         yield lambda: None

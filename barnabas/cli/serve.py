@@ -131,7 +131,7 @@ def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
     for text in given.set:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"--set wants KEY=VALUE, as in --set num.partitions=3, not {text!r}")
+            raise UsageError(f"--set must be KEY=VALUE, as in --set num.partitions=3, not {text!r}")
         keys[key.strip()] = value.strip()
     for option, key, value in (("--listen", "listeners", given.listen), ("--data-dir", "log.dirs", given.data_dir)):
         if value is None:
@@ -147,7 +147,7 @@ def _listener(address: str) -> str:
     host, colon, port = address.rpartition(":")
     bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
     if not colon or bare_ipv6 or "/" in host or " " in host:
-        raise UsageError(f"--listen wants HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
+        raise UsageError(f"--listen must be HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
     if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise UsageError(f"--listen wants a port between 0 and 65535, not {port!r}")
+        raise UsageError(f"--listen needs a port between 0 and 65535, not {port!r}")
     return f"PLAINTEXT://{address}"

@@ -1,4 +1,4 @@
-"""`barnabas storage`: look over data directories, and repair damaged partitions, while no broker uses them. Rule L2."""
+"""`barnabas storage`: checks data directories and repairs damaged partitions, while no broker uses them (L2)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 DAMAGED = 1
 WITHOUT = {
-    layout.RECOVERY_POINT_CHECKPOINT: "the next start reads every log from its first record on",
-    layout.LOG_START_CHECKPOINT: "records that were deleted, but not yet with their segment, come back",
-    layout.REPLICATION_CHECKPOINT: "nothing is lost with it",
+    layout.RECOVERY_POINT_CHECKPOINT: "the next start reads every log from its first record",
+    layout.LOG_START_CHECKPOINT: "deleted records whose segment still exists are visible again",
+    layout.REPLICATION_CHECKPOINT: "nothing is lost",
 }
-"""What it means that a checkpoint is not there."""
+"""The effect of a missing checkpoint."""
 COLUMNS = ("topic", "partition", "segments", "batches", "bytes", "start_offset", "end_offset", "state")
 
 data_dirs = click.argument(
@@ -45,11 +45,11 @@ def storage() -> None:
 @data_dirs
 @output_option
 def check(data_dirs: tuple[str, ...], output: str) -> int:
-    """Read every record batch in DATA_DIR, compare indexes, snapshots and checkpoints with them; change nothing.
+    """Check all record batches, indexes, snapshots and checkpoints in DATA_DIR; change nothing.
 
-    Damage is what would keep a partition offline or mislead a reader; the exit code is 1 then. What the next start of a
-    broker settles by itself, like a torn tail after a power failure, is told as a notice. Beside a running broker the
-    check works too, but what is being written may look torn.
+    Damage keeps a partition offline or misleads readers; the exit code is then 1. Problems that the next start of a
+    broker corrects, like a torn tail after a power failure, are notices. If a broker is running, data that is being
+    written may look torn.
     """
     from barnabas.storage.checking.check import check_directory
 
@@ -57,7 +57,9 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     for path in map(_log_dir, data_dirs):
         lock = _lock(path)
         if lock is None:
-            click.echo(f"barnabas storage check: a broker is using {path}; what it writes may look torn", err=True)
+            click.echo(
+                f"barnabas storage check: a broker is using {path}; data that is being written may look torn", err=True
+            )
         reports.append(check_directory(ReadOnlyFiles(), path))
     if output == "json":
         show_json([_directory_fields(report) for report in reports])
@@ -68,20 +70,18 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
 
 
 def _log_dir(path: str) -> str:
-    """The directory without a trailing slash; a usage error when nothing in it is of a broker."""
+    """The path without a trailing slash; a usage error if it is not a data directory."""
     path = path.rstrip("/") or "/"
     files = ReadOnlyFiles()
     if not files.exists(f"{path}/{layout.META_PROPERTIES}") and not any(
         layout.parse_partition_dir(name) for name in files.list_dirs(path)
     ):
-        raise click.UsageError(
-            f"{path} is no data directory: there is no {layout.META_PROPERTIES} and no partition in it"
-        )
+        raise click.UsageError(f"{path} is not a data directory: it has no {layout.META_PROPERTIES} and no partition")
     return path
 
 
 def _lock(path: str) -> File | None:
-    """The directory's lock, or any file where there is none; None when a broker holds it."""
+    """Lock the directory; None if a broker holds the lock."""
     name = f"{path}/{layout.LOCK}"
     try:
         return Files().lock(name) if Files().exists(name) else Files().open_read(path)
@@ -134,15 +134,15 @@ def _directory_fields(report: DirectoryReport) -> Row:
 
 @storage.command()
 @data_dirs
-@click.option("--topic", help="Only this topic; damaged or not.")
-@click.option("--partition", type=click.IntRange(min=0), help="Only this partition of it.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be lost.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before the repair.")
+@click.option("--topic", help="Only this topic, even if it is not damaged.")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
+@click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
 def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None, dry_run: bool, yes: bool) -> int:
-    """Repair the damaged partitions in DATA_DIR, after saying what is lost with it.
+    """Show what is lost, then repair the damaged partitions in DATA_DIR.
 
-    Every whole record batch stays, at its offset; what is none is put aside in a file `.damaged`, and an empty batch
-    takes the place of what is lost. Indexes, producer state and leader epochs are made anew.
+    Every whole record batch stays at its offset. Corrupt bytes are moved to a file `.damaged`, and an empty batch
+    replaces lost records. Indexes, producer state and leader epochs are rebuilt.
     """
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
@@ -157,7 +157,7 @@ def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None
 
 
 def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: bool, is_agreed: bool) -> bool:
-    """Repair a directory; whether it is whole then."""
+    """Repair a directory; returns whether it is now intact."""
     from barnabas.storage.checking.check import check_directory
     from barnabas.storage.checking.repair import Repair, put_checkpoint_aside
 
@@ -165,15 +165,15 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
     unreadable = [finding.path for finding in report.findings if finding.path.endswith("-checkpoint")]
     if unreadable:
         for name in unreadable:
-            print(f"{name} cannot be read and is put aside: {WITHOUT[name.rpartition('/')[2]]}")
+            print(f"{name} cannot be read and is moved aside: {WITHOUT[name.rpartition('/')[2]]}")
         if is_dry or not _is_agreed(is_agreed):
             return False
         for name in unreadable:
-            print(f"put aside as {put_checkpoint_aside(Files(), name)}")
+            print(f"moved to {put_checkpoint_aside(Files(), name)}")
         return _recover(path, topic, partition, is_dry=is_dry, is_agreed=True)
     chosen = _chosen(report, topic, partition)
     if not chosen:
-        print(f"{path}: nothing is damaged")
+        print(f"{path}: no damage")
         return True
     for key in chosen:
         _say(key, Repair(ReadOnlyFiles(), path, key).plan())
@@ -186,12 +186,12 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
 
 
 def _is_agreed(is_agreed: bool) -> bool:
-    """Whether to go on; only a person at a terminal is asked."""
+    """Whether to continue; asks only on a terminal."""
     return is_agreed or not sys.stdin.isatty() or click.confirm("Go on?")
 
 
 def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -> list[TopicPartition]:
-    """The partitions to repair: those that are named, else those that are damaged or missing."""
+    """The partitions to repair: the given ones, or all that are damaged or missing."""
     present = {(one.topic, one.partition) for one in report.partitions}
     missing = {
         key
@@ -210,10 +210,10 @@ def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -
 def _say(key: TopicPartition, losses: list[Loss]) -> None:
     name = f"{key[0]}-{key[1]}"
     if not losses:
-        print(f"{name}: no record is lost; indexes, producer state and leader epochs are made anew")
+        print(f"{name}: no record is lost; indexes, producer state and leader epochs are rebuilt")
     for loss in losses:
         lost = f"the records from offset {loss.first} to {loss.last} are lost"
         if loss.last < loss.first:
             lost = "no record is lost"
-        bad = f": {loss.size} bytes of it are no record batch and are put aside" if loss.size else ""
+        bad = f": {loss.size} corrupt bytes are moved aside" if loss.size else ""
         print(f"{name}: {lost} ({loss.path}{bad})")

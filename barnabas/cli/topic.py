@@ -17,7 +17,7 @@ def topic() -> None:
 @bootstrap_option
 @timeout_option
 @output_option
-@click.option("--internal", is_flag=True, help="Also the broker's own topics, like __consumer_offsets.")
+@click.option("--internal", is_flag=True, help="Include internal topics, like __consumer_offsets.")
 def list_(bootstrap: str, timeout_s: float, output: str, internal: bool) -> None:
     """List topics with their partitions and replicas."""
     from barnabas.client.admin import list_topics
@@ -45,7 +45,7 @@ def list_(bootstrap: str, timeout_s: float, output: str, internal: bool) -> None
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="[default: the broker's num.partitions]")
 @click.option("-r", "--replicas", type=click.IntRange(min=1), help="[default: the broker's default.replication.factor]")
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic key; may be repeated.")
-@click.option("--if-not-exists", is_flag=True, help="Be content with a topic that is there.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic exists.")
 @bootstrap_option
 @timeout_option
 def create(
@@ -128,7 +128,7 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
 @bootstrap_option
 @timeout_option
 def delete(names: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
-    """Delete topics and everything in them."""
+    """Delete topics with all their records."""
     from barnabas.client.admin import delete_topic
 
     delete_each(bootstrap, timeout_s, "topic", names, delete_topic)

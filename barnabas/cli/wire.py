@@ -1,7 +1,7 @@
-"""`barnabas wire`: protocol messages as hex and as JSON, for people who write clients.
+"""`barnabas wire`: protocol messages as hex and as JSON, for authors of clients.
 
-The JSON is that of Kafka's JsonConverter (`wire/json_form.py`); the bytes are a message's body, without header and
-size.
+The JSON has the form of Kafka's JsonConverters (`wire/json_form.py`). The bytes are a message's body, without header
+and size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _message(ctx: click.Context, param: click.Parameter, value: str) -> type[Message]:
-    """The class of a message by Kafka's name; a usage error with the nearest names when there is none."""
+    """The class of a message by Kafka's name; a usage error with similar names if there is none."""
     from barnabas.wire.registry import all_messages, message_named
 
     try:
@@ -27,7 +27,7 @@ def _message(ctx: click.Context, param: click.Parameter, value: str) -> type[Mes
 
         near = get_close_matches(value, all_messages(), 3, 0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise click.BadParameter(f"no message is called {value}{hint}", ctx, param) from None
+        raise click.BadParameter(f"there is no message {value}{hint}", ctx, param) from None
 
 
 @click.group()
@@ -44,7 +44,7 @@ def wire() -> None:
 @click.argument("data", required=False, metavar="[HEX]")
 @click.option("--indent", type=click.IntRange(0, 8), default=None, help="Spaces of indentation [default: one line].")
 def decode(message: type[Message], version: int, data: str | None, indent: int | None) -> None:
-    """Turn the hex of a message (the argument, or stdin) into JSON."""
+    """Convert the hex of a message (the argument, or stdin) to JSON."""
     from barnabas.wire.errors import KafkaError, ProtocolError
     from barnabas.wire.json_form import to_json
 
@@ -64,7 +64,7 @@ def decode(message: type[Message], version: int, data: str | None, indent: int |
 @click.argument("version", type=int)
 @click.argument("value", required=False, metavar="[JSON]")
 def encode(message: type[Message], version: int, value: str | None) -> None:
-    """Turn the JSON of a message (the argument, or stdin) into hex."""
+    """Convert the JSON of a message (the argument, or stdin) to hex."""
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.json_form import from_json
 
@@ -80,7 +80,7 @@ def encode(message: type[Message], version: int, value: str | None) -> None:
 @wire.command()
 @click.option("--jsonl", "path", type=click.Path(exists=True, dir_okay=False), required=True, metavar="FILE")
 def check(path: str) -> None:
-    """Check a file of vectors both ways, through the compiled and the interpreted codec.
+    """Check a file of test vectors in both directions, with the compiled and the interpreted codec.
 
     A line of the file is {"message": ..., "version": ..., "value": ..., "hex": ...}. The last line printed is
     "N differ"; the exit code is 0 when N is 0, otherwise 1.

@@ -1,7 +1,7 @@
-"""What a producer has not had acknowledged yet: for each partition an open batch, sealed ones, and those in flight.
+"""The unacknowledged records of a producer: for each partition an open batch, sealed ones, and those in flight.
 
-Batches of a partition keep the order in which they were opened, also when one comes back to be sent again. With an
-idempotent producer each carries its sequence (rules I1-I3), so that sending it twice appends it once.
+Batches of a partition keep their order, also when one is sent again. With an idempotent producer each has a sequence
+(I1-I3), so that sending it twice appends it once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.wire.records import BatchBuilder, Header, increment_sequence
 
 
 class Batch:
-    """Records of one partition on their way. `deadline` (monotonic seconds) is set when it is sealed."""
+    """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed."""
 
     __slots__ = ("builder", "deadline", "order", "payload")
 
@@ -25,7 +25,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Bytes: of what is sent once it is sealed, of the records before."""
+        """Size in bytes: of the encoded batch once it is sealed, of the records before."""
         return len(self.payload) or self.builder.size_estimate
 
     @property
@@ -35,7 +35,7 @@ class Batch:
 
 
 class Identity:
-    """What makes a producer idempotent (KIP-98); (-1, -1) is nobody."""
+    """Producer id and epoch of an idempotent producer (KIP-98); (-1, -1) is none."""
 
     __slots__ = ("producer_epoch", "producer_id")
 
@@ -74,7 +74,7 @@ class PartitionQueue:
 
     @property
     def bytes_waiting(self) -> int:
-        """Bytes that the broker has not acknowledged: the length of the queue that KIP-794 looks at."""
+        """Bytes that are not acknowledged: the queue length of KIP-794."""
         opened = self.open.size if self.open is not None else 0
         return opened + sum(batch.size for batch in self.sealed) + sum(batch.size for batch in self.in_flight)
 
@@ -86,7 +86,7 @@ class PartitionQueue:
     def append(
         self, order: int, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Iterable[Header]
     ) -> int:
-        """Add a record to the open batch (a new one, numbered `order`, when there is none); return its bytes so far."""
+        """Add a record to the open batch (or to a new one, numbered `order`); return its size in bytes."""
         if self.open is None:
             builder = BatchBuilder(
                 codec=self.codec,
@@ -113,27 +113,27 @@ class PartitionQueue:
         self.sealed.append(batch)
 
     def take(self) -> Batch:
-        """The next batch, from now on in flight."""
+        """Take the next batch; it is then in flight."""
         batch = self.sealed.pop(0)
         self.in_flight.append(batch)
         return batch
 
     def acknowledge(self, batch: Batch) -> None:
-        """The broker has it: forget it."""
+        """Remove an acknowledged batch."""
         self.in_flight.remove(batch)
 
     def put_back(self, batch: Batch, retry_at: float) -> None:
-        """It has to be sent again, in its old place, not before `retry_at`."""
+        """Queue a batch again at its old position, to be sent at `retry_at` or later."""
         self.in_flight.remove(batch)
         insort(self.sealed, batch, key=lambda other: other.order)
         self.retry_at = max(self.retry_at, retry_at)
 
     def has_earlier(self, batch: Batch) -> bool:
-        """True when an earlier batch is still on its way: then an out-of-order answer is only its echo."""
+        """True if an earlier batch is unacknowledged: it may be the cause of an out-of-order error."""
         return any(other.order < batch.order for other in (*self.sealed, *self.in_flight))
 
     def is_ready(self, now: float, limit: int) -> bool:
-        """True when its next batch may be sent: at most `limit` in flight, none while one is being sent again."""
+        """True if the next batch may be sent: at most `limit` in flight, none while one is retried."""
         if not self.sealed or now < self.retry_at or len(self.in_flight) >= limit:
             return False
         return not self.in_flight or self.sealed[0].order > self.in_flight[-1].order

@@ -1,7 +1,7 @@
-"""Topics and configs through a `Cluster`: one function an operation, each retried until the cluster's timeout.
+"""Topics and configs: one function per operation, retried until the cluster's timeout.
 
-Answers are `wire`'s own messages where they say all there is to say. Errors: `KafkaError` as the broker answered,
-`NotFound`, `TimedOut`, `Unreachable`.
+Returns messages of `barnabas.wire` where they suffice. Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`,
+`Unreachable`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def create_topic(
     configs: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> CreatableTopicResult:
-    """Create one topic; -1 leaves a number to the broker's defaults."""
+    """Create one topic; -1 uses the broker's default."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -93,7 +93,7 @@ def create_topic(
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    """Delete one topic and everything in it. `NotFound` when it does not exist."""
+    """Delete one topic. `NotFound` if it does not exist."""
     timeout_ms = int(cluster.timeout_s * 1000)
 
     def attempt(deadline: float) -> None:
@@ -113,7 +113,7 @@ def delete_topic(cluster: Cluster, name: str) -> None:
 
 
 def _config_node(cluster: Cluster, kind: str, name: str, deadline: float) -> NodeConnection:
-    """A broker's own configuration is asked of that broker; everything else of any."""
+    """The node to ask: the broker itself for its configuration, otherwise any."""
     if kind == "broker" and name.isdigit():
         return cluster.node(int(name), deadline)
     return cluster.any_node(deadline)
@@ -122,7 +122,7 @@ def _config_node(cluster: Cluster, kind: str, name: str, deadline: float) -> Nod
 def describe_config(
     cluster: Cluster, kind: str, name: str, keys: Sequence[str] | None = None
 ) -> list[DescribeConfigsResourceResult]:
-    """The configuration of a topic, broker or group, by key name; only `keys` when given."""
+    """The configuration of a topic, broker or group, by key; only `keys` if given."""
     resource = DescribeConfigsResource(
         resource_type=RESOURCE_TYPES[kind],
         resource_name=name,
@@ -141,7 +141,7 @@ def describe_config(
 
 
 def alter_config(cluster: Cluster, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
-    """Set keys of a topic, broker or group; None takes a key back to its default."""
+    """Set keys of a topic, broker or group; None resets a key to its default."""
     configs = [
         IncrementalAlterConfigsRequestAlterableConfig(
             name=key, config_operation=DELETE if value is None else SET, value=value

@@ -1,8 +1,7 @@
 """A client's view of a cluster: bootstrap, metadata, a connection to each node, retries until a deadline.
 
-An attempt that fails in a way that may pass (a retriable error code, a lost connection) is made again with growing
-pauses, until `timeout_s` has gone by. One exception: when no bootstrap address has ever answered, the first refusal is
-the answer, because a person who mistyped an address should not wait for it.
+Retriable errors and lost connections are retried with increasing pauses until `timeout_s`. Exception: if no bootstrap
+address has ever answered, the first refused connection fails, so that a mistyped address is reported immediately.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ R = TypeVar("R", bound=Message)
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 CREATION_PATIENCE_S = 5.0
-"""How long a topic may stay unknown to a client that asked for its creation."""
+"""How long a topic that is being created may be unknown, seconds."""
 
 
 class Topic:
-    """What a client needs to know of one topic. `leaders[p]` is the node that leads partition p, or -1."""
+    """A topic's metadata. `leaders[p]` is the node that leads partition p, or -1."""
 
     __slots__ = ("leaders", "name", "topic_id")
 
@@ -46,7 +45,7 @@ class Topic:
 
     @classmethod
     def from_metadata(cls, answer: MetadataResponseTopic) -> Topic:
-        """From one topic of a Metadata response; partitions may come in any order."""
+        """From a topic of a Metadata response, with partitions in any order."""
         leaders = {partition.partition_index: partition.leader_id for partition in answer.partitions}
         return cls(answer.name or "", answer.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
 
@@ -63,7 +62,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Cluster:
-    """Connections to the nodes of one cluster, and what metadata says about them. Close it after use."""
+    """Connections to the nodes of one cluster, and its metadata. Close it after use."""
 
     def __init__(
         self, bootstrap: str, *, client_id: str = "barnabas", software_version: str = "0", timeout_s: float = 30.0
@@ -86,7 +85,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Close every connection; requests without a reply are told."""
+        """Close all connections; requests without a reply fail."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -94,7 +93,7 @@ class Cluster:
     # --- connections
 
     def any_node(self, deadline: float) -> NodeConnection:
-        """An open connection to any node: one there is, or a bootstrap address. `Unreachable` when none answers."""
+        """A connection to any node: an open one, or to a bootstrap address. `Unreachable` if none answers."""
         for connection in self._connections.values():
             if connection.is_open:
                 return connection
@@ -109,7 +108,7 @@ class Cluster:
         raise last
 
     def node(self, node_id: int, deadline: float) -> NodeConnection:
-        """An open connection to one node, by the address that it advertises."""
+        """A connection to one node, at its advertised address."""
         if node_id not in self.nodes:
             self.metadata([], deadline)
         if node_id not in self.nodes:
@@ -138,7 +137,7 @@ class Cluster:
     # --- calls
 
     def retry(self, attempt: Callable[[float], T]) -> T:
-        """Run `attempt(deadline)`, again after a failure that may pass, until `timeout_s` is over (`TimedOut`)."""
+        """Run `attempt(deadline)`; retry after retriable errors until `timeout_s` (`TimedOut`)."""
         deadline = monotonic() + self.timeout_s
         pause = FIRST_PAUSE_S
         while True:
@@ -149,7 +148,7 @@ class Cluster:
                     raise
                 self._topics.clear()
                 if monotonic() + pause > deadline:
-                    raise TimedOut(f"gave up after {self.timeout_s:g} s: {error}") from error
+                    raise TimedOut(f"failed for {self.timeout_s:g} s: {error}") from error
             sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
@@ -167,7 +166,7 @@ class Cluster:
     # --- metadata
 
     def metadata(self, topics: Sequence[str] | None, deadline: float, *, create: bool = False) -> MetadataResponse:
-        """Ask one node for metadata (None: every topic) and remember the nodes. Topic errors are left to the caller."""
+        """Request metadata (None: of all topics) and store the nodes. The caller checks errors of topics."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
         response = self.any_node(deadline).call(request, MetadataResponse, deadline)
@@ -175,7 +174,7 @@ class Cluster:
         return response
 
     def topic(self, name: str, deadline: float, *, create: bool = False) -> Topic:
-        """One topic, from memory or from metadata. `NotFound` when there is none; retriable while it is being made."""
+        """One topic, cached or requested. `NotFound` if there is none; a retriable error while it is being created."""
         if name in self._topics:
             return self._topics[name]
         patience = min(deadline, monotonic() + CREATION_PATIENCE_S)
@@ -195,11 +194,11 @@ class Cluster:
         return topic
 
     def find_topic(self, name: str) -> Topic:
-        """One topic that must exist; `NotFound` when it does not."""
+        """One topic; `NotFound` if it does not exist."""
         return self.retry(lambda deadline: self.topic(name, deadline))
 
     def forget(self, name: str) -> None:
-        """Ask metadata again before the next use of this topic."""
+        """Remove a topic from the cache."""
         self._topics.pop(name, None)
 
     def coordinator(self, group: str, deadline: float) -> NodeConnection:

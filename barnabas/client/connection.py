@@ -1,9 +1,9 @@
 """One connection to one broker: version negotiation (KIP-35), requests pipelined, replies in order.
 
-A request is sent with what shall happen to its reply; `receive` delivers what has arrived. `call` does both and
-waits. Every wait has a deadline (monotonic seconds). After a failure the connection is closed and every unanswered
-request is told. A request goes out in the newest version that both sides know. The protocol itself is
-`wire.connection`'s; here are the socket and the clock.
+A request is sent with a callback for its reply; `receive` delivers replies that have arrived; `call` sends and waits.
+Every wait has a deadline (monotonic seconds). After an error the connection is closed and all unanswered requests
+fail. A request is sent in the newest version that both sides support. The protocol is in `wire.connection`, socket and
+clock are here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.wire.types import chunk_bytes
 
 Reply = TypeVar("Reply", bound=Message)
 OnReply = Callable[[Message | None, ClientError | None], None]
-"""Called once: with the reply, or with what went wrong."""
+"""Called once, with the reply or the error."""
 
 READ_SIZE = 1 << 18
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -32,7 +32,7 @@ SOFTWARE_NAME = "barnabas"
 
 
 class NodeConnection:
-    """A blocking socket with a Kafka client's side of the protocol on it."""
+    """A blocking socket with the client side of the protocol."""
 
     def __init__(self, host: str, port: int, client_id: str, software_version: str) -> None:
         self.host = host
@@ -49,17 +49,17 @@ class NodeConnection:
 
     @property
     def address(self) -> str:
-        """`host:port`, as a person writes it."""
+        """`host:port`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def in_flight(self) -> int:
-        """Requests that have no reply yet."""
+        """The number of requests without a reply."""
         return len(self._waiting)
 
     @property
     def is_open(self) -> bool:
-        """True between `open` and `close`, until something fails."""
+        """True from `open` until `close` or an error."""
         return self._socket is not None
 
     def fileno(self) -> int:
@@ -70,19 +70,19 @@ class NodeConnection:
     # --- opening and closing
 
     def open(self, deadline: float) -> None:
-        """Connect and learn which versions the broker speaks. `Unreachable` or `TimedOut` with a sentence."""
+        """Connect and request the broker's API versions. Raises `Unreachable` or `TimedOut`."""
         self._connect(deadline)
         try:
             self._negotiate(ApiVersionsRequest.max_version, deadline)
         except TimedOut:
             raise
         except ClientError:
-            # Whatever it is, it does not know KIP-511; version 0 is as old as the question itself.
+            # The broker does not know KIP-511: try version 0, which every version of ApiVersions supports.
             self._connect(deadline)
             try:
                 self._negotiate(0, deadline)
             except Unreachable:
-                raise Unreachable(f"what listens at {self.address} hangs up: is it a Kafka broker?") from None
+                raise Unreachable(f"the server at {self.address} closes connections: is it a Kafka broker?") from None
 
     def _connect(self, deadline: float) -> None:
         self._protocol = _protocol(self.client_id)
@@ -95,7 +95,7 @@ class NodeConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _negotiate(self, version: int, deadline: float) -> None:
-        """Ask in one version; a broker that does not know it says so in version 0, with the newest it knows."""
+        """Send ApiVersions; a broker that does not support `version` answers in version 0, with its newest."""
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self.software_version)
         response = self._call(request, ApiVersionsResponse, version, deadline)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -105,7 +105,7 @@ class NodeConnection:
         self.versions = {entry.api_key: entry for entry in response.api_keys}
 
     def close(self, error: ClientError | None = None) -> None:
-        """Close the socket and tell every request that waits."""
+        """Close the socket; waiting requests fail."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -116,7 +116,7 @@ class NodeConnection:
     # --- requests
 
     def version_for(self, request: Message, max_version: int | None) -> int:
-        """The newest version both sides know, up to `max_version`; KafkaError(UNSUPPORTED_VERSION) without one."""
+        """The newest version that both sides support, up to `max_version`; else KafkaError(UNSUPPORTED_VERSION)."""
         ours = type(request)
         name = ours.__name__.removesuffix("Request")
         offered = self.versions.get(ours.api_key)
@@ -127,12 +127,12 @@ class NodeConnection:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the broker at {self.address} offers {name} {offered.min_version}-{offered.max_version}, "
-                f"this client speaks {ours.min_version}-{ours.max_version}",
+                f"this client supports {ours.min_version}-{ours.max_version}",
             )
         return version
 
     def call(self, request: Message, reply: type[Reply], deadline: float, max_version: int | None = None) -> Reply:
-        """Send a request and wait for its reply. `TimedOut` or `Unreachable` when none comes."""
+        """Send a request and wait for its reply. Raises `TimedOut` or `Unreachable`."""
         return self._call(request, reply, self.version_for(request, max_version), deadline)
 
     def _call(self, request: Message, reply: type[Reply], version: int, deadline: float) -> Reply:
@@ -155,7 +155,7 @@ class NodeConnection:
         return answer
 
     def send(self, request: Message, on_reply: OnReply, timeout_s: float = 30.0) -> None:
-        """Send a request without waiting; `on_reply` is called by a later `receive` or `close`, or now if it fails."""
+        """Send a request without waiting; `on_reply` is called by `receive` or `close`, or now after an error."""
         version = self.version_for(request, None)
         try:
             self._send(request, version, timeout_s)
@@ -165,7 +165,7 @@ class NodeConnection:
         self._waiting.append(on_reply)
 
     def send_unanswered(self, request: Message, timeout_s: float = 30.0) -> bool:
-        """Send a request that has no reply (Produce with acks=0); False when the connection is gone."""
+        """Send a request without a reply (Produce with acks=0); False if the connection is closed."""
         try:
             self._send(request, self.version_for(request, None), timeout_s)
         except ClientError:
@@ -187,7 +187,7 @@ class NodeConnection:
     # --- replies
 
     def receive(self) -> None:
-        """Read what has arrived (select says there is something) and deliver whole replies."""
+        """Read available data and deliver complete replies; call it when select reports data."""
         if self._socket is None:
             return
         try:
@@ -203,7 +203,7 @@ class NodeConnection:
             while isinstance(event := self._protocol.next_event(), ResponseReceived):
                 self._waiting.popleft()(event.response, None)
         except ProtocolError as error:
-            self.close(ClientError(f"what answers at {self.address} does not speak Kafka's protocol: {error}"))
+            self.close(ClientError(f"the server at {self.address} does not speak Kafka's protocol: {error}"))
 
 
 def _protocol(client_id: str) -> Connection:

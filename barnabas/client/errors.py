@@ -1,4 +1,4 @@
-"""How a client call fails: a sentence for a person, of three kinds. Errors a broker answers are `KafkaError`."""
+"""Errors of the client, each with one sentence as its text. Errors answered by a broker are `KafkaError`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
 
 
 class ClientError(Exception):
-    """The call failed; the text is one sentence."""
+    """The operation failed."""
 
 
 class Unreachable(ClientError):  # noqa: N818 (conditions, named as such)
@@ -14,15 +14,15 @@ class Unreachable(ClientError):  # noqa: N818 (conditions, named as such)
 
 
 class TimedOut(ClientError):  # noqa: N818 (conditions, named as such)
-    """The deadline passed first."""
+    """The deadline has passed."""
 
 
 class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
 
 def raise_for(code: int, about: str, message: str | None = None) -> None:
-    """Raise a `KafkaError` whose text says what it is about, unless `code` is NONE."""
+    """Raise a `KafkaError` about the object named in its text, unless `code` is NONE."""
     if code == ErrorCode.NONE:
         return
     known = code if code in ErrorCode._value2member_map_ else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -32,5 +32,5 @@ def raise_for(code: int, about: str, message: str | None = None) -> None:
 
 
 def is_retriable(error: Exception) -> bool:
-    """True when the same request may be sent again."""
+    """True if the same request may be sent again."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.code in RETRIABLE)

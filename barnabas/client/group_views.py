@@ -1,7 +1,7 @@
-"""Groups of any type, described alike: state, members, and the partitions that each of them reads.
+"""Groups of any type in one form: state, members, and their partitions.
 
-The type is asked of the coordinator first, since each type has a describing request of its own. Errors: `KafkaError` as
-the broker answered, `NotFound`, `TimedOut`, `Unreachable`.
+The coordinator is asked for the type first, because each type has its own describe request. Errors: `KafkaError` from
+the broker, `NotFound`, `TimedOut`, `Unreachable`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MemberView(NamedTuple):
-    """One member, and what it reads."""
+    """A member and its partitions."""
 
     member_id: str
     instance_id: str | None
@@ -49,7 +49,7 @@ class GroupView(NamedTuple):
 
 
 def group_type(cluster: Cluster, group: str) -> str:
-    """The type of a group, classic where the broker does not tell. `NotFound` when there is none of this name."""
+    """The type of a group; classic if the broker does not say. `NotFound` if there is no such group."""
     for listed in list_groups(cluster):
         if listed.group_id == group:
             return listed.group_type.lower() or "classic"
@@ -57,7 +57,7 @@ def group_type(cluster: Cluster, group: str) -> str:
 
 
 def view_group(cluster: Cluster, group: str) -> GroupView:
-    """One group with its members, whatever its type."""
+    """One group of any type, with its members."""
     kind = group_type(cluster, group)
     if kind not in _DESCRIBED_BY:
         return _classic(describe_group(cluster, group))
@@ -129,7 +129,7 @@ def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
 
 
 def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[str, list[str]]) -> list[TopicPartition]:
-    """What the active tasks of a member read: partition n of every source topic of task n's subtopology."""
+    """The partitions of a member's active tasks: partition n of every source topic of task n's subtopology."""
     return [
         (topic, index)
         for tasks in member.assignment.active_tasks

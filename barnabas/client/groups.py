@@ -1,6 +1,6 @@
-"""Consumer groups through a `Cluster`: list, describe, committed offsets, seek, delete.
+"""Consumer groups: list, describe, committed offsets, seek, delete.
 
-Errors: `KafkaError` as the broker answered, `NotFound`, `TimedOut`, `Unreachable`.
+Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from barnabas.wire.messages.offsets import (
 )
 
 LAST_VERSION_WITH_NAMES = 9
-"""OffsetCommit and OffsetFetch name topics by id from version 10 on; names serve us better."""
+"""Newer versions of OffsetCommit and OffsetFetch use topic ids; this client uses names."""
 
 
 def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
-    """Every group of every node, by name: those in one of `states` and of one of `types`, or all."""
+    """The groups of all nodes, by name; optionally only some `states` and `types`."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
     def attempt(deadline: float) -> list[ListedGroup]:
@@ -58,7 +58,7 @@ def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[st
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribeGroupsResponseDescribedGroup:
-    """One group with its members. `NotFound` when there is none (older brokers call it Dead)."""
+    """One group with its members. `NotFound` if there is none (older brokers answer Dead)."""
 
     def attempt(deadline: float) -> DescribeGroupsResponseDescribedGroup:
         node = cluster.coordinator(group, deadline)
@@ -72,7 +72,7 @@ def describe_group(cluster: Cluster, group: str) -> DescribeGroupsResponseDescri
 
 
 def assigned_partitions(member: DescribedGroupMember) -> list[TopicPartition]:
-    """The partitions of a member that speaks the consumer protocol; none for others."""
+    """The partitions of a classic member of protocol type consumer; none for others."""
     if len(member.member_assignment) < 2:
         return []
     version = min(int.from_bytes(member.member_assignment[:2], "big"), ConsumerProtocolAssignment.versions[-1])
@@ -84,7 +84,7 @@ def assigned_partitions(member: DescribedGroupMember) -> list[TopicPartition]:
 
 
 def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
-    """Every offset the group has committed."""
+    """All committed offsets of a group."""
 
     def attempt(deadline: float) -> dict[TopicPartition, int]:
         node = cluster.coordinator(group, deadline)
@@ -103,7 +103,7 @@ def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Set a group's offsets from outside; the group must have no members (else UNKNOWN_MEMBER_ID)."""
+    """Set the offsets of a group without members (else UNKNOWN_MEMBER_ID)."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (name, index), offset in offsets.items():
         commit = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
@@ -124,7 +124,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
 
 
 def delete_group(cluster: Cluster, group: str) -> None:
-    """Delete a group and its offsets; it must have no members. `NotFound` when there is none."""
+    """Delete a group without members, with its offsets. `NotFound` if there is none."""
 
     def attempt(deadline: float) -> None:
         node = cluster.coordinator(group, deadline)
@@ -137,7 +137,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
 
 
 def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> None:
-    """Forget committed offsets of partitions that the group's members do not read (else GROUP_SUBSCRIBED_TO_TOPIC)."""
+    """Delete committed offsets of topics that no member reads (else GROUP_SUBSCRIBED_TO_TOPIC)."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for name, index in partitions:
         topics.setdefault(name, []).append(OffsetDeleteRequestPartition(partition_index=index))

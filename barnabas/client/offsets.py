@@ -1,4 +1,4 @@
-"""ListOffsets over many partitions: one request a leader, retried until the cluster's timeout."""
+"""ListOffsets for many partitions: one request per leader, retried until the cluster's timeout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TopicPartition = tuple[str, int]
 def list_offsets(cluster: Cluster, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """The offset for each partition's timestamp: EARLIEST, LATEST, or the first record at or after a time in ms.
 
-    -1 where no record is that young. Errors: `NotFound`, `KafkaError`, `TimedOut`.
+    -1 if there is no such record. Errors: `NotFound`, `KafkaError`, `TimedOut`.
     """
 
     def attempt(deadline: float) -> dict[TopicPartition, int]:
@@ -41,7 +41,7 @@ def list_offsets(cluster: Cluster, timestamps: Mapping[TopicPartition, int]) -> 
 def _requests(
     cluster: Cluster, timestamps: Mapping[TopicPartition, int], deadline: float
 ) -> dict[int, ListOffsetsRequest]:
-    """One request for each leader, with its partitions."""
+    """One request per leader, with its partitions."""
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (name, index), timestamp in timestamps.items():
         leader = cluster.topic(name, deadline).leaders[index]

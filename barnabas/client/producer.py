@@ -1,8 +1,7 @@
-"""A producer: partitions records, collects them into batches, keeps several requests in flight, retries in order.
+"""A producer: partitions records, collects them in batches, keeps several requests in flight, retries in order.
 
-Single-threaded: `send` and `pump` do the work, `flush` waits for it. Idempotent unless told otherwise, so a retry after
-a lost answer appends nothing twice (rules I1-I3). What the broker refuses for good raises from the next call; nothing
-is dropped silently.
+Single-threaded: `send` and `pump` do the work, `flush` waits for it. Idempotent by default, so a retry after
+a lost answer appends nothing twice (I1-I3). An error that is not retriable is raised by the next call.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from barnabas.wire.records import Header
 from barnabas.wire.schema import Message
 
 MAX_IN_FLIGHT = 5
-"""As many batches of a producer and partition as a broker remembers (rule I1)."""
+"""The number of batches that a broker remembers per producer and partition (I1)."""
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 RETRY_PAUSE_S = 0.05
 
 RECORD_OVERHEAD_BYTES = 10
 
 MakePartitioner = Callable[[int], Partitioner]
-"""From a topic's number of partitions to what chooses among them."""
+"""Makes a partitioner from a topic's number of partitions."""
 
 
 class TopicQueues:
-    """A topic that is being written: a queue a partition, and what chooses among them."""
+    """A topic that is being written: a queue per partition, and the partitioner."""
 
     __slots__ = ("partitioner", "queues")
 
@@ -50,14 +49,14 @@ class TopicQueues:
         self.partitioner = partitioner
 
     def look_at_loads(self, leaders: Sequence[int]) -> None:
-        """Tell a load-aware partitioner how much waits for each partition that has a leader (KIP-794)."""
+        """Give a load-aware partitioner the queue length of each partition that has a leader (KIP-794)."""
         if isinstance(self.partitioner, LoadAware):
             led = [queue for queue in self.queues if leaders[queue.index] >= 0]
             self.partitioner.update([queue.bytes_waiting for queue in led], [queue.index for queue in led])
 
 
 class Producer:
-    """Sends records to the topics of a cluster. Call `flush` before letting go of it."""
+    """Sends records to the topics of a cluster. Call `flush` at the end."""
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Take one record; it is on its way when its batch is full, or at the next `seal` or `flush`.
+        """Add one record; it is sent when its batch is full, or at the next `seal` or `flush`.
 
         Blocks while more than `buffer_bytes` wait. Errors: those of earlier records, NotFound, TimedOut, Unreachable.
         """
@@ -110,7 +109,7 @@ class Producer:
         elif partition >= len(queues):
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {topic!r} has {len(queues)} partitions, so none is {partition}",
+                f"topic {topic!r} has {len(queues)} partitions, and {partition} is not one of them",
             )
         queue = queues[partition]
         if queue.open is None:
@@ -123,7 +122,7 @@ class Producer:
                 self.pump(0.1)
 
     def seal(self) -> None:
-        """Send off what has been collected, without waiting for answers."""
+        """Send the collected records without waiting for answers."""
         for topic in self._topics.values():
             for queue in topic.queues:
                 self._seal(queue)
@@ -131,11 +130,11 @@ class Producer:
 
     @property
     def is_busy(self) -> bool:
-        """True while something sealed has not been acknowledged."""
+        """True while a sealed batch is not acknowledged."""
         return self._bytes_waiting > 0
 
     def flush(self) -> None:
-        """Send everything and wait until it is acknowledged."""
+        """Send all records and wait until they are acknowledged."""
         self.seal()
         while self.is_busy:
             self.pump(0.1)
@@ -169,7 +168,7 @@ class Producer:
     # --- sending
 
     def pump(self, timeout_s: float) -> None:
-        """Send what may be sent, then take answers, waiting at most `timeout_s` for the first."""
+        """Send the batches that are ready, then process answers; wait at most `timeout_s` for the first."""
         self._raise_failure()
         now = monotonic()
         for node_id, queues in self._ready_by_leader(now).items():
@@ -192,7 +191,7 @@ class Producer:
                 continue
             overdue = next((queue for queue in waiting if queue.sealed[0].deadline < now), None)
             if overdue is not None:
-                raise TimedOut(f"{name}-{overdue.index} has not taken a batch for {self.cluster.timeout_s:g} s")
+                raise TimedOut(f"{name}-{overdue.index} has not accepted a batch for {self.cluster.timeout_s:g} s")
             topic = self._topic(name, waiting, now)
             if topic is None:
                 continue
@@ -202,7 +201,7 @@ class Producer:
         return ready
 
     def _topic(self, name: str, waiting: list[PartitionQueue], now: float) -> Topic | None:
-        """The topic's metadata; None, and a pause for its queues, when that cannot be had now."""
+        """The topic's metadata; None, and a pause for its queues, if it is not available now."""
         try:
             return self.cluster.topic(name, now + self.cluster.timeout_s, create=True)
         except (KafkaError, ClientError) as error:
@@ -213,7 +212,7 @@ class Producer:
             return None
 
     def _send_to(self, node_id: int, queues: list[PartitionQueue], now: float) -> None:
-        """One request to a leader, with the next batch of each queue that fits."""
+        """Send one request to a leader, with the next batch of each queue up to the size limit."""
         try:
             node = self.cluster.node(node_id, now + self.cluster.timeout_s)
         except (KafkaError, ClientError) as error:
@@ -302,7 +301,7 @@ class Producer:
         self.cluster.forget(queue.topic)
         queue.put_back(batch, now + RETRY_PAUSE_S)
         if batch.deadline < now:
-            self._failure = self._failure or TimedOut(f"gave up after {self.cluster.timeout_s:g} s: {error}")
+            self._failure = self._failure or TimedOut(f"failed for {self.cluster.timeout_s:g} s: {error}")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -1,7 +1,7 @@
-"""Reading partitions without a group: fetch from each leader, yield records in the order of each partition.
+"""Reads partitions without a group: fetches from each leader and yields records in the order of each partition.
 
-While the records of one answer are being used, the next fetch is already on its way. Control records are left out.
-A read ends at the end offset given for a partition; without one it goes on for ever.
+The next fetch is in flight while records are processed. Control records are skipped. A read ends at a partition's end
+offset; without one it does not end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RETRY_PAUSE_S = 0.05
 
 
 class Position:
-    """Where the reading of one partition stands: the next offset, and the first that is not wanted (or None)."""
+    """The position in one partition: the next offset, and the end offset or None."""
 
     __slots__ = ("end_offset", "index", "offset", "topic")
 
@@ -45,12 +45,12 @@ class Position:
 
     @property
     def is_done(self) -> bool:
-        """True when everything wanted has been read."""
+        """True if the end offset is reached."""
         return self.end_offset is not None and self.offset >= self.end_offset
 
 
 class Reader:
-    """Reads partitions from given offsets on."""
+    """Reads partitions from given offsets."""
 
     def __init__(
         self, cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None
@@ -66,7 +66,7 @@ class Reader:
         self._retry_at = 0.0
 
     def records(self, on_idle: Callable[[], None] | None = None) -> Iterator[tuple[TopicPartition, Record]]:
-        """Records as they come, for ever or to the end offsets; `on_idle` is called before each wait.
+        """Yield records up to the end offsets, or without end; `on_idle` is called before each wait.
 
         Errors: KafkaError, NotFound, TimedOut, Unreachable.
         """
@@ -87,7 +87,7 @@ class Reader:
     # --- asking
 
     def _fetch(self) -> None:
-        """Send a fetch to each leader that has none in flight."""
+        """Send a fetch to each leader without one in flight."""
         now = monotonic()
         if now < self._retry_at:
             return
@@ -134,7 +134,7 @@ class Reader:
         node.send(request, answered)
 
     def _wait(self) -> None:
-        """Take what arrives, for as long as a fetch may take."""
+        """Process answers, for at most the duration of a fetch."""
         waiting: list[NodeConnection] = [node for node in self.cluster.open_connections if node.in_flight]
         readable, _, _ = select(waiting, [], [], 0.1 if waiting else RETRY_PAUSE_S)
         for connection in readable:
@@ -145,7 +145,7 @@ class Reader:
     def _fetched(
         self, ids: dict[bytes, str], response: FetchResponse
     ) -> Iterator[tuple[Position, int, int | None, memoryview]]:
-        """The partitions with data, their positions moved past it: (position, first wanted, end, batches)."""
+        """The partitions with data, with updated positions: (position, first wanted offset, end, batches)."""
         try:
             raise_for(response.error_code, "fetch")
         except KafkaError as error:
@@ -160,7 +160,7 @@ class Reader:
                     yield position, first, position.end_offset, batches
 
     def _checked(self, position: Position, data: FetchResponsePartitionData) -> memoryview | None:
-        """The bytes of one partition's answer; None when there are none, or when it failed and will be asked again."""
+        """The bytes of one partition's answer; None if there are none, or after a retriable error."""
         try:
             raise_for(data.error_code, f"{position.topic}-{position.index} at offset {position.offset}")
         except KafkaError as error:
@@ -184,13 +184,13 @@ class Reader:
                     yield partition, record
 
     def _failed(self, error: Exception) -> None:
-        """Try again for as long as the cluster's timeout allows; raise what does not pass."""
+        """Retry until the cluster's timeout; raise errors that are not retriable."""
         if not is_retriable(error):
             raise error
         now = monotonic()
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self.cluster.timeout_s:
-            raise TimedOut(f"gave up after {self.cluster.timeout_s:g} s: {error}") from error
+            raise TimedOut(f"failed for {self.cluster.timeout_s:g} s: {error}") from error
         self._retry_at = now + RETRY_PAUSE_S
         for position in self.positions.values():
             self.cluster.forget(position.topic)
@@ -201,7 +201,7 @@ def _name(topic: FetchableTopicResponse, ids: dict[bytes, str]) -> str:
 
 
 def _next_offset(batches: memoryview, offset: int) -> int:
-    """The offset after the last whole batch; an answer that holds no whole batch is an error."""
+    """The offset after the last whole batch; an answer without a whole batch is an error."""
     last = -1
     for batch in iter_batches(batches, partial_ok=True):
         last = batch.next_offset

@@ -1,6 +1,6 @@
-"""Where share groups stand, through a `Cluster`: start offsets told, moved and forgotten (KIP-932).
+"""Start offsets of share groups: read, set and delete (KIP-932).
 
-Errors: `KafkaError` as the broker answered, `NotFound`, `TimedOut`, `Unreachable`.
+Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class ShareOffset(NamedTuple):
-    """Where a share group stands in a partition."""
+    """The start offset of a share group in a partition."""
 
     start_offset: int
-    """The first record that is not settled; -1 before anything was read."""
+    """The first unfinished record; -1 before anything was read."""
     lag: int
-    """How many records are still to be settled; -1 where the broker does not tell."""
+    """The number of unfinished records; -1 if the broker does not say."""
 
 
 def share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOffset]:
-    """Every partition that the group shares out."""
+    """All partitions of the group."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
 
     def attempt(deadline: float) -> dict[TopicPartition, ShareOffset]:
@@ -57,7 +57,7 @@ def share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOff
 
 
 def move_share_group(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Let a group begin anew at these offsets; it must have no members (else NON_EMPTY_GROUP)."""
+    """Set the start offsets of a group without members (else NON_EMPTY_GROUP)."""
     topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
     for (name, index), offset in offsets.items():
         part = AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
@@ -78,7 +78,7 @@ def move_share_group(cluster: Cluster, group: str, offsets: Mapping[TopicPartiti
 
 
 def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -> None:
-    """Let a group without members forget topics."""
+    """Delete the start offsets of topics; the group must have no members."""
     request = DeleteShareGroupOffsetsRequest(
         group_id=group, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
     )

@@ -1,5 +1,5 @@
-"""What stands in the files of a log directory, told as Kafka's kafka-dump-log tells it; behind `barnabas dump-log`.
+"""Reads the files of a log directory for `barnabas dump-log`, in the format of Kafka's kafka-dump-log.
 
-The files are read here on their own, not through the broker's storage: a second opinion on what storage writes. Each
-reader yields `Item`s (one line of text, or one JSON object) and notes what is wrong in `Problems`.
+The files are parsed here, not by the broker's storage code, as an independent check of it. Each reader yields `Item`s
+(one line of text, or one JSON object) and adds problems to `Problems`.
 """

@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics and of the cluster metadata log, as JSON; what cannot be read is told in words."""
+"""Decodes records of internal topics and of the cluster metadata log to JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def share_state_decoder() -> Decoder:
 
 
 def _pairs(module: ModuleType, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> dict[int, Pair]:
-    """Key and value class by record type, for the kinds of records wanted."""
+    """Key and value class by record type, for the given kinds of records."""
     pairs: dict[int, Pair] = {}
     for name, key in vars(module).items():
         kind = name.removesuffix("Key")
@@ -56,7 +56,7 @@ def _pairs(module: ModuleType, only: tuple[str, ...] = (), without: tuple[str, .
 
 
 def _coordinator_record(pairs: dict[int, Pair], record: Record) -> Decoded:
-    """Type in the key's first two bytes, the value's version in its own."""
+    """Decode a record: its type is in the first two bytes of the key, the value's version in those of the value."""
     if record.key is None or len(record.key) < _VALUE_VERSION_SIZE:
         return f"Error at offset {record.offset}, skipping. The record has no key", None
     kind = int.from_bytes(record.key[:2], "big")
@@ -77,7 +77,7 @@ def _coordinator_record(pairs: dict[int, Pair], record: Record) -> Decoded:
 
 
 def _open_members(group: Fields) -> None:
-    """Replace what the consumer protocol put into a classic group's members as bytes by its content."""
+    """Replace the consumer protocol's bytes in a classic group's members by their decoded content."""
     from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
     classes: dict[str, type[Message]] = {
@@ -99,7 +99,7 @@ def _open(text: object, declared: type[Message]) -> object:
     data = b64decode(text)
     version = int.from_bytes(data[:2], "big")
     try:
-        decoded, _ = declared.codec(version).parse(data, 2)  # newer members may have written more: that is ignored
+        decoded, _ = declared.codec(version).parse(data, 2)  # additional bytes of newer members are ignored
         return to_json(decoded, version)
     except (KafkaError, ProtocolError):
         return text
@@ -133,7 +133,7 @@ def record_type_name(class_name: str) -> str:
 
 
 def decode_control_record(kind: int, record: Record) -> Fields:
-    """The control records of the metadata log and its snapshots, by the names of Kafka's tool."""
+    """The control records of the metadata log and its snapshots, with the names of Kafka's tool."""
     from barnabas.wire.messages import raft_records
 
     names: dict[int, tuple[str, type[Message]]] = {

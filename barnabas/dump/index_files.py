@@ -1,4 +1,4 @@
-"""The indexes of a segment, each entry held against the segment's batches: `.index`, `.timeindex`, `.txnindex`."""
+"""The indexes of a segment, each entry compared with the segment's batches: `.index`, `.timeindex`, `.txnindex`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dump_offset_index(path: Path, options: Options, problems: Problems) -> Itera
     with _log_of(path).open("rb") as log:
         for at, (relative, position) in enumerate(entries):
             if relative == 0 and at > 0:
-                return  # Kafka allocates its indexes in advance: the zeros behind the last entry
+                return  # Kafka preallocates its indexes: zeros after the last entry
             offset = base + relative
             batch = _batch_at(log, position)
             if batch is None or batch.last_offset != offset:
@@ -87,7 +87,7 @@ def _entries(path: Path, entry: Struct, problems: Problems) -> list[tuple[int, .
     data = path.read_bytes()
     left = len(data) % entry.size
     if left:
-        problems.add(f"Index {path} is damaged", f"  {len(data)} bytes are no multiple of {entry.size}")
+        problems.add(f"Index {path} is damaged", f"  {len(data)} bytes are not a multiple of {entry.size}")
     return list(entry.iter_unpack(data[: len(data) - left]))
 
 
@@ -95,14 +95,14 @@ def _sanity(path: Path, passed: bool, problems: Problems) -> Iterator[Item]:
     if passed:
         yield Item("sanity_check", {"passed": True}, f"{path} passed sanity check.")
         return
-    problems.add(f"{path} failed the sanity check:", "  the last entry lies before the first, or the file is cut off")
+    problems.add(f"{path} failed the sanity check:", "  the last entry is before the first, or the file is truncated")
     yield Item("sanity_check", {"passed": False}, f"{path} failed sanity check.")
 
 
 def _log_of(path: Path) -> Path:
     log = path.with_suffix(LOG_SUFFIX)
     if not log.is_file():
-        raise UnreadableError(f"{path} cannot be checked without its segment {log.name} beside it")
+        raise UnreadableError(f"{path} cannot be checked without its segment {log.name} in the same directory")
     return log
 
 
@@ -115,7 +115,7 @@ def _batch_at(log: BinaryIO, position: int) -> BatchView | None:
 
 
 def _scan(log: Path) -> tuple[list[int], list[int]]:
-    """Last offset and greatest timestamp of each batch, by headers alone."""
+    """Last offset and greatest timestamp of each batch, from the headers."""
     last_offsets: list[int] = []
     timestamps: list[int] = []
     position, size = 0, log.stat().st_size

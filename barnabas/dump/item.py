@@ -1,4 +1,4 @@
-"""What every reader of a file gets and gives: the options, the items to print, the problems found."""
+"""The options, items and problems of the readers of files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 Fields = dict[str, object]
 Decoded = tuple[object, object]
-"""Key and payload of a record: None, text, or what JSON can say."""
+"""Key and payload of a record: None, text, or a JSON value."""
 Decoder = Callable[["Record"], Decoded]
 
 
 class UnreadableError(Exception):
-    """A file that cannot be dumped at all, by the fault of whoever named it: one sentence."""
+    """A file that cannot be dumped; the text is one sentence for the user."""
 
 
 class Options:
-    """What to print of the files."""
+    """What to print."""
 
     __slots__ = (
         "decode",
@@ -52,7 +52,7 @@ class Options:
 
 
 class Item:
-    """One line of a dump. `fields` have Kafka's names; without `text` the line is `name: value` for each of them."""
+    """One line of a dump. `fields` have Kafka's names; without `text` the line is `name: value` of each field."""
 
     __slots__ = ("_text", "fields", "kind")
 
@@ -68,17 +68,17 @@ class Item:
 
 
 class Problems:
-    """What is wrong with the files, under the headings that Kafka's tool prints on stderr."""
+    """Problems of the files, grouped by the headings that Kafka's tool prints on stderr."""
 
     def __init__(self) -> None:
         self.by_heading: dict[str, list[str]] = {}
 
     def add(self, heading: str, detail: str) -> None:
-        """Note a detail under its heading."""
+        """Add a detail to a heading."""
         self.by_heading.setdefault(heading, []).append(detail)
 
     def lines(self) -> Sequence[str]:
-        """Headings, each with its details under it."""
+        """All headings with their details."""
         return [text for heading, details in self.by_heading.items() for text in (heading, *details)]
 
     def __bool__(self) -> bool:
@@ -91,7 +91,7 @@ def line(fields: Fields) -> str:
 
 
 def java_text(value: object) -> str:
-    """A value as Java's toString has it."""
+    """A value in the form of Java's toString."""
     if value is True:
         return "true"
     if value is False:

@@ -1,4 +1,4 @@
-"""Segments (`.log`) and snapshots of the cluster metadata (`.checkpoint`): batches and, when asked, their records."""
+"""Segments (`.log`) and snapshots of the cluster metadata (`.checkpoint`): batches and optionally their records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WITHOUT_COLON = {"SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVote
 
 
 def dump_log_file(path: Path, options: Options, problems: Problems) -> Iterator[Item]:
-    """Every batch of a segment, with its records when asked, and what is wrong with them."""
+    """The batches of a segment, optionally with records; problems are added to `problems`."""
     yield _head(path)
     size = path.stat().st_size
     end = size if options.max_bytes is None else min(size, options.max_bytes)
@@ -59,7 +59,7 @@ def _head(path: Path) -> Item:
 
 
 def base_offset(path: Path) -> int:
-    """The offset that a segment's files are named after."""
+    """The base offset in the name of a segment's file."""
     offset = offset_of(path.name)
     if offset is None:
         raise UnreadableError(f"{path} is not named after its base offset (20 digits)")
@@ -67,7 +67,7 @@ def base_offset(path: Path) -> int:
 
 
 def batches(file: BinaryIO, end: int, problems: Problems | None = None) -> Iterator[tuple[int, BatchView]]:
-    """(position, batch) of the whole batches before `end`; stops at the first that is cut off or no batch."""
+    """(position, batch) of the whole batches before `end`; stops at the first that is truncated or invalid."""
     position = 0
     while position + HEADER_SIZE <= end:
         file.seek(position)
@@ -88,7 +88,7 @@ def batches(file: BinaryIO, end: int, problems: Problems | None = None) -> Itera
 
 
 class Offsets:
-    """Checks that offsets follow one another within a file."""
+    """Checks that offsets are consecutive within a file."""
 
     def __init__(self, path: Path, problems: Problems) -> None:
         self._path = path
@@ -96,7 +96,7 @@ class Offsets:
         self._last: int | None = None
 
     def see(self, offset: int) -> None:
-        """The next record has this offset."""
+        """Check the next record's offset."""
         if self._last is not None and offset != self._last + 1:
             self._problems.add(f"Non-consecutive offsets in {self._path}", f"  {self._last} is followed by {offset}")
         self._last = offset
@@ -121,7 +121,7 @@ def _dump_batch(
 
 
 def batch_fields(batch: BatchView, position: int) -> Fields:
-    """A batch's header in the order and by the names of Kafka's tool."""
+    """A batch's header in the order and with the names of Kafka's tool."""
     horizon = batch.delete_horizon_ms
     return {
         "baseOffset": batch.base_offset,
@@ -188,7 +188,7 @@ def _text(value: object) -> str:
 
 
 def _json_content(content: Fields) -> Fields:
-    """Bytes that are no UTF-8 stand in base64 under `<name>_base64`."""
+    """Text, or base64 in `<name>_base64` for bytes that are not UTF-8."""
     fields: Fields = {}
     for name, value in content.items():
         if not isinstance(value, bytes):
@@ -202,7 +202,7 @@ def _json_content(content: Fields) -> Fields:
 
 
 def control_fields(record: Record) -> Fields:
-    """What a control record says."""
+    """The fields of a control record."""
     kind = control_record_type(record)
     if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return {

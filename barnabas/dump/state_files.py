@@ -1,4 +1,4 @@
-"""Files of state beside the segments: `.snapshot`, the checkpoints, `partition.metadata`, `meta.properties`."""
+"""State files in a log directory: `.snapshot`, the checkpoints, `partition.metadata`, `meta.properties`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CRC_START = 6
 
 
 def dump_producer_snapshot(path: Path, options: Options, problems: Problems) -> Iterator[Item]:  # noqa: ARG001
-    """The producers of a partition at the offset in the file's name (rule I5)."""
+    """The producers of a partition at the offset in the file's name (I5)."""
     base_offset(path)
     data = path.read_bytes()
     if len(data) < _SNAPSHOT_HEAD.size:
@@ -67,13 +67,13 @@ def _producer_fields(
 
 
 def dump_checkpoint(path: Path, options: Options, problems: Problems) -> Iterator[Item]:  # noqa: ARG001
-    """A checkpoint: leader epochs, or an offset a partition."""
+    """A checkpoint: leader epochs, or an offset per partition."""
     try:
         lines = path.read_text().splitlines()
     except UnicodeDecodeError:
-        raise UnreadableError(f"{path} is no checkpoint: it is not text") from None
+        raise UnreadableError(f"{path} is not a checkpoint: it is not text") from None
     if len(lines) < 2 or lines[0] != "0" or lines[1] != str(len(lines) - 2):
-        problems.add(f"Checkpoint {path} is damaged", "  the version is not 0, or the count is not that of the lines")
+        problems.add(f"Checkpoint {path} is damaged", "  the version is not 0, or the count does not match the lines")
     for text in lines[2:]:
         words = text.split()
         if len(words) == 2 and words[0].isdigit() and words[1].isdigit():
@@ -82,7 +82,7 @@ def dump_checkpoint(path: Path, options: Options, problems: Problems) -> Iterato
             fields: Fields = {"topic": words[0], "partition": int(words[1]), "offset": int(words[2])}
             yield Item("offset_checkpoint", fields)
         else:
-            problems.add(f"Checkpoint {path} is damaged", f"  {text!r} is no entry")
+            problems.add(f"Checkpoint {path} is damaged", f"  {text!r} is not an entry")
 
 
 def dump_properties(path: Path, options: Options, problems: Problems) -> Iterator[Item]:  # noqa: ARG001

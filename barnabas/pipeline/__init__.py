@@ -1,6 +1,8 @@
-"""Spark jobs against a broker, and what a notebook needs: `from barnabas.pipeline import read_topic, write_topic`.
+"""Spark jobs that run against a broker, and functions for notebooks.
 
-Imported names come when they are asked for, so that this package can be looked at without Spark.
+    from barnabas.pipeline import read_topic, write_topic
+
+Names are imported on first use, so that this package can be imported without Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The checkpoint of a job: whose it is, and how far it has come.
+"""The checkpoint of a job: its owner and its progress.
 
-Beside what Spark keeps for each query, `barnabas-job.json` says which job it belongs to and the ids of its topics:
-Spark itself would take up another job's checkpoint, and would not notice that a topic was deleted and made again with
-more records. Read without Spark, so that `status` answers at once; paths may be local, or URLs that Arrow can read.
+`barnabas-job.json`, beside Spark's own files, names the job that owns the checkpoint and the ids of its topics. Spark
+alone would continue from another job's checkpoint, and would not detect that a topic was deleted and created again.
+Checked and read without starting Spark. A path is local, or a URL that Arrow can read.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from barnabas.pipeline.errors import MistakeError
 
 FILE = "barnabas-job.json"
 NEW_FILE = f"{FILE}.new"
-"""What a crash may leave of writing it."""
+"""The temporary file, which a crash may leave behind."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose checkpoint it is."""
+    """The owner of a checkpoint."""
 
     job: str
     name: str
     source: str
     output: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    """What must stay as it is, by name; names may come and go."""
+    """Settings whose values must not change, by name; names may be added and removed."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Position:
-    """How far one query has come."""
+    """The progress of one query."""
 
     query: str
     batch: int
-    """The last batch that is done; -1 before the first."""
+    """The last completed batch; -1 before the first."""
     at: datetime | None
-    """When that was."""
+    """The time at which it was completed."""
     offsets: Offsets
-    """Up to where it has read; empty before the first batch."""
+    """The end of what it has read; empty before the first batch."""
     is_unfinished: bool
-    """A further batch was begun and not finished: it will be done again."""
+    """Another batch was started and not completed; it will be repeated."""
 
 
 class Checkpoint:
@@ -67,15 +67,15 @@ class Checkpoint:
 
     @property
     def local(self) -> Path | None:
-        """The directory, if it is one of this machine."""
+        """The directory, if it is local."""
         return Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
 
     def flow(self, name: str) -> str:
-        """Where the query of a flow keeps its own."""
+        """The checkpoint directory of a flow's query."""
         return f"{self.path.rstrip('/')}/{name}"
 
     def owner(self) -> Owner | None:
-        """Whose it is; None for a new one."""
+        """The owner; None for a new checkpoint."""
         text = self._read(FILE)
         if text is None:
             return None
@@ -83,12 +83,12 @@ class Checkpoint:
             return Owner(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise MistakeError(
-                f"{self.path}/{FILE} cannot be read, so nobody can tell whose checkpoint this is: name a new checkpoint"
+                f"{self.path}/{FILE} cannot be read, so the checkpoint's owner is unknown: name a new checkpoint"
             ) from error
 
     def claim(self, owner: Owner) -> None:
-        """Take it for a job, or see that it is this job's. MistakeError when it is another's, or the topics are not
-        those that it has read from."""
+        """Make `owner` the owner, or check that it is. MistakeError when the checkpoint belongs to another job, or its
+        topics were deleted and created again."""
         known = self.owner()
         if known is not None and self.is_new:
             self._check_name(known, owner)
@@ -99,21 +99,21 @@ class Checkpoint:
             owner = replace(owner, topic_ids=topic_ids, fields={**known.fields, **owner.fields})
         elif any(name != NEW_FILE for name in self._entries("")):
             raise MistakeError(
-                f"{self.path} holds something else than the checkpoint of a pipeline: name an empty or new directory"
+                f"{self.path} has other files than a pipeline's checkpoint: name an empty or new directory"
             )
         self._write(FILE, json.dumps(asdict(owner), indent=2) + "\n")
 
     @property
     def is_new(self) -> bool:
-        """Whether no batch was begun yet; until then the job's file may change at will."""
+        """Whether no batch was started yet; until then the job's file may be changed."""
         return not any(self.has_begun(name) for name in self._entries(""))
 
     def has_begun(self, flow: str) -> bool:
-        """Whether the query of a flow has begun a batch."""
+        """Whether the query of a flow has started a batch."""
         return next(self._batches(f"{flow}/offsets"), None) is not None
 
     def batch(self, flow: str) -> int:
-        """The last batch that the query of a flow has done; -1 before the first."""
+        """The last batch that the query of a flow has completed; -1 before the first."""
         return max(self._batches(f"{flow}/commits"), default=-1)
 
     def _check_name(self, known: Owner, owner: Owner) -> None:
@@ -135,12 +135,12 @@ class Checkpoint:
         for topic, topic_id in known.topic_ids.items():
             if owner.topic_ids.get(topic, topic_id) != topic_id:
                 raise MistakeError(
-                    f"topic {topic} was deleted and made again since the checkpoint {self.path} read it, so what "
-                    "it has counted is of the old one: name a new checkpoint (and output) to read the new topic"
+                    f"topic {topic} was deleted and created again since the checkpoint {self.path} read it, so "
+                    "its offsets belong to the old topic: name a new checkpoint and output to read the new one"
                 )
 
     def positions(self) -> list[Position]:
-        """How far each query has come."""
+        """The progress of each query."""
         return [self._position(name) for name in sorted(self._entries("")) if self._exists(f"{name}/metadata")]
 
     def _position(self, name: str) -> Position:
@@ -174,7 +174,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except (NotADirectoryError, UnicodeDecodeError) as error:
-            raise MistakeError(f"{self.path} is no directory that a checkpoint can be in: {error}") from error
+            raise MistakeError(f"{self.path} cannot be used as a checkpoint directory: {error}") from error
 
     def _write(self, name: str, text: str) -> None:
         try:

@@ -1,6 +1,6 @@
-"""What the driver asks a broker itself: is it there, which topics, how far do they go.
+"""Requests of the driver to a broker: topics, offsets, configs.
 
-Spark asks the same on its own, but tells of a broker that is not there only after minutes.
+Spark sends the same requests, but reports an unreachable broker only after minutes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ RETRY_S = 0.2
 """The pause between two tries to reach a broker."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 COMMITTED_PATIENCE_S = 60.0
-"""How long a group's coordinator has to tell what is committed."""
+"""Timeout for reading committed offsets, seconds."""
 MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 Offsets = dict[str, dict[int, int]]
-"""By topic and partition."""
+"""Offsets by topic and partition."""
 
 
 def read_offsets(text: str | None) -> Offsets:
-    """Offsets as Spark writes them, `{"orders": {"0": 12}}`; none where the text is of another source, or torn."""
+    """Offsets as Spark writes them, `{"orders": {"0": 12}}`; empty if the text is incomplete or of another source."""
     try:
         told = json.loads(text or "")
         return {topic: {int(p): int(offset) for p, offset in own.items()} for topic, own in told.items()}
@@ -46,19 +46,19 @@ def read_offsets(text: str | None) -> Offsets:
 
 
 SILENT = logging.getLogger("barnabas.pipeline.librdkafka")
-"""Where librdkafka's clients write their log: what matters of it comes as an exception."""
+"""The logger of librdkafka's clients; it discards everything, because errors are raised as exceptions."""
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 
 
 class Cluster:
-    """One cluster, asked over a connection of its own."""
+    """A connection to one cluster."""
 
     def __init__(self, bootstrap: str) -> None:
-        """Asks nothing yet; MistakeError for what is no address."""
+        """Sends nothing yet. MistakeError for a malformed address."""
         for address in bootstrap.split(","):
             if not ADDRESS.fullmatch(address.strip()):
-                raise MistakeError(f"{address!r} is no broker's address: write HOST:PORT, several with commas")
+                raise MistakeError(f"{address!r} is not a broker address: write HOST:PORT, several separated by commas")
         self.bootstrap = bootstrap
         self._config: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
@@ -105,9 +105,10 @@ class Cluster:
         )
 
     def matching(self, topics: Iterable[str], pattern: str) -> dict[str, int]:
-        """The topics of these names, or those that the whole pattern fits, with their partitions.
+        """The topics with these names, or those that match the whole pattern, with their number of partitions.
 
-        MistakeError for a name that does not exist. A pattern is Java's; where Python cannot read it, all topics fit.
+        MistakeError for a name that does not exist. `pattern` is a Java regular expression; if Python cannot compile
+        it, all topics are returned.
         """
         known = self.topics()
         if pattern:
@@ -123,14 +124,16 @@ class Cluster:
         return {topic: known[topic] for topic in topics}
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> bool:
-        """Make a topic; false when it was there."""
+        """Create a topic; False if it exists."""
         future = self._admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config or {}))])[topic]
         try:
             future.result(30)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise PipelineError(f"topic {topic} cannot be made at {self.bootstrap}: {error.args[0].str()}") from error
+            raise PipelineError(
+                f"topic {topic} cannot be created at {self.bootstrap}: {error.args[0].str()}"
+            ) from error
         return True
 
     def topic_config(self, topic: str, key: str) -> str:
@@ -139,10 +142,10 @@ class Cluster:
         try:
             return str(self._admin.describe_configs([resource])[resource].result(30)[key].value)
         except KafkaException as error:
-            raise PipelineError(f"{self.bootstrap} does not tell {key} of {topic}: {error.args[0].str()}") from error
+            raise PipelineError(f"{self.bootstrap} does not return {key} of {topic}: {error.args[0].str()}") from error
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of topics: one that was deleted and made again has another. Topics that are gone are left out."""
+        """The ids of the topics that exist. A topic that was deleted and created again has a new id."""
         names = list(topics)
         if not names:
             return {}
@@ -166,13 +169,13 @@ class Cluster:
                 offsets[where.topic][where.partition] = future.result(30).offset
             except KafkaException as error:
                 raise PipelineError(
-                    f"{self.bootstrap} does not tell the offsets of {where.topic}-{where.partition}: "
+                    f"{self.bootstrap} does not return the offsets of {where.topic}-{where.partition}: "
                     f"{error.args[0].str()}"
                 ) from error
         return offsets
 
     def committed(self, group: str, topic: str, partitions: int) -> dict[int, TopicPartition]:
-        """What a group has committed for a topic's partitions, once no transaction is open on it."""
+        """The committed offsets of a group for a topic's partitions. Waits for open transactions of the group."""
         consumer = Consumer({**self._config, "group.id": group}, logger=SILENT)
         try:
             asked = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -182,9 +185,9 @@ class Cluster:
 
 
 def committed_by(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
-    """What the consumer's group has committed. A coordinator that is new or moves says so, and is asked again.
+    """The committed offsets of the consumer's group. Retries while the coordinator is loading or moving.
 
-    KafkaException when it does not answer in time: a new Kafka makes its topic of offsets at the first question.
+    KafkaException after a timeout, which is long because a new Kafka creates `__consumer_offsets` at this request.
     """
     deadline = time.monotonic() + COMMITTED_PATIENCE_S
     while True:
@@ -201,6 +204,6 @@ def committed_by(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicP
 def _others(known: Mapping[str, int]) -> str:
     names = sorted(name for name in known if not name.startswith("__"))
     if not names:
-        return ", which has none yet: create it, and let something produce to it"
+        return ", which has no topics: create it, and produce to it"
     shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
     return f": create it, or name one of {shown}"

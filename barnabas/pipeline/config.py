@@ -1,7 +1,7 @@
-"""What the TOML file of a job may say: every key with its meaning, checked before Spark starts.
+"""The keys of a job's TOML file, with their documentation. Files are checked before Spark starts.
 
-A job's own file is a subclass of `JobConfig` with the tables that it needs; `read_config` makes one sentence of the
-first mistake. The tables of keys in `docs/pipeline.md` are made from these declarations.
+Each job has a subclass of `JobConfig` with its tables. `read_config` reports the first mistake in one sentence.
+`docs/pipeline-keys.md` is generated from these declarations.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _utc(value: datetime) -> datetime:
 
 
 def _no_number(value: object) -> object:
-    """A number could be an offset or a time in any unit, so it is neither."""
+    """Refuse numbers: they could be offsets or times in any unit."""
     if isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "").lstrip("-").isdecimal()):
-        raise ValueError("a number is no time")
+        raise ValueError("a number is not a time")
     return value
 
 
@@ -36,42 +36,40 @@ Start = (
     | Annotated[datetime, BeforeValidator(_no_number), AfterValidator(_utc)]
     | dict[str, dict[int, int]]
 )
-"""Where to begin: an end of the topic, a time, or offsets by topic and partition."""
+"""A start position: `earliest`, `latest`, a time, or offsets by topic and partition."""
 Delivery = Literal["at_least_once", "transactional"]
 
 
 class Table(BaseModel):
-    """One table of the file; a key that it does not have is a mistake."""
+    """A table of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Source(Table):
-    """Where records come from."""
+    """The source of the records."""
 
     topic: str | list[str] = Field("", description="The topic to read, or a list of topics.")
     pattern: str = Field(
-        "", description="A Java regular expression instead of `topic`: every topic that fits, new ones too."
+        "", description="A Java regular expression instead of `topic`: all matching topics, including new ones."
     )
     start: Start = Field(
         "earliest",
-        description="Where the first run begins: `earliest`, `latest`, a time (records from then on) or offsets, "
-        '`{orders = {"0" = 12}}`. Later runs go on where the checkpoint is.',
+        description="Where the first run starts: `earliest`, `latest`, a time (records from then on) or offsets, "
+        '`{orders = {"0" = 12}}`. Later runs continue from the checkpoint.',
     )
     max_records_per_batch: int | None = Field(
-        None, gt=0, description="The most records that one micro-batch takes, over all partitions. No limit unless set."
+        None, gt=0, description="Maximum number of records in a micro-batch, over all partitions. Unlimited if not set."
     )
-    read_uncommitted: bool = Field(
-        False, description="Also take records of transactions that are open or were aborted."
-    )
+    read_uncommitted: bool = Field(False, description="Also read records of open and aborted transactions.")
     fail_on_data_loss: bool = Field(
-        True, description="End with an error when records are gone before they were read; false goes on without them."
+        True, description="Fail if records were deleted before they were read; false continues without them."
     )
 
     @model_validator(mode="after")
     def _one_of(self) -> Source:
         if bool(self.topic) == bool(self.pattern):
-            raise ValueError("wants either topic or pattern")
+            raise ValueError("needs either topic or pattern")
         return self
 
     @property
@@ -83,45 +81,45 @@ class Source(Table):
 
 
 class Schema(Table):
-    """What a record's value must look like. One that does not goes to the dead-letter topic."""
+    """The schema of the values. Records that do not match it are sent to the dead-letter topic."""
 
-    format: Literal["json", "avro"] = Field("json", description="How values are encoded: `json` or `avro`.")
+    format: Literal["json", "avro"] = Field("json", description="Encoding of the values: `json` or `avro`.")
     fields: str = Field(
-        "", description='For JSON: the columns as Spark SQL declares them, `"id BIGINT NOT NULL, at TIMESTAMP"`.'
+        "", description='For JSON: the columns as a Spark SQL declaration, `"id BIGINT NOT NULL, at TIMESTAMP"`.'
     )
     avro_schema: str = Field("", description="For Avro: the file with the schema (`.avsc`).")
     avro_header: bool = Field(
-        False, description="For Avro: values begin with the five bytes of a schema registry, which are skipped."
+        False, description="For Avro: values start with the five bytes of a schema registry, which are skipped."
     )
-    timestamp_format: str = Field("", description="For JSON: how timestamps are written, if not as ISO 8601.")
+    timestamp_format: str = Field("", description="For JSON: format of timestamps, if not ISO 8601.")
     rules: list[str] = Field(
-        [], description='SQL conditions that must hold, `["amount >= 0"]`. One that is null does not.'
+        [], description='SQL conditions that must be true, `["amount >= 0"]`; null counts as false.'
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Schema:
         if self.format == "json" and not self.fields:
-            raise ValueError("wants fields, the columns of a JSON value")
+            raise ValueError("needs fields, the columns of a JSON value")
         if self.format == "avro" and not self.avro_schema:
-            raise ValueError("wants avro_schema, the file with the schema")
+            raise ValueError("needs avro_schema, the file with the schema")
         return self
 
 
 class DeadLetters(Table):
-    """Where records go that do not fit the schema."""
+    """The topic for records that do not match the schema."""
 
-    topic: str = Field(description="The topic; made when it does not exist. Headers tell reason and origin.")
+    topic: str = Field(description="The topic; created if it does not exist. Headers have reason and origin.")
 
 
 class TopicOutput(Table):
     """A topic to write to."""
 
-    topic: str = Field(description="The topic; made when it does not exist.")
-    partitions: int = Field(1, gt=0, description="How many partitions a topic gets that does not exist.")
+    topic: str = Field(description="The topic; created if it does not exist.")
+    partitions: int = Field(1, gt=0, description="Number of partitions, if the topic is created.")
     delivery: Delivery = Field(
         "at_least_once",
-        description="`at_least_once`: a crash may repeat records, under the same event id; `transactional`: each once "
-        "for readers with read_committed.",
+        description="`at_least_once`: a crash may repeat records, with the same event id; `transactional`: exactly "
+        "once for readers with read_committed.",
     )
 
 
@@ -129,42 +127,44 @@ class FileOutput(Table):
     """Parquet files to write, each record exactly once."""
 
     path: str = Field(description="The directory, or a URL that Spark can write to.")
-    partition_by: list[str] = Field([], description="Columns that become directories.")
+    partition_by: list[str] = Field([], description="Columns to partition the directories by.")
 
 
 class SparkTable(Table):
-    """How Spark runs."""
+    """Settings of Spark."""
 
-    master: str | None = Field(None, description="Spark's master. All cores of this machine unless set.")
-    packages: bool = Field(False, description="Let Spark fetch the connector (`spark.jars.packages`) instead of Maven.")
+    master: str | None = Field(None, description="Spark's master. Default: all cores of this machine.")
+    packages: bool = Field(
+        False, description="Download the connector with Spark (`spark.jars.packages`) instead of Maven."
+    )
     settings: dict[str, str | int | float | bool] = Field(
-        {}, description='Further Spark settings: `"spark.driver.memory" = "4g"`.'
+        {}, description='Additional Spark settings: `"spark.driver.memory" = "4g"`.'
     )
 
 
 class JobConfig(Table):
-    """What every job's file has."""
+    """The keys of every job's file."""
 
-    name: str = Field("", description="The name of the run, in Spark's UI and in event ids. The job's name unless set.")
+    name: str = Field("", description="Name of the run, in Spark's UI and in event ids. Default: the job's name.")
     checkpoint: str = Field(
         "",
-        description="The directory that knows how far the job has come. Keep it: with it a job goes on, without it "
-        "it starts anew.",
+        description="The directory with the job's progress. The next run continues from it; without it, the job starts "
+        "from the beginning.",
     )
     broker_wait_s: int = Field(
         60,
         ge=0,
-        description="How many seconds a job that starts waits for a broker that does not answer; then it ends with "
+        description="How many seconds a starting job waits for a broker that does not answer, before it ends with "
         "exit code 1.",
     )
-    spark: SparkTable = Field(SparkTable(), description="How Spark runs.")
+    spark: SparkTable = Field(SparkTable(), description="Settings of Spark.")
 
 
 Config = TypeVar("Config", bound=JobConfig)
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """The file, checked. MistakeError, one sentence, for the first thing that is wrong with it."""
+    """Read and check a file. MistakeError with one sentence for the first mistake."""
     try:
         return kind.model_validate(read_toml(path))
     except ValidationError as error:
@@ -172,7 +172,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file; MistakeError when there are none."""
+    """The content of a TOML file; MistakeError if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -182,9 +182,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError, kind: type[JobConfig]) -> str:
-    """The first mistake, with the key's place in the file."""
+    """The first mistake, with its table and key."""
     errors = error.errors(include_url=False)
-    first = next((told for told in errors if told["type"] == "extra_forbidden"), errors[0])  # a misspelt key first
+    first = next(
+        (told for told in errors if told["type"] == "extra_forbidden"), errors[0]
+    )  # report a misspelt key first
     where = _place(first["loc"], kind)
     table, key = where[:-1], where[-1] if where else ""
     place = f"[{'.'.join(table)}] " if table else ""
@@ -212,7 +214,7 @@ EXPECTED = {
     '{orders = {"0" = 12, "1" = 0}}',
     "topic": "it should be a name, or a list of names",
 }
-"""Of keys that may be of several kinds, what they may be."""
+"""What to say is expected for keys that have several types."""
 
 
 def _shown(value: object) -> str:
@@ -220,7 +222,7 @@ def _shown(value: object) -> str:
 
 
 def _place(loc: tuple[int | str, ...], kind: type[BaseModel]) -> list[str]:
-    """Tables and key of a mistake; what else pydantic tells of its place (which kind of a union) is left out."""
+    """Tables and key of a mistake, from pydantic's location without the branches of unions."""
     where: list[str] = []
     parts = map(str, loc)
     for part in parts:
@@ -228,7 +230,7 @@ def _place(loc: tuple[int | str, ...], kind: type[BaseModel]) -> list[str]:
         field = _keys(kind).get(part)
         inner = next(_tables_of(field.annotation), None) if field else None
         if inner is None:
-            if field is not None and get_origin(field.annotation) is dict:  # a table with names of the user's own
+            if field is not None and get_origin(field.annotation) is dict:  # a table with keys chosen by the user
                 where.extend(islice(parts, 1))
             break
         kind = inner
@@ -236,7 +238,7 @@ def _place(loc: tuple[int | str, ...], kind: type[BaseModel]) -> list[str]:
 
 
 def _keys(kind: type[BaseModel]) -> dict[str, FieldInfo]:
-    """A table's keys by the names that they have in the file."""
+    """A table's keys, by their names in the file."""
     return {field.alias or name: field for name, field in kind.model_fields.items()}
 
 
@@ -247,7 +249,7 @@ def _description(kind: type[BaseModel], key: str) -> str:
 
 
 def _table_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
-    """The table at this place of the file, or the nearest around it."""
+    """The table at this path of the file, or the innermost table around it."""
     for name in path:
         field = _keys(kind).get(name)
         found = next(iter(_tables_of(field.annotation)), None) if field else None

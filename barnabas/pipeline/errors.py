@@ -1,10 +1,10 @@
-"""What can go wrong with a pipeline, as one sentence for the person who runs it."""
+"""Errors of the pipeline; the text is one sentence for the user."""
 
 from __future__ import annotations
 
 
 class PipelineError(Exception):
-    """A run failed for a reason outside of the pipeline; the text is one sentence that says what to do."""
+    """A run failed for a reason outside the pipeline."""
 
     exit_code = 1
 
@@ -14,6 +14,6 @@ class BrokerUnavailableError(PipelineError):
 
 
 class MistakeError(PipelineError):
-    """What the user asked for cannot be done as asked; nothing was started."""
+    """A mistake in the options or the job's file; nothing was started."""
 
     exit_code = 2

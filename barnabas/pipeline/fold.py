@@ -1,7 +1,6 @@
 """Folding events into the state of a key: `state, event -> state`, over JSON objects.
 
-A fold is pure: the same events in the same order give the same state. None instead of a state means that there is
-nothing to know of the key any more.
+A fold is pure: the same events in the same order give the same state. None instead of a state removes the key.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 State = dict[str, Any]
 Fold = Callable[[State | None, State], State | None]
 SNAPSHOT = "key STRING, state STRING, version BIGINT"
-"""What comes out of a fold, a row for each key that a batch has touched; state is JSON or null."""
+"""The output of a fold: a row for each key with events in the batch; state is JSON or null."""
 STORED = "state STRING, version BIGINT"
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
@@ -44,13 +43,13 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "first": lambda known, new: new if known is None else known,
     "last": lambda _, new: new,
 }
-"""What one field of a state may do with a field of an event; events that lack the field are passed over."""
+"""Operations of a state's field on an event's field; events without the field are skipped."""
 
 
 def fold_of(fields: Mapping[str, str], function: str, types: Mapping[str, str] | None = None) -> Fold:
-    """The fold that a job's file describes: `field = "operation(column)"`, or a function of the user's own.
+    """The fold that a job's file describes: `field = "operation(column)"`, or a Python function.
 
-    `types`: of the columns, if they are to be checked. MistakeError when it cannot be read.
+    `types`: the columns' types, to check them. MistakeError for an invalid description.
     """
     if function:
         return load(function)
@@ -74,7 +73,7 @@ def _step(name: str, text: str) -> tuple[str, str]:
         known = ", ".join(f"{operation}(column)" for operation in OPERATIONS)
         raise MistakeError(f"[state.fields] {name} is one of {known}, not {text!r}")
     if not found[2] and found[1] != "count":
-        raise MistakeError(f"[state.fields] {name}: {found[1]} wants a column, as in {found[1]}(amount)")
+        raise MistakeError(f"[state.fields] {name}: {found[1]} needs a column, as in {found[1]}(amount)")
     return found[1], found[2]
 
 
@@ -84,13 +83,15 @@ def _check_columns(steps: Mapping[str, tuple[str, str]], types: Mapping[str, str
             known = ", ".join(types)
             raise MistakeError(f"[state.fields] {name}: there is no column {column}; there are {known}")
         if operation == "sum" and not types[column].startswith(NUMBERS):
-            raise MistakeError(f"[state.fields] {name}: only numbers have a sum, and {column} is {types[column]}")
+            raise MistakeError(f"[state.fields] {name}: sum needs a number, and {column} is {types[column]}")
         if operation in ("min", "max") and types[column].startswith(("struct", "map", "boolean", "variant")):
-            raise MistakeError(f"[state.fields] {name}: {column} is {types[column]}, which has no {operation}")
+            raise MistakeError(
+                f"[state.fields] {name}: {column} is {types[column]}, which does not support {operation}"
+            )
 
 
 class Folding(StatefulProcessor):
-    """Keeps one state a key in Spark's state store, as JSON, with the number of events that made it."""
+    """Keeps the state of each key in Spark's state store, as JSON, with its number of events."""
 
     def __init__(self, fields: Mapping[str, str], function: str) -> None:
         self._fields = dict(fields)
@@ -122,4 +123,4 @@ class Folding(StatefulProcessor):
         yield pd.DataFrame({"key": [key[0]], "state": [text], "version": [version]})
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""

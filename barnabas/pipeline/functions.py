@@ -1,4 +1,4 @@
-"""Functions of the user's own, named in a job's file as `module:function`."""
+"""The user's Python functions, named in a job's file as `module:function`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from barnabas.pipeline.errors import MistakeError
 
 
 def load(name: str) -> Callable[..., Any]:
-    """The function; modules are also looked for in the current directory. MistakeError when there is none."""
+    """Import the function; the current directory is searched too. MistakeError if that fails."""
     module_name, colon, attribute = name.partition(":")
     if not (colon and module_name and attribute):
-        raise MistakeError(f"{name!r} names no function: write module:function")
+        raise MistakeError(f"{name!r} is not a function: write module:function")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         module = import_module(module_name)
     except ImportError as error:
-        raise MistakeError(
-            f"{name} cannot be imported: {error} (looked in {here} and where Python's packages are)"
-        ) from error
-    except Exception as error:  # whatever the user's own module does when it is imported
+        raise MistakeError(f"{name} cannot be imported: {error} (searched in {here} and Python's path)") from error
+    except Exception as error:  # the user's module may raise anything
         raise MistakeError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, attribute, None)
     if not callable(found):

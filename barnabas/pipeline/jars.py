@@ -1,4 +1,4 @@
-"""The jars by which Spark speaks Kafka and Avro: given by the user, or fetched once into a cache."""
+"""The jars of Spark's connectors for Kafka and Avro: given by the user, or downloaded into a cache."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from barnabas.pipeline.maven import JarsUnavailableError, fetch
 POM = Path(__file__).with_name("pom.xml")
 SPARK = "4.0.0"
 PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK},org.apache.spark:spark-avro_2.13:{SPARK}"
-"""What `spark.jars.packages` takes; Spark then fetches them itself, with all they depend on."""
+"""The value of `spark.jars.packages`; Spark downloads these with their dependencies."""
 NEEDED = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
-"""The jars without which Spark does not speak Kafka; spark-avro is for Avro alone."""
+"""The jars that Kafka needs; spark-avro is only for Avro."""
 GIVEN = "BARNABAS_SPARK_JARS"
-"""The variable that names a directory of jars, for machines without a network."""
+"""The environment variable with a directory of jars, for machines without a network."""
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where fetched jars are kept, by the XDG rule."""
+    """The directory for downloaded jars (XDG cache)."""
     base = environment.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "barnabas" / f"spark-{SPARK}"
 
 
 def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The settings that make Spark load the connector: jars that are there, or, without Maven, packages to fetch.
+    """The settings that make Spark load the connector: existing jars, or without Maven the packages to download.
 
-    MistakeError when there are no jars and Maven cannot fetch them.
+    MistakeError if there are no jars and Maven cannot download them.
     """
     given = environment.get(GIVEN)
     if given:
@@ -41,12 +41,12 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         return {"spark.jars": _joined(sorted(fetch(POM, cache).glob("*.jar")))}
     except OSError as error:
         raise MistakeError(
-            f"Spark's Kafka connector cannot be kept in {cache} ({error.strerror}): set XDG_CACHE_HOME to a directory "
-            f"that this user may write to, or {GIVEN} to one with the jars"
+            f"Spark's Kafka connector cannot be stored in {cache} ({error.strerror}): set XDG_CACHE_HOME to a "
+            f"directory with write permission, or {GIVEN} to one with the jars"
         ) from error
     except JarsUnavailableError as error:
         raise MistakeError(
-            "Spark's Kafka connector cannot be fetched (is there a network?): copy its jars from another machine's "
+            "Spark's Kafka connector cannot be downloaded (is there a network?): copy its jars from another machine's "
             f"{cache} and set {GIVEN} to their directory; Maven said: {_last_line(str(error))}"
         ) from error
 
@@ -56,7 +56,7 @@ def _directory_told(directory: Path) -> list[Path]:
     missing = [name for name in NEEDED if not any(jar.name.startswith(name) for jar in jars)]
     if missing:
         raise MistakeError(
-            f"{GIVEN} is {directory}, where no {missing[0]} jar is: name a directory with the jars of Spark's Kafka "
+            f"{GIVEN} is {directory}, which has no {missing[0]} jar: name a directory with the jars of Spark's Kafka "
             f"connector ({', '.join(NEEDED)})"
         )
     return jars

@@ -1,6 +1,6 @@
-"""The Java that Spark runs on: found before Spark starts, so that its absence is one sentence and no stack trace.
+"""Finds the Java for Spark before Spark starts, so that a missing Java is reported in one sentence.
 
-PySpark 4.0 wants Java 17 or later, and does not start on Java 24 or later, which no longer has the security manager.
+PySpark 4.0 needs Java 17 or later. It does not start on Java 24 or later, which has no security manager.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TIMEOUT_S = 20
 
 
 def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ...] = PLACES) -> Path:
-    """The home of a Java that Spark runs on: JAVA_HOME's, the PATH's, or one where systems keep them.
+    """The home of a suitable Java: JAVA_HOME, the PATH, or the usual directories.
 
-    A JAVA_HOME that is set is taken at its word: MistakeError when there is none, or one of the wrong version.
+    MistakeError if there is none, or if JAVA_HOME is set and has none or a wrong version.
     """
     told = environment.get("JAVA_HOME")
     if told:
@@ -38,11 +38,11 @@ def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ..
             wrong.append(f"{java} is Java {version}")
     if wrong:
         raise MistakeError(f"{WANTED}, and {wrong[0]}: install one and set JAVA_HOME to it")
-    raise MistakeError(f"{WANTED}, and there is none: install it (on Debian: apt-get install openjdk-17-jre-headless)")
+    raise MistakeError(f"{WANTED}, and none was found: install it (on Debian: apt-get install openjdk-17-jre-headless)")
 
 
 def java_version(java: Path) -> int | None:
-    """The feature version (17, 21 ...) that this `java` tells; None when it does not run."""
+    """The feature version (17, 21 ...) of this `java`; None if it does not run."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -54,7 +54,9 @@ def java_version(java: Path) -> int | None:
 def _home_told(home: Path) -> Path:
     version = java_version(home / "bin" / "java")
     if version is None:
-        raise MistakeError(f"JAVA_HOME is {home}, where no bin/java runs: set it to a Java 17 or 21, or unset it")
+        raise MistakeError(
+            f"JAVA_HOME is {home}, which has no working bin/java: set it to a Java 17 or 21, or unset it"
+        )
     if not OLDEST <= version <= NEWEST:
         raise MistakeError(f"{WANTED}, and JAVA_HOME ({home}) is Java {version}: set it to another one, or unset it")
     return home

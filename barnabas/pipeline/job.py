@@ -1,6 +1,7 @@
-"""What a job is: a name, the keys of its file, and the flows it makes of them.
+"""The parts of a job: a name, the keys of its file, and its flows.
 
-A job's module has its transform, a pure function from DataFrame to DataFrame, and `flows`, the thin wiring.
+A job's module has a transform, a pure function from DataFrame to DataFrame, and `flows`, which pairs DataFrames with
+sinks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Flow:
-    """One streaming query: rows and where they go. Its checkpoint is a directory of its name."""
+    """One streaming query: a DataFrame and its sink. Its checkpoint is in a directory with its name."""
 
     name: str
     frame: DataFrame
@@ -29,27 +30,27 @@ class Flow:
 
 @dataclass(frozen=True)
 class TopicToMake:
-    """A topic that the job writes to, made when it does not exist."""
+    """A topic that the job writes to; created if it does not exist."""
 
     topic: str
     partitions: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
     bootstrap: str = ""
-    """Another cluster than the source's."""
+    """The cluster's address; empty for the source's."""
 
 
 def dead_letter_flow(records: DataFrame, where: DeadLetters) -> Flow:
-    """The query that keeps those of parsed records that do not fit."""
+    """The query that writes records that do not match the schema to the dead-letter topic."""
     return Flow("dead-letters", dead_letters(records), TopicSink(TopicOutput(topic=where.topic)))
 
 
 def output_topic(config: Any) -> str:
-    """The output of a job whose results go to the topic of its [output]."""
+    """The output of a job that writes to the topic of its [output]."""
     return str(config.output.topic)
 
 
 class BatchCounts(NamedTuple):
-    """What a job that is no stream has done."""
+    """Record counts of a batch job."""
 
     rows_in: int
     rows_out: int
@@ -63,19 +64,19 @@ class Job:
     summary: str
     config: type[JobConfig]
     flows: Callable[[SparkSession, str, Any], list[Flow]] = lambda *_: []
-    """Of a session, the source's broker and the file: the queries to start."""
+    """From the session, the source's broker and the file: the queries to start."""
     topics: Callable[[Any], list[TopicToMake]] = lambda _: []
     """The topics that it writes to."""
     fields: Callable[[Any], dict[str, str]] = lambda _: {}
-    """What must stay as it is while a checkpoint is in use; see `checkpoint.py`."""
+    """Settings that must not change while a checkpoint is in use; see `checkpoint.py`."""
     output: Callable[[Any], str] = lambda _: ""
-    """Where results go, for the checkpoint's owner."""
+    """The output, for the checkpoint's owner."""
     files: Callable[[Any], tuple[str, str] | None] = lambda _: None
-    """For a job that writes files: the flow and its directory."""
+    """For a job that writes files: the flow's name and the directory."""
     run: Callable[[SparkSession, str, Any], BatchCounts] | None = None
-    """For a job that is no stream: all of it."""
+    """For a batch job: runs it."""
 
     def source(self, config: JobConfig) -> Source | None:
-        """Where it reads from; None when that is no topic."""
+        """The topics that it reads; None if it reads no topic."""
         found = getattr(config, "source", None)
         return found if isinstance(found, Source) else None

@@ -1,7 +1,7 @@
-"""Reading and writing topics in Spark, with options that keep what they promise.
+"""Reading and writing topics in Spark.
 
-Reads are read_committed and end with an error when records are gone before they were read, unless told otherwise.
-Writes are idempotent; each record has its event id in a header, by which `deduplicated` drops what a crash repeated.
+Reads are read_committed, and fail if records were deleted before they were read, unless configured otherwise.
+Each written record has an event id in a header, by which `deduplicated` removes duplicates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITTEN = ("key", "value", "headers", "topic", "partition")
 
 
 def read_source(spark: SparkSession, bootstrap: str, source: Source, *, end: Start | None = None) -> DataFrame:
-    """The records of a source as a stream; as a batch when `end` is told (`latest`, a time or offsets).
+    """The records of a source as a stream; as a batch if `end` is given (`latest`, a time or offsets).
 
     Columns: key, value (binary), headers, topic, partition, offset, timestamp, timestampType.
     """
@@ -42,7 +42,7 @@ def read_source(spark: SparkSession, bootstrap: str, source: Source, *, end: Sta
 
 
 def source_options(bootstrap: str, source: Source) -> dict[str, str]:
-    """What Spark's source is told."""
+    """The options of Spark's source."""
     where = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
     return {
         "kafka.bootstrap.servers": bootstrap,
@@ -59,7 +59,7 @@ def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str
     if isinstance(at, datetime):
         time_ms = round(at.timestamp() * 1000)
         strategy = {"startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else {}
-        return {f"{which}Timestamp": str(time_ms), **strategy}  # a quiet partition is no error: it begins at its end
+        return {f"{which}Timestamp": str(time_ms), **strategy}  # a partition without later records starts at its end
     if isinstance(at, dict):
         default = EARLIEST if which == "starting" else LATEST
         return {f"{which}Offsets": json.dumps(_filled(at, Cluster(bootstrap), source, default))}
@@ -67,7 +67,7 @@ def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str
 
 
 def _filled(told: Offsets, cluster: Cluster, source: Source, default: int) -> Offsets:
-    """Offsets for every partition, since Spark wants them all."""
+    """Offsets for every partition, because Spark requires all of them."""
     partitions = cluster.matching(source.topics, source.pattern)
     return {
         topic: {partition: told.get(topic, {}).get(partition, default) for partition in range(count)}
@@ -76,15 +76,15 @@ def _filled(told: Offsets, cluster: Cluster, source: Source, default: int) -> Of
 
 
 def source_position() -> Column:
-    """The event id of a record that stands for exactly one record of the source: where that one was."""
+    """The event id of a record made from one record of the source: its position."""
     return f.concat_ws("/", "topic", "partition", "offset")
 
 
 def with_event_id(frame: DataFrame, *more: str) -> DataFrame:
-    """What Spark's sink takes: the `event_id` column goes into the headers, other columns go but for `more`.
+    """The columns of Spark's sink: `event_id` is moved to the headers; other columns are dropped, except `more`.
 
-    `frame` has value and event_id (string), and may have key, headers, topic and partition. Headers of the same name
-    are replaced, so that a copy of a copy has one id.
+    `frame` has value and event_id (string), and may have key, headers, topic and partition. An existing event id is
+    replaced, so that a copy of a copy has one id.
     """
     if "event_id" in frame.columns:
         own = f.array(f.struct(f.lit(EVENT_ID).alias("key"), f.col("event_id").cast("binary").alias("value")))
@@ -105,10 +105,10 @@ def event_id() -> Column:
 
 
 def deduplicated(frame: DataFrame, within: str = "1 hour") -> DataFrame:
-    """Records whose event id was not seen before; those without an id are all kept.
+    """Remove records with an event id that was seen before; records without an id are kept.
 
-    `frame` is what a read of a topic gives, with headers. A stream forgets ids that are older than `within`, counted
-    by the records' timestamps: a repeat that comes later than that is not noticed.
+    `frame` is the result of reading a topic, with headers. A stream forgets ids after `within`, by the records'
+    timestamps, and does not detect later duplicates.
     """
     marked = frame.withColumn("_event_id", f.coalesce(event_id(), source_position()))
     if frame.isStreaming:
@@ -126,9 +126,9 @@ def read_topic(
     once_each: bool = False,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """The records of a topic, for a notebook: a DataFrame up to `end`, or a stream that goes on.
+    """The records of a topic, for a notebook: a DataFrame up to `end`, or a stream.
 
-    `once_each` drops what a crash of a job has repeated (`deduplicated`).
+    `once_each` removes duplicates (`deduplicated`).
     """
     from barnabas.pipeline.spark import session
 
@@ -140,9 +140,9 @@ def read_topic(
 def write_topic(
     frame: DataFrame, topic: str, *, bootstrap: str = "127.0.0.1:9092", options: Mapping[str, str] | None = None
 ) -> None:
-    """Append a DataFrame's rows to a topic, for a notebook: columns value and, if there, key, headers, event_id.
+    """Append a DataFrame's rows to a topic, for a notebook: columns value and optionally key, headers, event_id.
 
-    Without a value column every column becomes a field of a JSON object.
+    Without a value column, every column becomes a field of a JSON object.
     """
     if "value" not in frame.columns:
         key = ["key"] if "key" in frame.columns else []

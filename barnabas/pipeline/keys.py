@@ -1,4 +1,4 @@
-"""`docs/pipeline-keys.md`: every key of every job's file, from the declarations by which the files are checked."""
+"""`docs/pipeline-keys.md`: every key of every job's file, generated from its declarations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED: dict[Any, str] = {str: "text", int: "integer", float: "number", bool: "bo
 
 
 def sections() -> Iterator[tuple[str, str, list[Row]]]:
-    """Title, text and rows of each section: what every file has, the jobs, the tables that several jobs have."""
+    """Title, text and rows of each section: the keys of every file, the jobs, the tables shared by several jobs."""
     jobs = {name: find_job(name) for name in NAMES}
     users: dict[type[BaseModel], list[str]] = {}
     for name, job in jobs.items():

@@ -1,4 +1,4 @@
-"""One run of a job from its file to its exit code: for `barnabas pipeline run`."""
+"""Runs a job, from its file to its exit code: `barnabas pipeline run`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def execute(
     report: Path | None = None,
     progress: str = "auto",
 ) -> int:
-    """Run a job by its file and say on stderr how it goes; 0 when it ended well, 1 when it failed.
+    """Run a job and show its progress on stderr; returns 0, or 1 if it failed.
 
-    MistakeError when it cannot be run as asked, BrokerUnavailableError when no broker answers before it starts.
-    `every` is a time like `10s`, `start` what [source] start may be.
+    MistakeError for a mistake in the options or the file, BrokerUnavailableError if no broker answers.
+    `every` is a time like `10s`, `start` a value for [source] start.
     """
     found = find_job(job)
     config = _changed(read_config(path, found.config), checkpoint, start)
@@ -65,19 +65,19 @@ def execute(
 
 
 def nothing_fits(run: Run) -> PipelineError | None:
-    """The failure of a first run that read records of which not one fits its schema: then the schema is wrong."""
+    """The error of a first run of whose records not one matches the schema: the schema must be wrong."""
     letters = run.progress.totals.get(f"{run.name}.dead-letters")
     if not run.is_first or letters is None or not letters.rows_in or letters.rows_out < letters.rows_in:
         return None
     topic = getattr(run.config, "dead_letters").topic  # noqa: B009 - of jobs that have it
     return PipelineError(
-        f"not one of {letters.rows_in:,} records fits the schema: they are in {topic}, with the reason in a header; "
+        f"not one of {letters.rows_in:,} records matches the schema: they are in {topic}, with the reason in a header; "
         "correct [schema], and run with a new checkpoint and output"
     )
 
 
 def interval_of(text: str) -> str:
-    """`10s` as Spark writes it; MistakeError for anything else."""
+    """`10s` in Spark's form; MistakeError for anything else."""
     found = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
     if found is None:
         raise MistakeError(f"--every is a time like 10s, 500ms or 1m, not {text!r}")
@@ -85,7 +85,7 @@ def interval_of(text: str) -> str:
 
 
 def _changed(config: JobConfig, checkpoint: str | None, start: str | None) -> JobConfig:
-    """The file with what the command line says instead."""
+    """The config with the values of the command line."""
     if checkpoint:
         config = config.model_copy(update={"checkpoint": checkpoint})
     if not start:
@@ -95,7 +95,7 @@ def _changed(config: JobConfig, checkpoint: str | None, start: str | None) -> Jo
         raise MistakeError("--start is for jobs that read a topic")
     if config.checkpoint and any(position.batch >= 0 for position in Checkpoint(config.checkpoint).positions()):
         raise MistakeError(
-            f"--start changes nothing for a checkpoint that has begun ({config.checkpoint}): name a new one with "
+            f"--start has no effect on a checkpoint that is in use ({config.checkpoint}): name a new one with "
             "--checkpoint"
         )
     return config.model_copy(update={"source": source.model_copy(update={"start": _start(start)})})

@@ -1,7 +1,7 @@
-"""The jars of a Maven pom, fetched once into a directory.
+"""The jars of a Maven pom, downloaded into a directory.
 
-The pom names no registry: Maven finds its own. A stamp holds the hash of the pom, so that a changed pom is fetched
-anew; a file lock keeps two callers from fetching the same jars at once.
+Maven uses its configured registry. A stamp file has the hash of the pom, so that a changed pom is downloaded again. A
+file lock prevents concurrent downloads.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ TIMEOUT_S = 600
 
 
 class JarsUnavailableError(RuntimeError):
-    """Maven is missing or could not fetch; the message says which and shows the end of its output."""
+    """Maven is missing or failed; the message has the end of its output."""
 
 
 def fetch(pom: Path, target: Path) -> Path:
-    """`target`, with every jar in it that the pom depends on; fetched when they are not there yet.
+    """Download the pom's dependencies into `target` unless they are there; returns `target`.
 
-    Raises JarsUnavailableError when Maven is not installed or fails.
+    JarsUnavailableError if Maven is not installed or fails.
     """
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()
     if _is_fetched(target, digest):

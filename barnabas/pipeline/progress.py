@@ -1,6 +1,6 @@
-"""What a run has done so far: a line for each micro-batch, and how far it is behind.
+"""The progress of a run: its micro-batches and its lag.
 
-Taken from what Spark tells of each query, so nothing is asked of the rows twice; lag comes from the broker.
+Taken from Spark's own progress of each query, so no row is processed twice; the lag comes from the broker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROWS = "rows_out"
-"""The name under which a flow's rows are counted on their way to the sink (`DataFrame.observe`)."""
+"""The name of the metric that counts a flow's rows (`DataFrame.observe`)."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Batch:
     query: str
     batch: int
     at: datetime
-    """When it began."""
+    """Its start time."""
     rows_in: int
     rows_out: int
     late: int
-    """Rows that came after their window was closed."""
+    """Rows that arrived after their window was closed."""
     duration_ms: int
     offsets: Offsets
-    """Up to where it has read."""
+    """The end of what it has read."""
 
     def as_json(self) -> str:
         """One line of a structured log."""
@@ -43,7 +43,7 @@ class Batch:
 
 @dataclass
 class Totals:
-    """What a query has done in this run."""
+    """Totals of a query in this run."""
 
     batches: int = 0
     rows_in: int = 0
@@ -63,17 +63,17 @@ class Totals:
 
 
 class Progress:
-    """Of all queries of a run."""
+    """The progress of all queries of a run."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.totals: dict[str, Totals] = {}
         self._seen: dict[str, int] = {}
         self._looked_at: dict[str, tuple[str, int]] = {}
-        """The last progress of each query at the last look; while it is the same, nothing new is asked for."""
+        """The last progress of each query at the last call; if it is unchanged, there are no new batches."""
 
     def look(self, queries: Iterable[StreamingQuery]) -> list[Batch]:
-        """The batches that have ended since the last look; ones without rows are left out."""
+        """The batches that were completed since the last call, without empty ones."""
         fresh = [batch for query in queries for batch in self._fresh(query)]
         for batch in fresh:
             self.totals[batch.query].add(batch)
@@ -97,7 +97,7 @@ class Progress:
 
 
 def read_batch(name: str, told: Any) -> Batch:
-    """What Spark tells of a micro-batch; `told` is a StreamingQueryProgress or a dict of the same shape."""
+    """A micro-batch from Spark's progress; `told` is a StreamingQueryProgress or a dict of the same shape."""
     operators = told["stateOperators"]
     observed = told["observedMetrics"].get(ROWS)
     return Batch(
@@ -113,7 +113,7 @@ def read_batch(name: str, told: Any) -> Batch:
 
 
 def lag(offsets: Offsets, cluster: Cluster) -> dict[str, dict[int, int]]:
-    """How many offsets each partition has beyond these; topics that have gone are left out."""
+    """The number of offsets after these in each partition, without topics that do not exist."""
     known = cluster.topics()
     ends = cluster.ends({topic: known[topic] for topic in offsets if topic in known})
     return {

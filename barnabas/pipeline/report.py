@@ -1,4 +1,4 @@
-"""One HTML page about a run: what each query has done, with plots; it needs nothing beside itself."""
+"""A self-contained HTML page about a run: totals of each query, and plots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLORS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700")
 
 
 def check_writable(path: Path) -> None:
-    """MistakeError when no report can be written there: better before a run than behind it."""
+    """Check before the run that the report can be written; MistakeError if not."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()
@@ -34,7 +34,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(run: Run, error: PipelineError | None, path: Path) -> None:
-    """Write the page. MistakeError when the file cannot be written."""
+    """Write the page. MistakeError if the file cannot be written."""
     outcome = "failed" if error else "stopped" if run.was_stopped else "done"
     template = jinja2.Environment(autoescape=True).from_string(TEMPLATE.read_text())
     page = template.render(run=run, outcome=outcome, error=error, rows=_rows(run), plots=plots(run))
@@ -56,7 +56,7 @@ def _rows(run: Run) -> list[list[str]]:
 
 
 def plots(run: Run) -> list[str]:
-    """Rows, rates and durations over the time of the run, as SVG; none for a run without batches."""
+    """Rows, rates and durations over time, as SVG; none for a run without batches."""
     queries = {name: own for name in run.progress.totals if (own := _of(run.progress.batches, name))}
     if not queries:
         return []
@@ -98,7 +98,7 @@ def _plot(
     axes.ticklabel_format(style="plain", axis="y")
     axes.spines[["top", "right"]].set_visible(False)
     for text in axes.legend(fontsize=8, frameon=False).get_texts():
-        text.set_parse_math(False)  # a name may have dollars
+        text.set_parse_math(False)  # matplotlib would read dollars in a name as math
     return as_svg(figure)
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], version: str) -> DataFrame:
-    """One JSON object a row, under a key and an event id made of `identity`; the id also has the `version` column.
+    """One JSON object per row, with a key and an event id made of `identity`; the id includes the `version` column.
 
-    The same result has the same id however often it is written; a result that has changed since has another.
+    A result has the same id each time it is written; a changed result has another.
     """
     key = f.to_json(f.struct(*map(named, identity)))
     return batch.select(
@@ -35,12 +35,12 @@ _shown_by: list[Callable[[Table], None]] = []
 
 
 def show_by(printer: Callable[[Table], None] | None) -> None:
-    """Have tables printed by this function, which keeps other things on the terminal whole; None: on stdout again."""
+    """Print tables with this function, which does not overwrite a live display; None: on stdout again."""
     _shown_by[:] = [printer] if printer else []
 
 
 def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
-    """Print the last `rows` rows of a batch in this order; nothing when it is empty."""
+    """Print the last `rows` rows of a batch in this order; nothing if it is empty."""
     found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
     if not found:
         return

@@ -1,7 +1,7 @@
-"""Running a job: check everything that can be checked before Spark starts, start its queries, and watch them.
+"""Runs a job: checks everything that can be checked before Spark starts, starts the queries, and watches them.
 
-Order of the checks: the file, the broker, the topics, the checkpoint, Java and the jars. A query that fails ends the
-run; the others are stopped first, so that no flow runs on alone.
+Order of the checks: the file, the broker, the topics, the checkpoint, Java and the jars. If a query fails, the others
+are stopped and the run ends.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 0.25
-"""How often queries are looked at; Spark is not slowed by it."""
+"""Interval between two checks of the queries, seconds."""
 
 
 @dataclass
 class Run:
-    """One run of a job, while it goes on and when it has ended."""
+    """The state and the result of one run."""
 
     job: Job
     config: JobConfig
     bootstrap: str
     progress: Progress = field(default_factory=Progress)
     counts: BatchCounts | None = None
-    """Of a job that is no stream."""
+    """Counts of a batch job."""
     began: float = 0.0
-    """Monotonic seconds when the first query was started: Spark's own start is apart."""
+    """Monotonic time at which the first query was started, after Spark's start."""
     ended: float = 0.0
     was_stopped: bool = False
-    """Told to end before it was done."""
+    """Stopped by a signal before it was done."""
     is_first: bool = False
     """Its checkpoint was new."""
     on_wait: Callable[[str], None] = lambda _: None
@@ -64,12 +64,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """How long it has run without Spark's start."""
+        """Duration without Spark's start, seconds."""
         return (self.ended or time.monotonic()) - self.began if self.began else 0.0
 
 
 Watcher = Callable[[Run, list[Batch]], None]
-"""Called at every look, with the batches that have ended since."""
+"""Called at every check, with the batches completed since the last."""
 
 
 def run_job(
@@ -80,10 +80,10 @@ def run_job(
     watch: Watcher,
     spark: SparkSession | None = None,
 ) -> None:
-    """Run until all is read (`once`), or until told to stop (SIGINT, SIGTERM).
+    """Run until all is read (`once`), or until SIGINT or SIGTERM.
 
-    `every`: how far micro-batches are apart, `10 seconds`; without it one follows the other. `spark`: a session to
-    use; otherwise one is started, and ended. MistakeError or BrokerUnavailableError before anything is started;
+    `every`: interval between micro-batches, `10 seconds`; without it they follow immediately. `spark`: a session to
+    use; otherwise one is started and stopped. MistakeError or BrokerUnavailableError before anything is started;
     PipelineError when it fails.
     """
     config, job = run.config, run.job
@@ -114,7 +114,7 @@ def run_job(
 
 
 def prepare(run: Run) -> Checkpoint | None:
-    """Everything that can be wrong before Spark starts; makes the topics that the job writes to."""
+    """All checks before Spark starts; creates the topics that the job writes to."""
     config, job = run.config, run.job
     _check_loops(run)
     cluster = Cluster(run.bootstrap)
@@ -140,21 +140,22 @@ def prepare(run: Run) -> Checkpoint | None:
 
 
 def _check_loops(run: Run) -> None:
-    """A topic that a job reads and writes would never end; two kinds of results in one topic cannot be told apart."""
+    """Refuse a job that reads its own output, and two outputs in one topic."""
     source = run.job.source(run.config)
     seen: set[str] = set()
     for wanted in run.job.topics(run.config):
         elsewhere = wanted.bootstrap not in ("", run.bootstrap)
         if source is not None and wanted.topic in source.topics and not elsewhere:
-            raise MistakeError(f"the job {run.name} would read what it writes: {wanted.topic} is its source and output")
+            raise MistakeError(f"the job {run.name} would read its own output: {wanted.topic} is its source and output")
         if wanted.topic in seen:
-            raise MistakeError(f"the job {run.name} has two outputs in {wanted.topic}: give each a topic of its own")
+            raise MistakeError(f"the job {run.name} has two outputs in {wanted.topic}: use a topic for each")
         seen.add(wanted.topic)
 
 
 def _check_output(run: Run, checkpoint: Checkpoint) -> None:
-    """The files of a local output belong to this checkpoint. Spark takes batches for done that another one has written
-    there, and goes on without a word when files are gone that this one has written.
+    """Check that the files of a local output belong to this checkpoint.
+
+    Spark would skip batches that another checkpoint has written there, and would not report missing files.
     """
     found = run.job.files(run.config)
     if found is None or "://" in found[1]:
@@ -167,19 +168,19 @@ def _check_output(run: Run, checkpoint: Checkpoint) -> None:
         )
     if checkpoint.batch(flow) >= 0 and not (path / "_spark_metadata").is_dir():
         raise MistakeError(
-            f"the output {path} is gone, but the checkpoint {checkpoint.path} counts what was in it as written: put it "
-            "back, or name a new checkpoint to write it again"
+            f"the output {path} is missing, but the checkpoint {checkpoint.path} counts its files as written: restore "
+            "it, or name a new checkpoint to write it again"
         )
 
 
 def _make_directory(path: Path) -> bool:
-    """True, or MistakeError when there cannot be a directory to write to."""
+    """Create a directory; True, or MistakeError if it cannot be created or written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MistakeError(f"the output {path} cannot be made: {error.strerror}") from error
+        raise MistakeError(f"the output {path} cannot be created: {error.strerror}") from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise MistakeError(f"the output {path} may not be written to by this user")
+        raise MistakeError(f"the output {path} is not writable for this user")
     return True
 
 
@@ -218,7 +219,7 @@ def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]
 
 
 def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: threading.Event) -> None:
-    """Until every query has ended, one has failed, or the run is told to stop."""
+    """Wait until every query has ended, one has failed, or the run is stopped."""
     while not stopping.is_set():
         active = [query for query in queries if query.isActive]
         failed = next((error for query in queries if (error := query.exception()) is not None), None)
@@ -233,7 +234,7 @@ def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: th
 
 @contextmanager
 def _stopped_by_signals(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run after what it is doing; in another thread than the main one nothing is changed."""
+    """Set `stopping` on SIGINT and SIGTERM; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

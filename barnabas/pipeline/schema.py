@@ -1,7 +1,7 @@
-"""From bytes to typed columns, and what becomes of records that do not fit.
+"""Decodes records into typed columns and separates those that do not match the schema.
 
-`parsed` decides once for each record: `reason` is null, or says why the record is a dead letter. Nothing is dropped
-here, so that every record of the source is either in `fitting` or in `dead_letters`.
+`parsed` decides once for each record: `reason` is null, or says why the record is a dead letter. Every record of the
+source is either in `fitting` or in `dead_letters`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 CORRUPT = "_barnabas_corrupt"
 PARSED = "_barnabas_parsed"
 END_MARK = bytes.fromhex("b5c1a7e20f9d4c38a96e71d35082fb4c")
-"""Put behind an Avro value; of no meaning."""
+"""An end mark appended to each Avro value."""
 REGISTRY_HEADER_BYTES = 5
 ORIGIN = {"_topic": "topic", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
-"""Columns that say where a fitting record came from."""
+"""Columns with the position of a record in its topic."""
 RESERVED = {*ORIGIN, CORRUPT, PARSED, "_record", "_misfit", "_reason"}
-"""Names that no field may have."""
+"""Reserved names of fields."""
 
 
 def parsed(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The records with two more columns: `data`, a struct of typed fields, and `reason`, null when they fit.
+    """The records with two more columns: `data`, a struct of typed fields, and `reason`, null if the record matches.
 
-    MistakeError when the schema itself cannot be read.
+    MistakeError for an invalid schema.
     """
     reasons = [f.when(f.coalesce(f.length("value"), f.lit(0)) == 0, "the value is empty")]
     if schema.format == "json":
@@ -51,7 +51,7 @@ def parsed(frame: DataFrame, schema: Schema) -> DataFrame:
     else:
         frame, required = _avro(frame, schema)
         is_whole = f.coalesce(f.col("data." + PARSED) == f.lit(END_MARK), f.lit(False))
-        reasons.append(f.when(~is_whole, "not Avro of this schema"))
+        reasons.append(f.when(~is_whole, "not an Avro value of this schema"))
     reasons += [f.when(f.col("data").getField(name).isNull(), f"{name} is missing") for name in required]
     return _with_reason(frame, reasons, schema.rules)
 
@@ -67,18 +67,18 @@ def _json(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
 
 
 def _decoded(frame: DataFrame, data: Column) -> DataFrame:
-    """The records with `data`, decoded once for each.
+    """Add `data`, decoded once per record.
 
-    Spark's optimizer puts an expression wherever its column is used, so that a filter over a decoded column decodes
-    each value once for every condition. It does not look through an explode.
+    Spark's optimizer copies an expression to every place where its column is used, so a filter on a decoded column
+    would decode each value once per condition. It does not do that across an explode.
     """
     return frame.select("*", f.explode(f.array(data)).alias("data"))
 
 
 def _is_one_value(text: Column) -> Column:
-    """Whether nothing follows behind the first JSON value, where Spark's parser stops to look.
+    """Whether nothing follows the first JSON value, where Spark's parser stops.
 
-    Surely not where the first closing brace is the last character; anything else is read a second time.
+    Nothing follows if the first closing brace is the last character; any other value is parsed a second time.
     """
     is_flat = f.instr(text, "}") == f.length(f.rtrim(text))
     both = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]")))
@@ -86,7 +86,7 @@ def _is_one_value(text: Column) -> Column:
 
 
 def read_fields(fields: str) -> StructType:
-    """The columns that this text declares; MistakeError when it is not a declaration."""
+    """The columns that this text declares; MistakeError if it is invalid."""
     try:
         declared = cast("StructType", StructType.fromDDL(fields))
     except PySparkException as error:
@@ -102,13 +102,13 @@ def _check_names(names: list[str], key: str) -> None:
     lower = [name.lower() for name in names]
     for name in names:
         if lower.count(name.lower()) > 1:
-            raise MistakeError(f"[schema] {key}: {name} is there twice (upper and lower case are the same)")
+            raise MistakeError(f"[schema] {key}: {name} is declared twice (case is ignored)")
         if name.lower() in RESERVED:
-            raise MistakeError(f"[schema] {key}: {name} is a column that jobs add themselves: name it otherwise")
+            raise MistakeError(f"[schema] {key}: {name} is reserved: choose another name")
 
 
 def declared_types(schema: Schema) -> dict[str, str]:
-    """The columns and their types as declared, without asking Spark; nothing for what cannot be read."""
+    """The declared columns and types, without Spark; empty if the declaration is invalid."""
     if schema.format == "avro":
         try:
             fields = json.loads(Path(schema.avro_schema).read_text())["fields"]
@@ -121,7 +121,7 @@ def declared_types(schema: Schema) -> dict[str, str]:
 
 
 def _top_level(fields: str) -> list[str]:
-    """The declarations between commas that are in no brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for char in fields:
         depth += (char in "<(") - (char in ">)")
@@ -133,8 +133,9 @@ def _top_level(fields: str) -> list[str]:
 
 
 def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
-    """Decoded with an end mark behind each value, as one more field, which is found there only when all of the value
-    was read and no more: Avro itself is content with bytes that are left over, and takes any for a number.
+    """Decode with an end mark after each value, as an additional field.
+
+    The mark is found only if exactly the whole value was read. Avro alone would accept values with bytes left over.
     """
     place = f"[schema] avro_schema: {schema.avro_schema}"
     try:
@@ -161,22 +162,24 @@ def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
 
 
 def _with_reason(frame: DataFrame, reasons: list[Column], rules: list[str]) -> DataFrame:
-    """Rules speak of the fields by their names, so they are judged beside the record, not among its columns."""
-    checks = [f.when(~f.coalesce(sql(rule, "[schema] rules"), f.lit(False)), f"not so: {rule}") for rule in rules]
+    """Evaluate the rules on the fields alone, because their names may also be columns of the record."""
+    checks = [
+        f.when(~f.coalesce(sql(rule, "[schema] rules"), f.lit(False)), f"rule violated: {rule}") for rule in rules
+    ]
     both = frame.select(f.struct("*").alias("_record"), "data.*", f.coalesce(*reasons).alias("_misfit"))
     judged = both.withColumn("_reason", f.coalesce(f.col("_misfit"), *checks))
     return judged.select("_record.*", f.col("_reason").alias("reason"))
 
 
 def fitting(frame: DataFrame) -> DataFrame:
-    """Of parsed records those that fit: their fields, and where they came from (`_topic`, `_partition` ...)."""
+    """The parsed records that match: their fields and position (`_topic`, `_partition` ...)."""
     origin = [f.col(column).alias(name) for name, column in ORIGIN.items()]
     columns = frame.where("reason IS NULL").select("data.*", *origin)
     return columns.drop(CORRUPT, PARSED)
 
 
 def dead_letters(frame: DataFrame) -> DataFrame:
-    """Of parsed records those that do not fit: key, value and headers as they came, and headers with the reason."""
+    """The parsed records that do not match: key, value and headers unchanged, and headers with the reason."""
     told = {"reason": "reason", "topic": "topic", "partition": "partition", "offset": "offset"}
     more = [
         f.struct(f.lit(f"barnabas-{name}").alias("key"), f.col(column).cast("string").cast("binary").alias("value"))

@@ -1,6 +1,6 @@
-"""What a run shows: a live table on a terminal, a line for each batch elsewhere, or JSON lines; and the summary.
+"""The output of a run: a live table on a terminal, otherwise a line per batch or JSON lines; and the summary.
 
-Progress goes to stderr, so that stdout has results only.
+Progress is printed on stderr; stdout has only results.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from barnabas.pipeline.run import Run
 
 LAG_EVERY_S = 2.0
-"""How often the broker is asked how far it is ahead."""
+"""Interval between two requests for the lag, seconds."""
 COLUMNS = ("query", "batches", "rows in", "rows out", "late", "in/s", "out/s", "last batch", "lag")
 
 
 class Screen:
-    """Shows one run; use as a context."""
+    """Shows one run; a context manager."""
 
     def __init__(self, bootstrap: str, form: str = "auto") -> None:
         """`form`: `live`, `text`, `json`, or `auto`, which is live on a terminal and text elsewhere."""
@@ -44,7 +44,7 @@ class Screen:
 
     def __enter__(self) -> Screen:
         if self._live is not None and sys.stdout.isatty():
-            results.show_by(self._console.print)  # or the live table would be drawn over them
+            results.show_by(self._console.print)  # otherwise the live table would overwrite them
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -57,7 +57,7 @@ class Screen:
         self._live.stop()
 
     def watch(self, run: Run, fresh: list[Batch]) -> None:
-        """Show what is new."""
+        """Show new batches."""
         self._run = run
         if self._live is not None:
             self._ask_lag(run)
@@ -69,14 +69,14 @@ class Screen:
             print(text, file=sys.stderr, flush=True)
 
     def waiting(self, bootstrap: str) -> None:
-        """Say that a broker does not answer yet."""
+        """Report that a broker does not answer yet."""
         if self._form == "json":
             print(json.dumps({"event": "waiting", "bootstrap": bootstrap}), file=sys.stderr, flush=True)
         else:
             print(f"no broker answers at {bootstrap} yet; trying again", file=sys.stderr, flush=True)
 
     def summary(self, run: Run, error: PipelineError | None) -> None:
-        """Say how it ended; a live table has asked for the last lag when it was left."""
+        """Print the result. A live table has requested the last lag when it was closed."""
         if self._live is None:
             self._ask_lag(run, now=True)
         if self._form == "json":
@@ -109,7 +109,7 @@ class Screen:
         try:
             self._lag = {name: lag(t.offsets, self._cluster) for name, t in run.progress.totals.items() if t.offsets}
         except PipelineError:
-            self._lag = {}  # the broker is away; Spark tells it if that lasts
+            self._lag = {}  # Spark reports a broker that stays away
 
     def _table(self, run: Run) -> Table:
         table = Table(title=Text(f"{run.name} at {run.bootstrap}, {run.seconds:.0f} s"), title_justify="left")
@@ -128,7 +128,7 @@ class Screen:
 
 
 def lag_text(told: dict[str, dict[int, int]] | None) -> str:
-    """Lag by partition: `orders 0 0 12`, or `-` when it is not known."""
+    """Lag by partition: `orders 0 0 12`, or `-` if unknown."""
     if not told:
         return "-"
     return "; ".join(f"{topic} {' '.join(str(own[p]) for p in sorted(own))}" for topic, own in sorted(told.items()))

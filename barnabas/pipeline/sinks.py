@@ -1,7 +1,7 @@
-"""Where a job's rows go, and what that promises.
+"""The sinks of a job and their delivery guarantees.
 
-Parquet files with a checkpoint are exactly once: Spark's own log of files decides which count. Spark's Kafka sink is at
-least once; a transactional topic is exactly once for read_committed (`transactions.py`).
+Parquet files with a checkpoint are exactly once, because Spark's log of files lists the valid ones. Spark's Kafka sink
+is at least once; a transactional topic is exactly once for read_committed (`transactions.py`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 QUERY_ID = "sql.streaming.queryId"
-"""The local property by which a batch knows its query."""
+"""Spark's local property with the id of a batch's query."""
 
 
 class Sink(Protocol):
-    """Where one flow ends."""
+    """The sink of one flow."""
 
     def ready(self, frame: DataFrame) -> DataFrame:
-        """The rows as the sink takes them."""
+        """The rows in the form that the sink needs."""
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
         """Start the query; name, checkpoint and trigger are set."""
@@ -35,12 +35,12 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class ParquetSink:
-    """Files, each row exactly once."""
+    """Parquet files, exactly once."""
 
     output: FileOutput
 
     def ready(self, frame: DataFrame) -> DataFrame:
-        """As they are."""
+        """The rows unchanged."""
         return frame
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:  # noqa: ARG002 - knows no broker
@@ -50,13 +50,13 @@ class ParquetSink:
 
 @dataclass(frozen=True)
 class TopicSink:
-    """A topic; `bootstrap` when it is another cluster's than the source's."""
+    """A topic; `bootstrap` if it is in another cluster than the source."""
 
     output: TopicOutput
     bootstrap: str = ""
 
     def ready(self, frame: DataFrame) -> DataFrame:
-        """Rows are what `with_event_id` takes; a transaction takes more of them than Spark's own sink."""
+        """Rows as `with_event_id` needs them; transactions keep more columns than Spark's sink."""
         return frame if self.output.delivery == "transactional" else with_event_id(frame)
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
@@ -80,12 +80,12 @@ class TopicSink:
 
 @dataclass(frozen=True)
 class BatchSink:
-    """Several uses of the same rows, computed once: `uses` are called with each micro-batch, its id and the broker."""
+    """Several uses of the same rows, computed once: calls `uses` with each micro-batch, its id and the broker."""
 
     uses: tuple[Callable[[DataFrame, int, str], None], ...]
 
     def ready(self, frame: DataFrame) -> DataFrame:
-        """As they are: each use makes of them what it needs."""
+        """The rows unchanged; each use transforms them."""
         return frame
 
     def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:

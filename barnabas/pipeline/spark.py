@@ -1,6 +1,6 @@
-"""A SparkSession that speaks Kafka: the jars, the Java, and settings that make sense on one machine.
+"""A SparkSession with the Kafka connector: jars, Java, and settings for one machine.
 
-Under `spark-submit` the cluster has said all this already, and its session is taken as it is.
+With `spark-submit` the cluster has configured all of this, and its session is used unchanged.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",  # an expression that fails on one record gives null, and does not end the job
+    "spark.sql.ansi.enabled": "false",  # an expression that fails on a record gives null instead of failing the job
     "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,  # transformWithState needs it
 }
-"""Settings of a session's SQL that the jobs rely on, on a cluster too."""
+"""SQL settings that the jobs need, also on a cluster."""
 
 
 def session(
@@ -37,11 +37,11 @@ def session(
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> SparkSession:
-    """Start a session, or take up the one of this process.
+    """Start a session, or use the existing one of this process.
 
-    `packages`: let Spark fetch the connector itself (`spark.jars.packages`) instead of Maven; `settings`: further
-    Spark settings, which go before ours; `log`: where Spark's own log goes, a temporary file unless told.
-    MistakeError when there is no Java or no connector, PipelineError when Spark does not start.
+    `packages`: download the connector with Spark (`spark.jars.packages`) instead of Maven. `settings`: additional
+    settings, which take precedence. `log`: the file for Spark's log; a temporary file by default. MistakeError if
+    there is no Java or no connector, PipelineError if Spark does not start.
     """
     _check_pyspark()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -112,15 +112,15 @@ def _not_started(log: Path, began_at: int) -> PipelineError:
     said = log.read_bytes()[began_at:].decode(errors="replace")
     if "unresolved dependency" in said or "UNRESOLVED DEPENDENCIES" in said:
         return MistakeError(
-            "Spark could not fetch its Kafka connector (is there a network?): copy the jars to this machine and set "
+            "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine and set "
             "BARNABAS_SPARK_JARS to their directory"
         )
-    return PipelineError(f"Spark did not start; {log} says why")
+    return PipelineError(f"Spark did not start; see {log}")
 
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Give what is started meanwhile `log` as its stderr: Spark's Java writes its log there for as long as it runs."""
+    """Processes started in this context get `log` as their stderr: Spark's Java writes its log there."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     own = os.dup(2)

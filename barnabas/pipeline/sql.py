@@ -1,4 +1,4 @@
-"""Texts of a job's file that Spark reads as SQL, with the place they come from in the sentence about a mistake."""
+"""SQL expressions of a job's file, checked, with their key in the error's sentence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def sql(text: str, place: str) -> Column:
-    """The expression; `place` is where it stands, `[columns] day`. MistakeError when it is not SQL.
+    """Parse an expression; `place` is its key, `[columns] day`. MistakeError if it is not SQL.
 
-    Names in it are resolved later, when a frame takes it.
+    Its names are resolved later, when it is used in a DataFrame.
     """
     try:
-        SparkSession.active()._jsparkSession.sessionState().sqlParser().parseExpression(text)  # `expr` does it later
+        SparkSession.active()._jsparkSession.sessionState().sqlParser().parseExpression(
+            text
+        )  # `expr` would parse it later
     except ParseException as error:
         said = re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: .*", "", str(error).strip().splitlines()[0]).rstrip(" .")
         raise MistakeError(f"{place}: {text!r} is not SQL: {said[:1].lower() + said[1:]}") from error
@@ -29,5 +31,5 @@ def sql(text: str, place: str) -> Column:
 
 
 def named(name: str) -> Column:
-    """The column of exactly this name, also if there is a dot in it."""
+    """The column with exactly this name, which may contain dots."""
     return f.col("`" + name.replace("`", "``") + "`")

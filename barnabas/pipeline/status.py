@@ -1,4 +1,4 @@
-"""How far a job has come, from its checkpoint and the broker, without Spark."""
+"""The progress of a job, from its checkpoint and the broker, without Spark."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Row = dict[str, object]
 
 
 def checkpoint_of(path: Path | None) -> str:
-    """The checkpoint that a job's file names; MistakeError when there is none."""
+    """The checkpoint in a job's file; MistakeError if there is none."""
     if path is None:
-        raise MistakeError("status wants --config FILE or --checkpoint DIR")
+        raise MistakeError("status needs --config FILE or --checkpoint DIR")
     told = read_toml(path).get("checkpoint")
     if not told or not isinstance(told, str):
-        raise MistakeError(f'{path} names no checkpoint: add checkpoint = "DIRECTORY", or say --checkpoint')
+        raise MistakeError(f'{path} has no checkpoint: add checkpoint = "DIRECTORY", or use --checkpoint')
     return told
 
 
 def status_rows(path: str, bootstrap: str) -> list[Row]:
-    """A row for each query and partition: last batch and when, the offset read up to, the topic's end, and lag.
+    """A row for each query and partition: last batch and its time, the next offset, the topic's end, and the lag.
 
-    MistakeError when this is no checkpoint of a pipeline, PipelineError when no broker answers.
+    MistakeError if this is not a pipeline's checkpoint, PipelineError if no broker answers.
     """
     checkpoint = Checkpoint(path)
     owner = checkpoint.owner()
     if owner is None:
-        raise MistakeError(f"{path} is no checkpoint of a pipeline: has the job run once?")
+        raise MistakeError(f"{path} is not a pipeline's checkpoint: has the job run once?")
     positions = checkpoint.positions()
     if not positions:
-        raise MistakeError(f"the job {owner.name} has not begun: its checkpoint {path} holds no batch")
+        raise MistakeError(f"the job {owner.name} has not started: its checkpoint {path} has no batch")
     cluster = Cluster(bootstrap)
     return [row for position in positions for row in _rows(owner.name, position, cluster)]
 

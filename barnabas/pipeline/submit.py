@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python looks for modules beside a program first, and there are some here that are named kafka and schema.
+    # Python searches the program's directory first, and this one has modules named kafka and schema.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     sys.argv[1:1] = ["pipeline", "run"]
     runpy.run_module("barnabas", run_name="__main__", alter_sys=True)

@@ -1,14 +1,14 @@
 """Writing a micro-batch to a topic exactly once, for readers with read_committed.
 
-Spark runs a batch again when it does not know that it ended, with the same rows; its own sink would write them again.
-Here the rows of a batch are shared out to tasks by their key, so that the same row always belongs to the same task, and
-a task writes in one Kafka transaction: its rows, and the batch's number as an offset that the group of this query
-commits. A task begins with InitTransactions, which fences and aborts whatever another attempt left open, and then looks
-which batch was committed last: one that was is not written again.
+Spark repeats a batch, with the same rows, if it does not know that the batch was completed; its own sink would write
+them again. Here the rows of a batch are distributed to tasks by key, so a row always belongs to the same task. A task
+writes one Kafka transaction with its rows and the batch's number, as an offset committed by the query's group. A task
+starts with InitTransactions, which fences and aborts earlier attempts, and reads the last committed batch. If that is
+this batch, it writes nothing.
 
-Invariants: the transactional id and the group name the query, so a new checkpoint knows nothing of an old one; the
-number of tasks of a batch is committed before it begins, since another number would share the rows out in another way.
-Not promised: that the tasks of one batch become visible together.
+Invariants: the transactional id and the group contain the query's id, so a new checkpoint starts without the state of
+an old one. The number of tasks of a batch is committed before the batch starts, because another number would distribute
+the rows differently. Not guaranteed: that the tasks of a batch become visible together.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 60
 TIMEOUT_MS = 900_000
-"""Of a transaction; the most that brokers allow unless told otherwise."""
+"""Timeout of a transaction: the default maximum of brokers."""
 
 logger = logging.getLogger("barnabas.pipeline")
 _fenced: set[Target] = set()
-"""What this process has begun to write to."""
+"""Targets whose earlier attempts this process has fenced."""
 
 
 class Target(NamedTuple):
-    """Where one query writes to."""
+    """The target of one query."""
 
     bootstrap: str
     topic: str
@@ -57,10 +57,10 @@ class Row(NamedTuple):
 
 
 class TransactionalWriter:
-    """The producer of one task: what it writes and how far it has come are committed together."""
+    """The producer of one task; commits its rows and its position in one transaction."""
 
     def __init__(self, target: Target, task: int) -> None:
-        """Fences earlier attempts of the task. KafkaException when the broker does not let it."""
+        """Fences earlier attempts of the task. KafkaException if that fails."""
         self._target = target
         self._task = task
         self._producer = Producer(
@@ -68,7 +68,7 @@ class TransactionalWriter:
                 "bootstrap.servers": target.bootstrap,
                 "transactional.id": f"{target.group}-{task}",
                 "transaction.timeout.ms": TIMEOUT_MS,
-                "partitioner": "murmur2_random",  # as the Java clients choose
+                "partitioner": "murmur2_random",  # as in the Java client
                 "linger.ms": 20,
                 "compression.type": "lz4",
             },
@@ -78,12 +78,12 @@ class TransactionalWriter:
         self._consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": target.group}, logger=SILENT)
 
     def position(self) -> int:
-        """How far the task has come: what the last committed transaction said; -1 before the first."""
+        """The position in the last committed transaction; -1 before the first."""
         (found,) = committed_by(self._consumer, [TopicPartition(self._target.topic, self._task)])
         return int(found.offset) if found.offset >= 0 else -1
 
     def write(self, rows: Iterable[Row], position: int) -> int:
-        """Write rows and the position in one transaction; returns how many rows."""
+        """Write rows and the position in one transaction; returns the number of rows."""
         self._producer.begin_transaction()
         try:
             written = sum(map(self._produce, rows))
@@ -96,7 +96,7 @@ class TransactionalWriter:
         return written
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._consumer.close()
 
     def _produce(self, row: Row) -> int:
@@ -108,7 +108,7 @@ class TransactionalWriter:
         while True:
             try:
                 self._producer.produce(self._target.topic, row.value, row.key, headers=row.headers, **more)
-            except BufferError:  # the queue is full: let some go out
+            except BufferError:  # the queue is full: wait until some are sent
                 self._producer.poll(0.1)
             else:
                 return 1
@@ -116,15 +116,15 @@ class TransactionalWriter:
     def _abort(self) -> None:
         try:
             self._producer.abort_transaction(PATIENCE_S)
-        except KafkaException as error:  # fenced, or the broker is gone: the next attempt's InitTransactions aborts it
+        except KafkaException as error:  # fenced, or no broker: InitTransactions of the next attempt aborts it
             logger.debug("transaction of %s-%d not aborted: %s", self._target.group, self._task, error)
 
 
 def write_batch(batch: DataFrame, batch_id: int, target: Target) -> int:
-    """Write a micro-batch: each row once, however often this is called for the same batch; how many rows now.
+    """Write a micro-batch exactly once, also if called again for the same batch; returns the rows written now.
 
-    `batch` has what `with_event_id` takes, and may have `position`, by which rows of one task are ordered. Its rows
-    must be the same in every call for the same batch id.
+    `batch` has the columns of `with_event_id`, and optionally `position`, which orders the rows of a task. Calls with
+    the same batch id must have the same rows.
     """
     tasks = _number_of_tasks(batch_id, target)
     _fence_once(target, tasks)
@@ -145,9 +145,9 @@ def _key_or_id(batch: DataFrame) -> Column:
 
 
 def _fence_once(target: Target, tasks: int) -> None:
-    """End what an earlier run of this query left open, also of tasks that this batch has no rows for.
+    """Abort open transactions of an earlier run of this query, also of tasks without rows in this batch.
 
-    An open transaction would hold readers back until it times out.
+    An open transaction would block read_committed readers until its timeout.
     """
     if target not in _fenced:
         for task in range(tasks):
@@ -156,13 +156,15 @@ def _fence_once(target: Target, tasks: int) -> None:
 
 
 def _number_of_tasks(batch_id: int, target: Target) -> int:
-    """How many tasks share the batch: one for each partition of the topic, or as many as when it was begun before.
+    """The number of tasks of the batch: one per partition of the topic, or the number of an earlier attempt.
 
-    The number is committed before the first task begins, by a group that takes part in no transaction.
+    It is committed before the first task starts, by a group outside the transactions.
     """
     partitions = Cluster(target.bootstrap).topics().get(target.topic)
     if not partitions:
-        raise PipelineError(f"topic {target.topic} has gone from {target.bootstrap}: make it again, and run again")
+        raise PipelineError(
+            f"topic {target.topic} does not exist any more at {target.bootstrap}: create it again, and run again"
+        )
     planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=SILENT)
     try:
         (begun,) = committed_by(planner, [TopicPartition(target.topic, 0)])
@@ -175,7 +177,7 @@ def _number_of_tasks(batch_id: int, target: Target) -> int:
 
 
 def _write_tasks(batches: Iterable[pa.RecordBatch], batch_id: int, target: Target) -> Iterator[pa.RecordBatch]:
-    """On an executor: the rows of one Spark partition, which may hold several tasks, in the order of the tasks."""
+    """On an executor: write the rows of one Spark partition, ordered by task; there may be several."""
     import pyarrow as pa
 
     rows = (row for batch in batches for row in batch.to_pylist())

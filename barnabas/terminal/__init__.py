@@ -1,1 +1,1 @@
-"""What the command line and the pipeline print the same way: tables, and suggestions for misspelt words."""
+"""Output that the command line and the pipeline share: tables, and suggestions for misspelt words."""

@@ -1,4 +1,4 @@
-"""The nearest known word for one that does not exist."""
+"""Suggestions for misspelt words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`; did you mean x?` for the known word nearest to `word`, or nothing when none is near."""
+    """`; did you mean x?` with the most similar known word, or nothing."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1, 0.6)

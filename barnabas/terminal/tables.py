@@ -1,7 +1,7 @@
-"""How rows are printed: a table drawn by rich on a terminal, aligned plain text otherwise, or JSON.
+"""Prints rows: a rich table on a terminal, otherwise aligned plain text; or JSON.
 
 Rows are dicts with the same keys; the keys are JSON's names and, upper-cased, the columns' titles. In a table None is
-`-`. Plain text separates columns by two spaces or more, so that `awk` reads it.
+`-`. Plain text separates columns by two or more spaces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Row = Mapping[str, object]
 
 
 def show_rows(rows: Sequence[Row], output: str, *, columns: Sequence[str] | None = None, title: str = "") -> None:
-    """Print rows on stdout; `columns` picks and orders those of a table (JSON prints all)."""
+    """Print rows on stdout; `columns` selects and orders the columns of a table (JSON has all)."""
     if output == "json":
         show_json(list(rows))
         return

@@ -72,7 +72,7 @@ def test_refused_for_good_raises_what_the_broker_said() -> None:
 def test_leader_that_never_accepts_is_a_timeout_that_says_why() -> None:
     with (
         ScriptedBroker(["refuse"] * 100_000) as broker,
-        pytest.raises(TimedOut, match=r"NOT_LEADER_OR_FOLLOWER|has not taken a batch"),
+        pytest.raises(TimedOut, match=r"NOT_LEADER_OR_FOLLOWER|has not accepted a batch"),
     ):
         _produce(broker, [b"x"], timeout_s=0.2)
 

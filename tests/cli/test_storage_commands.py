@@ -233,7 +233,7 @@ def test_damaged_bytes_are_put_aside(data: Data, run: Run) -> None:
     aside = Path(f"{data.segment(1)}.damaged")
     size = aside.stat().st_size
     assert aside.read_bytes() == bad[:size]
-    assert f"{size} bytes of it are no record batch and are put aside" in out
+    assert f"{size} corrupt bytes are moved aside" in out
     assert data.segment(1).read_bytes().endswith(whole[size:])
     code, out, _ = run("check", data.path)
     assert f"notice: {aside}: kept from an earlier recovery" in out
@@ -269,7 +269,7 @@ def test_torn_tail_is_no_damage(data: Data, run: Run) -> None:
     assert "(after an unclean stop)" in out
     assert f"notice: {path}: " in out
     assert "a torn write, which the next start truncates" in out
-    assert run("recover", data.path) == (0, f"{data.path}: nothing is damaged\n", "")
+    assert run("recover", data.path) == (0, f"{data.path}: no damage\n", "")
     data.start().close()
     assert "notice" not in run("check", data.path)[1]
 
@@ -277,7 +277,10 @@ def test_torn_tail_is_no_damage(data: Data, run: Run) -> None:
 def test_running_broker_is_left_alone(data: Data, run: Run) -> None:
     dirs = data.start()
     code, _, err = run("check", data.path)
-    assert (code, err) == (0, f"barnabas storage check: a broker is using {data.path}; what it writes may look torn\n")
+    assert (code, err) == (
+        0,
+        f"barnabas storage check: a broker is using {data.path}; data that is being written may look torn\n",
+    )
     before = data.files()
     code, _, err = run("recover", data.path)
     assert code == USAGE
@@ -303,7 +306,7 @@ def test_unreadable_checkpoint_is_put_aside(data: Data, run: Run, name: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["check", "."], "is no data directory"),
+        (["check", "."], "is not a data directory"),
         (["check", "/no/such/place"], "does not exist"),
         (["recover", "DATA", "--partition", "0"], "--partition needs --topic"),
         (["recover", "DATA", "--topic", "u"], "there is no partition of u in"),

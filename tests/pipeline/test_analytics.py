@@ -77,7 +77,7 @@ def test_events_without_a_time_are_dead_letters(spark):
     values = ['{"who": "a"}', '{"at": "yesterday", "who": "a"}', event(0)]
     judged = parsed(records(spark, values), timed_schema(config())).collect()
     assert [row.reason is None for row in judged] == [False, False, True]
-    assert all(row.reason.startswith("not so: ") for row in judged[:2])
+    assert all(row.reason.startswith("rule violated: ") for row in judged[:2])
 
 
 def test_the_id_of_a_result_is_its_windows_its_keys_and_its_state(spark):
@@ -170,19 +170,19 @@ def test_what_the_running_windows_depend_on_must_stay():
 
 def test_names_that_are_there_already_are_refused():
     for told in ({"keys": {"n": "who"}}, {"keys": {"window_start": "who"}}, {"aggregates": {"_changes": "count(*)"}}):
-        with pytest.raises(ValidationError, match="is there already"):
+        with pytest.raises(ValidationError, match="is used already"):
             config(**told)
 
 
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"keys": {"x": "whom"}}, "names `whom`, which is no column; there are .*who"),
+        ({"keys": {"x": "whom"}}, "names `whom`, which is not a column; there are .*who"),
         ({"aggregates": {"x": "sum("}}, r"\[aggregates\] x: 'sum\(' is not SQL"),
         ({"aggregates": {"x": "amount"}}, "amount"),
         ({"window": {"time": "at +"}}, "is not SQL"),
         ({"size": "an hour"}, "an hour"),
-        ({"slide": "1 hour"}, "the job's file asks for"),
+        ({"slide": "1 hour"}, "Spark cannot run the job's file"),
         ({"watermark": "soon"}, "soon"),
     ],
 )

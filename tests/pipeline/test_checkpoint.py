@@ -56,7 +56,7 @@ def test_spark_own_log_may_lie_there(tmp_path):
 
 def test_a_directory_with_something_else_is_refused(tmp_path):
     (tmp_path / "photos").mkdir()
-    with pytest.raises(MistakeError, match="holds something else than the checkpoint of a pipeline: name an empty"):
+    with pytest.raises(MistakeError, match="has other files than a pipeline's checkpoint: name an empty"):
         Checkpoint(str(tmp_path)).claim(OWNER)
 
 
@@ -70,7 +70,7 @@ def test_a_directory_with_something_else_is_refused(tmp_path):
         (replace(OWNER, fields={"type of id": "INT"}), r"another type of id \(BIGINT before, INT now\)"),
         (
             replace(OWNER, topic_ids={"in": "id-2"}),
-            "topic in was deleted and made again since .*: name a new checkpoint",
+            "topic in was deleted and created again since .*: name a new checkpoint",
         ),
     ],
 )
@@ -146,14 +146,14 @@ def test_missing_files_tell_nothing(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"job": "etl"}', '{"other": 1}', "null"])
 def test_an_owner_that_cannot_be_read_is_one_sentence(tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(MistakeError, match="cannot be read, so nobody can tell whose checkpoint this is: name a new"):
+    with pytest.raises(MistakeError, match="cannot be read, so the checkpoint's owner is unknown: name a new"):
         Checkpoint(str(tmp_path)).claim(OWNER)
 
 
 def test_a_path_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(MistakeError, match=r"name a directory that|is no directory that") as found:
+        with pytest.raises(MistakeError, match=r"name a directory that|cannot be used as") as found:
             Checkpoint(str(path)).claim(OWNER)
         assert "\n" not in str(found.value)
     with pytest.raises(MistakeError, match="the checkpoint nowhere://x cannot be opened"):

@@ -86,11 +86,11 @@ def source(line):
     [
         (ETL.replace("fields", "felds"), "[schema] has no key felds; did you mean fields?; there are format, fields,"),
         (ETL.replace("[output]", "[outptu]"), "there is no key or table outptu; did you mean output?; there are name,"),
-        (ETL.replace('[output]\npath = "out"', ""), "the table [output] is missing: where the Parquet files go"),
+        (ETL.replace('[output]\npath = "out"', ""), "the table [output] is missing: the Parquet files"),
         (ETL + "[colums]\n", "there is no key or table colums; did you mean columns?; there are name, checkpoint,"),
         ("checkpont = 'c'" + ETL, "there is no key or table checkpont; did you mean checkpoint?"),
-        (source(""), "[source] wants either topic or pattern"),
-        (source('topic = "in"\npattern = "i.*"'), "[source] wants either topic or pattern"),
+        (source(""), "[source] needs either topic or pattern"),
+        (source('topic = "in"\npattern = "i.*"'), "[source] needs either topic or pattern"),
         (source("topic = 5"), "[source] topic: it should be a name, or a list of names, not 5"),
         (source('topic = "in"\nmax_records_per_batch = 0'), "[source] max_records_per_batch: input should be greater"),
         (
@@ -105,8 +105,8 @@ def source(line):
         (source('topic = "in"\nstart = {in = 5}'), "[source] start: it should be earliest, latest, a time"),
         (ETL.replace('[source]\ntopic = "in"', ""), "the table [source] is missing: the topic with the records"),
         (source('topic = "in"\nstart = "5"'), "[source] start: it should be earliest, latest, a time"),
-        (ETL.replace('fields = "id BIGINT"', ""), "[schema] wants fields, the columns of a JSON value"),
-        (ETL.replace('fields = "id BIGINT"', 'format = "avro"'), "[schema] wants avro_schema"),
+        (ETL.replace('fields = "id BIGINT"', ""), "[schema] needs fields, the columns of a JSON value"),
+        (ETL.replace('fields = "id BIGINT"', 'format = "avro"'), "[schema] needs avro_schema"),
         (ETL.replace('fields = "id BIGINT"', 'format = "xml"'), "[schema] format: input should be 'json' or 'avro'"),
         (ETL.replace('fields = "id BIGINT"', 'fields = "x"\nrules = "a"'), "[schema] rules: input should be a valid"),
         (ETL.replace('fields = "id BIGINT"', 'fields = "x"\nrules = [5]'), "[schema] rules: input should be a valid"),
@@ -152,15 +152,15 @@ REST = {
 @pytest.mark.parametrize(
     ("job", "text", "says"),
     [
-        ("logs", "[lines]\nformat = 'pattern'\npattern = '(?<time>.)'\n", "[lines] wants a pattern with the group"),
-        ("logs", "[lines]\npattern = '(?<time>.)(?<service>.)'\n", "[lines] has a pattern, which is for format"),
+        ("logs", "[lines]\nformat = 'pattern'\npattern = '(?<time>.)'\n", "[lines] needs a pattern with the group"),
+        ("logs", "[lines]\npattern = '(?<time>.)(?<service>.)'\n", "[lines] has a pattern, which needs format"),
         ("logs", "[alerts]\ntopic = 'a'\nerror_rate = 5\n", "[alerts] error_rate: input should be less than or equal"),
         ("copy", "[target]\ntopic = 'a'\n[transform]\ncolumns = {offset = '1'}\n", "[transform] can change key, value"),
         ("copy", "[target]\ntopic = 'a'\ndelivery = 'exactly'\n", "[target] delivery: input should be 'at_least_once'"),
-        ("events", "[state]\nkey = 'a'\n", "[state] wants either fields or function"),
-        ("events", "[state]\nkey = 'a'\nfunction = 'a:b'\nfields = {a = 'b'}\n", "[state] wants either fields or func"),
-        ("restore", "[archive]\npath = 'x'\n", "[archive] topic is missing: the topic, by the name that it had"),
-        ("archive", "", "the table [archive] is missing: where the archive goes"),
+        ("events", "[state]\nkey = 'a'\n", "[state] needs either fields or function"),
+        ("events", "[state]\nkey = 'a'\nfunction = 'a:b'\nfields = {a = 'b'}\n", "[state] needs either fields or func"),
+        ("restore", "[archive]\npath = 'x'\n", "[archive] topic is missing: the topic's name in the archive"),
+        ("archive", "", "the table [archive] is missing: the archive"),
     ],
 )  # fmt: skip
 def test_mistakes_in_the_files_of_other_jobs(tmp_path, job, text, says):

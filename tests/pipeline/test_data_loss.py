@@ -43,7 +43,7 @@ def test_a_topic_that_was_truncated_is_told(spark: Any, broker: Server, create: 
     produce(broker, topic, numbered(range(10, 20)))
     client = admin(broker)
     client.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0, 15)].result(30)
-    with pytest.raises(PipelineError, match="gone before they were read") as failure:
+    with pytest.raises(PipelineError, match="deleted before they were read") as failure:
         run_here(spark, "archive", broker.bootstrap, config)
     assert "fail_on_data_loss" in str(failure.value)
     assert "\n" not in str(failure.value)
@@ -79,7 +79,7 @@ def test_a_topic_that_was_made_again_is_told(
     client.delete_topics([topic])[topic].result(30)
     create(name=topic)
     produce(broker, topic, numbered(range(records)))
-    with pytest.raises(MistakeError, match="was deleted and made again"):
+    with pytest.raises(MistakeError, match="was deleted and created again"):
         run_here(spark, "archive", broker.bootstrap, config)
     assert archived(spark, tmp_path) == list(range(10))
 

@@ -55,10 +55,10 @@ def test_a_column_may_take_the_place_of_a_field(spark):
     [
         ({"columns": {"day": "to_date(at"}}, r"\[columns\] day: 'to_date\(at' is not SQL: "),
         ({"columns": {"day": "to_dat(at)"}}, "to_dat"),
-        ({"columns": {"day": "to_date(att)"}}, "names `att`, which is no column; there are .*at"),
+        ({"columns": {"day": "to_date(att)"}}, "names `att`, which is not a column; there are .*at"),
         ({"schema": {"fields": "id INT", "rules": ["id >"]}}, r"\[schema\] rules: 'id >' is not SQL"),
-        ({"schema": {"fields": "id INT", "rules": ["ID2 > 1"]}}, "names `ID2`, which is no column; there are id"),
-        ({"schema": {"fields": "id INT", "rules": ["id + 1"]}}, "the job's file asks for"),
+        ({"schema": {"fields": "id INT", "rules": ["ID2 > 1"]}}, "names `ID2`, which is not a column; there are id"),
+        ({"schema": {"fields": "id INT", "rules": ["id + 1"]}}, "Spark cannot run the job's file"),
     ],
 )
 def test_a_mistake_in_sql_is_one_sentence(spark, told, says):

@@ -123,7 +123,11 @@ def test_a_state_that_is_gone_is_a_tombstone_and_each_version_has_its_id(spark):
 
 def test_events_without_a_key_are_dead_letters(spark):
     judged = parsed(records(spark, [event(None, "x"), event("a", "x"), "{}"]), keyed_schema(config())).collect()
-    assert [row.reason for row in judged] == ["not so: (who) IS NOT NULL", None, "not so: (who) IS NOT NULL"]
+    assert [row.reason for row in judged] == [
+        "rule violated: (who) IS NOT NULL",
+        None,
+        "rule violated: (who) IS NOT NULL",
+    ]
 
 
 def test_another_state_is_another_job():
@@ -135,7 +139,7 @@ def test_another_state_is_another_job():
     ("state", "says"),
     [
         ({"fields": {"x": "last(txt)"}}, r"\[state.fields\] x: there is no column txt; there are who, text, n, at"),
-        ({"fields": {"x": "sum(text)"}}, "only numbers have a sum"),
+        ({"fields": {"x": "sum(text)"}}, "sum needs a number"),
         ({"key": "who +", "fields": {"x": "count()"}}, r"\[state\] key: 'who \+' is not SQL"),
         ({"order_by": "n n n", "fields": {"x": "count()"}}, r"\[state\] order_by: 'n n n' is not SQL"),
     ],

@@ -50,10 +50,10 @@ def test_folding_in_parts_is_folding_at_once():
     [
         ("average(a)", r"\[state.fields\] x is one of count\(column\), .*not 'average\(a\)'"),
         ("a", "is one of"),
-        ("sum()", r"sum wants a column, as in sum\(amount\)"),
+        ("sum()", r"sum needs a column, as in sum\(amount\)"),
         ("sum(b)", "there is no column b; there are a, s, d, st"),
-        ("sum(s)", "only numbers have a sum, and s is string"),
-        ("min(st)", "which has no min"),
+        ("sum(s)", "sum needs a number, and s is string"),
+        ("min(st)", "which does not support min"),
     ],
 )
 def test_an_operation_that_cannot_be_is_one_sentence(told, says):
@@ -76,12 +76,12 @@ def test_a_function_of_the_users_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ("no_such_module:fold", "no_such_module:fold cannot be imported: .*looked in"),
+        ("no_such_module:fold", "no_such_module:fold cannot be imported: .*searched in"),
         ("json:no_such", "json has no function no_such"),
         ("json:__doc__", "json has no function __doc__"),
-        ("json", "'json' names no function: write module:function"),
-        ("json:", "names no function"),
-        (":dumps", "names no function"),
+        ("json", "'json' is not a function: write module:function"),
+        ("json:", "is not a function"),
+        (":dumps", "is not a function"),
         ("broken_fold:fold", "broken_fold:fold cannot be imported: SyntaxError"),
         ("raising_fold:fold", "raising_fold:fold cannot be imported: ZeroDivisionError: division by zero"),
     ],

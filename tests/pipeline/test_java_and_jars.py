@@ -48,7 +48,7 @@ def test_java_home_is_taken_at_its_word(tmp_path):
             MistakeError, match=rf"needs Java 17 or 21, and JAVA_HOME .*{number}\) is Java {number}: set"
         ):
             find_java({"JAVA_HOME": str(home), "PATH": path}, ())
-    with pytest.raises(MistakeError, match=r"JAVA_HOME is .*none, where no bin/java runs: set it"):
+    with pytest.raises(MistakeError, match=r"JAVA_HOME is .*none, which has no working bin/java: set it"):
         find_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": path}, ())
 
 
@@ -68,7 +68,7 @@ def test_a_link_on_the_path_leads_to_its_home(tmp_path):
 
 
 def test_no_java_says_how_to_get_one(tmp_path):
-    with pytest.raises(MistakeError, match=r"needs Java 17 or 21, and there is none: install it .*apt-get install"):
+    with pytest.raises(MistakeError, match=r"needs Java 17 or 21, and none was found: install it .*apt-get install"):
         find_java({"PATH": str(tmp_path)}, (f"{tmp_path}/*/bin/java",))
     old = java(tmp_path / "old", "11.0.1")
     with pytest.raises(
@@ -89,9 +89,9 @@ def test_a_directory_that_lacks_a_jar(tmp_path, lacks):
     for name in NEEDED:
         if name != lacks:
             (tmp_path / f"{name}-1.jar").touch()
-    with pytest.raises(MistakeError, match=rf"BARNABAS_SPARK_JARS is .*, where no {lacks} jar is: name a directory"):
+    with pytest.raises(MistakeError, match=rf"BARNABAS_SPARK_JARS is .*, which has no {lacks} jar: name a directory"):
         jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
-    with pytest.raises(MistakeError, match=r"BARNABAS_SPARK_JARS is .*none, where no spark-sql-kafka"):
+    with pytest.raises(MistakeError, match=r"BARNABAS_SPARK_JARS is .*none, which has no spark-sql-kafka"):
         jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path / "none"), "PATH": ""})
 
 
@@ -108,7 +108,9 @@ def test_maven_that_fails_says_why_and_what_to_do(tmp_path, monkeypatch):
     fake(tmp_path / "bin" / "mvn", "echo '[ERROR] Could not transfer artifact x: Connection refused'; exit 1")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin:/bin"}
     monkeypatch.setenv("PATH", environment["PATH"])
-    with pytest.raises(MistakeError, match=r"cannot be fetched \(is there a network\?\).*Connection refused") as found:
+    with pytest.raises(
+        MistakeError, match=r"cannot be downloaded \(is there a network\?\).*Connection refused"
+    ) as found:
         jar_settings(environment)
     assert "set BARNABAS_SPARK_JARS" in str(found.value)
     assert "\n" not in str(found.value)
@@ -129,5 +131,5 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     fake(tmp_path / "bin" / "mvn", "exit 0")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "file"), "PATH": str(tmp_path / "bin")}
     monkeypatch.setenv("PATH", environment["PATH"])
-    with pytest.raises(MistakeError, match=r"cannot be kept in .*: set XDG_CACHE_HOME"):
+    with pytest.raises(MistakeError, match=r"cannot be stored in .*: set XDG_CACHE_HOME"):
         jar_settings(environment)

@@ -133,7 +133,7 @@ def _open(text):
 
 
 def test_a_pattern_that_java_cannot_read_is_one_sentence(spark):
-    with mistake(r"\[lines\] pattern is no Java regular expression: Unclosed group"):
+    with mistake(r"\[lines\] pattern is not a Java regular expression: Unclosed group"):
         check_pattern(spark, Lines(format="pattern", pattern="(?<time>.)(?<service>.)("))
 
 

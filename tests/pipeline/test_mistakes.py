@@ -110,9 +110,9 @@ def fake_java(home, script):
         ),
         (
             ["copy", "--config", "job.toml", "-b", "nonsense:abc"],
-            ["'nonsense:abc' is no broker's address: write HOST:PORT"],
+            ["'nonsense:abc' is not a broker address: write HOST:PORT"],
         ),
-        (["copy", "--config", "job.toml", "-b", "localhost"], ["'localhost' is no broker's address: write HOST:PORT"]),
+        (["copy", "--config", "job.toml", "-b", "localhost"], ["'localhost' is not a broker address: write HOST:PORT"]),
         (["copy", "--config", "job.toml", "--report", "job.toml/x"], ["the report job.toml/x cannot be written"]),
     ],
 )
@@ -195,7 +195,7 @@ def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_pa
         return command("run", "copy", "--config", job(COPY, topic=topic, **told), "-b", broker.bootstrap)
 
     (tmp_path / "photos" / "2026").mkdir(parents=True)
-    one_sentence(run(checkpoint=tmp_path / "photos"), "holds something else than the checkpoint of a pipeline: name an")
+    one_sentence(run(checkpoint=tmp_path / "photos"), "has other files than a pipeline's checkpoint: name an")
     (tmp_path / "file").touch()
     one_sentence(run(checkpoint=tmp_path / "file"), "file", "directory")
     one_sentence(run(checkpoint=tmp_path / "file" / "below"), "file", "directory")
@@ -209,8 +209,11 @@ def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_pa
             f"another source (other before, {topic} now): change it back, or name",
         ),
         (Owner("copy", "copy", topic, "other"), "another output (other before"),
-        (Owner("copy", "copy", topic, output, {}, {topic: "another-id"}), f"topic {topic} was deleted and made again"),
-        (Owner("copy", "copy", topic, output, {}, ids), "--start changes nothing for a checkpoint that has begun"),
+        (
+            Owner("copy", "copy", topic, output, {}, {topic: "another-id"}),
+            f"topic {topic} was deleted and created again",
+        ),
+        (Owner("copy", "copy", topic, output, {}, ids), "--start has no effect on a checkpoint that is in use"),
     ):
         where.joinpath("barnabas-job.json").unlink(missing_ok=True)
         for directory in ("offsets", "commits"):
@@ -222,7 +225,7 @@ def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_pa
         done = command("run", "copy", "--config", job(COPY, topic=topic), "-b", broker.bootstrap, *more)
         one_sentence(done, says)
     where.joinpath("barnabas-job.json").write_text("{")
-    one_sentence(run(), "cannot be read, so nobody can tell whose checkpoint this is: name a new checkpoint")
+    one_sentence(run(), "cannot be read, so the checkpoint's owner is unknown: name a new checkpoint")
 
 
 def test_outputs_that_are_not_this_checkpoints(command, job, broker, create, tmp_path):
@@ -236,22 +239,24 @@ def test_outputs_that_are_not_this_checkpoints(command, job, broker, create, tmp
         run(), f"the output {out} holds files that were not written with the checkpoint", "name an empty or new"
     )
     (tmp_path / "file").touch()
-    one_sentence(run(output=tmp_path / "file" / "below"), "the output", "cannot be made: Not a directory")
-    one_sentence(run(output=tmp_path / "file"), "the output", "cannot be made: File exists")
+    one_sentence(run(output=tmp_path / "file" / "below"), "the output", "cannot be created: Not a directory")
+    one_sentence(run(output=tmp_path / "file"), "the output", "cannot be created: File exists")
 
     owner = Owner("etl", "etl", topic, str(tmp_path / "gone"), {"type of id": "BIGINT", "[output] partition_by": ""})
     Checkpoint(str(tmp_path / "checkpoint")).claim(owner)
     for directory in ("offsets", "commits"):
         tmp_path.joinpath("checkpoint", "parquet", directory).mkdir(parents=True)
         tmp_path.joinpath("checkpoint", "parquet", directory, "0").touch()
-    one_sentence(run(output=tmp_path / "gone"), "gone is gone, but the checkpoint", "put it back, or name a new check")
+    one_sentence(
+        run(output=tmp_path / "gone"), "gone is missing, but the checkpoint", "restore it, or name a new check"
+    )
 
 
 def test_a_job_that_would_read_what_it_writes(command, job, broker, create):
     topic = create()
     for name, text in (("copy", COPY.replace("-copy", "")), ("etl", ETL.replace("-dead", ""))):
         done = command("run", name, "--config", job(text, topic=topic), "-b", broker.bootstrap)
-        one_sentence(done, f"the job {name} would read what it writes: {topic} is its source and output")
+        one_sentence(done, f"the job {name} would read its own output: {topic} is its source and output")
 
 
 def test_java_that_is_not_there_or_not_the_right_one(command, job, broker, create, tmp_path):
@@ -265,8 +270,10 @@ def test_java_that_is_not_there_or_not_the_right_one(command, job, broker, creat
     for version, told in ((8, "1.8.0_402"), (11, "11.0.2"), (25, "25")):
         home = fake_java(tmp_path / str(version), f"echo 'openjdk version \"{told}\"' >&2")
         one_sentence(run(home), f"Spark 4.0 needs Java 17 or 21, and JAVA_HOME ({home}) is Java {version}: set it to")
-    one_sentence(run(fake_java(tmp_path / "none", "echo garbage")), "where no bin/java runs: set it to a Java 17 or 21")
-    one_sentence(run(tmp_path / "nowhere"), "where no bin/java runs")
+    one_sentence(
+        run(fake_java(tmp_path / "none", "echo garbage")), "which has no working bin/java: set it to a Java 17 or 21"
+    )
+    one_sentence(run(tmp_path / "nowhere"), "which has no working bin/java")
 
 
 def test_jars_that_are_not_there(command, job, broker, create, tmp_path):
@@ -276,10 +283,14 @@ def test_jars_that_are_not_there(command, job, broker, create, tmp_path):
     file, env = job(COPY, topic=create()), {"JAVA_HOME": java, "BARNABAS_SPARK_JARS": None, "XDG_CACHE_HOME": tmp_path}
 
     done = command("run", "copy", "--config", file, "-b", broker.bootstrap, env={**env, "PATH": f"{mvn.parent}:/bin"})
-    one_sentence(done, "connector cannot be fetched (is there a network?)", "BARNABAS_SPARK_JARS", "Connection refused")
+    one_sentence(
+        done, "connector cannot be downloaded (is there a network?)", "BARNABAS_SPARK_JARS", "Connection refused"
+    )
     env["BARNABAS_SPARK_JARS"] = tmp_path / "nowhere"
     done = command("run", "copy", "--config", file, "-b", broker.bootstrap, env=env)
-    one_sentence(done, "BARNABAS_SPARK_JARS is", "where no spark-sql-kafka-0-10 jar is: name a directory with the jars")
+    one_sentence(
+        done, "BARNABAS_SPARK_JARS is", "which has no spark-sql-kafka-0-10 jar: name a directory with the jars"
+    )
 
 
 def test_without_the_extra(command, tmp_path):
@@ -296,12 +307,12 @@ def test_without_the_extra(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "status wants --config FILE or --checkpoint DIR"),
+        ([], "status needs --config FILE or --checkpoint DIR"),
         (["--config", "none.toml"], "none.toml cannot be read: No such file or directory"),
-        (["--config", "job.toml"], "job.toml names no checkpoint"),
-        (["--checkpoint", "none"], "none is no checkpoint of a pipeline: has the job run once?"),
-        (["--checkpoint", "job.toml"], "job.toml is no"),
-        (["--checkpoint", "begun"], "the job copy has not begun: its checkpoint begun holds no batch"),
+        (["--config", "job.toml"], "job.toml has no checkpoint"),
+        (["--checkpoint", "none"], "none is not a pipeline's checkpoint: has the job run once?"),
+        (["--checkpoint", "job.toml"], "job.toml is not a"),
+        (["--checkpoint", "begun"], "the job copy has not started: its checkpoint begun has no batch"),
     ],
 )
 def test_status_of_what_has_none(command, tmp_path, arguments, says):

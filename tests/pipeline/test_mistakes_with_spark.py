@@ -58,7 +58,7 @@ def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_i
     for told, says in (
         ({"fields": "id BIGNT"}, r"^\[schema\] fields"),
         ({"rules": ["id >"]}, r"^\[schema\] rules: 'id >' is not SQL"),
-        ({"rules": ["ids > 1"]}, "^an expression names `ids`, which is no column; there are id"),
+        ({"rules": ["ids > 1"]}, "^an expression names `ids`, which is not a column; there are id"),
         ({"columns": 'day = "to_dat(id)"'}, "to_dat"),
     ):
         with pytest.raises(MistakeError, match=says) as found:
@@ -69,7 +69,7 @@ def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_i
     assert failure is not None
     assert failure.exit_code == 1
     assert str(failure).startswith(
-        f"not one of 2 records fits the schema: they are in {topic}-dead, with the reason in"
+        f"not one of 2 records matches the schema: they are in {topic}-dead, with the reason in"
     )
     assert spark.read.parquet(str(tmp_path / "out")).count() == 0
     with pytest.raises(MistakeError, match=r"made with another type of id \(BIGINT before, STRING now\)"):
@@ -88,7 +88,7 @@ def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, t
     with pytest.raises(MistakeError, match=r"there is no archive at .*none: name the path of an archive job"):
         restore(tmp_path / "none")
     spark.range(3).write.parquet(str(tmp_path / "else"))
-    with pytest.raises(MistakeError, match=r"there is nothing of topic orders in .*else"):
+    with pytest.raises(MistakeError, match=r"there are no records of topic orders in .*else"):
         restore(tmp_path / "else")
     columns = "CAST(NULL AS BINARY) key, CAST('a' AS BINARY) value, NULL headers, 0 partition, 0L offset, "
     row = spark.sql(f"SELECT {columns} current_timestamp() timestamp, 0 timestampType, 'orders' topic")
@@ -111,4 +111,4 @@ def test_packages_that_spark_cannot_fetch(spark_jars, command, broker, create, t
     done = command("run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text")
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
-    assert "Spark could not fetch its Kafka connector (is there a network?): copy the jars to this machine" in line
+    assert "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine" in line

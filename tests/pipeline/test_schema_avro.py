@@ -32,7 +32,7 @@ NULLS = {
     ],
 }
 HEADER = b"\x00\x00\x00\x00\x07"
-WRONG = "not Avro of this schema"
+WRONG = "not an Avro value of this schema"
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_rules_hold_for_avro_too_and_the_columns_are_the_schemas(spark, schema_f
     values = encoded(spark, [(5, "x", None, []), (-5, "y", None, [])], SCHEMA)
     schema = Schema(format="avro", avro_schema=schema_file(SCHEMA), rules=["id > 0"])
     judged_frame = parsed(records(spark, values), schema)
-    assert [row.reason for row in judged_frame.collect()] == [None, "not so: id > 0"]
+    assert [row.reason for row in judged_frame.collect()] == [None, "rule violated: id > 0"]
     columns = dict(fitting(judged_frame).dtypes)
     assert [name for name in columns if not name.startswith("_")] == ["id", "text", "at", "tags"]
     assert (columns["id"], columns["at"], columns["tags"]) == ("bigint", "timestamp", "array<string>")
@@ -109,7 +109,7 @@ def test_declared_types_are_the_files(schema_file):
         ("[1]", "is not the schema of an Avro record"),
         ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "lung"}]}, "lung"),
         ({"type": "record", "name": "X", "fields": [{"nam": "a", "type": "long"}]}, "is not the schema"),
-        ({"type": "record", "name": "X", "fields": [{"name": "_topic", "type": "long"}]}, "_topic is a column"),
+        ({"type": "record", "name": "X", "fields": [{"name": "_topic", "type": "long"}]}, "_topic is reserved"),
     ],
 )
 def test_a_schema_file_that_is_none_is_one_sentence(spark, schema_file, content, says):

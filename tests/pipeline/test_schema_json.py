@@ -120,7 +120,8 @@ def test_rules_must_hold_and_null_does_not(spark):
     values = ['{"a": 1, "b": 1}', '{"a": -1, "b": 1}', '{"b": 1}', '{"a": 1, "b": 0}', '{"a": 0}', "no"]
     found = judged(spark, values, fields="a INT, b INT", rules=["a > 0", "10 / b > 1"])
     assert found == [
-        {"a": 1, "b": 1}, "not so: a > 0", "not so: a > 0", "not so: 10 / b > 1", "not so: a > 0", WRONG,
+        {"a": 1, "b": 1}, "rule violated: a > 0", "rule violated: a > 0", "rule violated: 10 / b > 1",
+        "rule violated: a > 0", WRONG,
     ]  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def test_rules_speak_of_fields_also_where_the_record_has_columns_of_these_names(
     found = judged(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
     assert found == [
         {"key": "a", "offset": 7, "value": 1, "reason": "r"},
-        "not so: key = 'a' AND offset = 7 AND reason = 'r'",
+        "rule violated: key = 'a' AND offset = 7 AND reason = 'r'",
     ]
 
 
@@ -153,8 +154,8 @@ def test_fitting_records_say_where_they_came_from(spark):
         ("id BIGNT", "BIGNT"),
         ("id BIGINT,, x INT", "fields cannot be read"),
         ("id", "fields cannot be read"),
-        ("a INT, A INT", "A is there twice|a is there twice"),
-        ("_offset BIGINT", "_offset is a column that jobs add themselves"),
+        ("a INT, A INT", "A is declared twice|a is declared twice"),
+        ("_offset BIGINT", "_offset is reserved"),
     ],
 )
 def test_fields_that_cannot_be_are_one_sentence(spark, fields, says):

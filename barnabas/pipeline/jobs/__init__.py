@@ -1,4 +1,4 @@
-"""The jobs, by name; a job's module is imported when it is asked for."""
+"""The jobs by name; a job's module is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("etl", "analytics", "logs", "events", "archive", "restore", "copy")
 
 
 def find_job(name: str) -> Job:
-    """The job of this name; MistakeError when there is none."""
+    """The job with this name; MistakeError if there is none."""
     if name not in NAMES:
         raise MistakeError(f"there is no job {name}{suggestion(name, list(NAMES))}; the jobs are {', '.join(NAMES)}")
     found: Job = import_module(f"barnabas.pipeline.jobs.{name}").JOB

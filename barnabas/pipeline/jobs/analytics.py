@@ -1,7 +1,7 @@
-"""analytics: numbers by window of event time and by key, to a topic and to the terminal.
+"""analytics: aggregates by window of event time and by key, to a topic and the terminal.
 
-A window's numbers are final once the watermark has passed its end: then records that are later still are too late, and
-are counted as such. With `emit = "updates"` a window is also written each time it changes.
+A window is final once the watermark has passed its end. Later records are counted as late. With `emit = "updates"` a
+window is also written each time it changes.
 """
 
 from __future__ import annotations
@@ -24,54 +24,54 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 CHANGES = "_changes"
-"""A window's number of records: grows with each update, so it tells updates apart."""
+"""The number of records in a window; it grows with each update, so it identifies the update."""
 
 
 class Window(Table):
     """The windows of event time."""
 
     time: str = Field(description="The time of an event, as a SQL expression of the fields.")
-    size: str = Field(description="How long a window is: `1 hour`.")
-    slide: str = Field("", description="How far windows are apart, when they overlap.")
-    watermark: str = Field("10 minutes", description="How late events may be, behind the latest seen.")
+    size: str = Field(description="Size of a window: `1 hour`.")
+    slide: str = Field("", description="Interval between overlapping windows.")
+    watermark: str = Field("10 minutes", description="How late events may be, relative to the latest event.")
 
 
 class AnalyticsConfig(JobConfig):
     """The file of an analytics job."""
 
     source: Source = Field(description="The topic with the events.")
-    record: Schema = Field(description="What a value looks like.", alias="schema")
+    record: Schema = Field(description="The schema of the values.", alias="schema")
     window: Window = Field(description="The windows.")
-    keys: dict[str, str] = Field({}, description='What to group by, as SQL: `origin = "origin"`.')
+    keys: dict[str, str] = Field({}, description='Columns to group by, as SQL: `origin = "origin"`.')
     aggregates: dict[str, str] = Field(
-        description='The numbers, as SQL aggregates: `flights = "count(*)"`, `delay = "avg(dep_delay)"`.'
+        description='The results, as SQL aggregates: `flights = "count(*)"`, `delay = "avg(dep_delay)"`.'
     )
     emit: Literal["final", "updates"] = Field(
-        "final", description="`final`: a window once, when no more can come; `updates`: each time it changes."
+        "final", description="`final`: write a window once, when it is final; `updates`: each time it changes."
     )
-    output: TopicOutput = Field(description="The topic for the results, one JSON object a window and key.")
-    dead_letters: DeadLetters = Field(description="Where events go that do not fit, or have no time.")
-    console: int = Field(10, ge=0, description="How many of the latest results the terminal shows; 0: none.")
+    output: TopicOutput = Field(description="The topic for the results, one JSON object per window and key.")
+    dead_letters: DeadLetters = Field(description="For events that do not match the schema or have no time.")
+    console: int = Field(10, ge=0, description="Number of latest results shown on the terminal; 0: none.")
 
     @model_validator(mode="after")
     def _names(self) -> AnalyticsConfig:
         taken = {"window_start", "window_end", CHANGES}
         for name in (*self.keys, *self.aggregates):
             if name.lower() in taken:
-                raise ValueError(f"[keys] and [aggregates] want a name for each column, and {name} is there already")
+                raise ValueError(f"[keys] and [aggregates]: the name {name} is used already")
             taken.add(name.lower())
         return self
 
 
 def timed_schema(config: AnalyticsConfig) -> Schema:
-    """The schema of the file, and that an event has a time: one without belongs to no window."""
+    """The schema of the file, with the rule that an event has a time."""
     sql(config.window.time, "[window] time")
     rules = [*config.record.rules, f"CAST(({config.window.time}) AS TIMESTAMP) IS NOT NULL"]
     return config.record.model_copy(update={"rules": rules})
 
 
 def transform(records: DataFrame, config: AnalyticsConfig) -> DataFrame:
-    """Results by window and key: window_start, window_end, the keys, the numbers, and the number of records."""
+    """Results by window and key: window_start, window_end, the keys, the aggregates, and the number of records."""
     window = config.window
     told = f.window("_event_time", window.size, window.slide or None)
     keys: list[Column] = [sql(text, f"[keys] {name}").alias(name) for name, text in config.keys.items()]
@@ -108,19 +108,19 @@ def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[
 
 
 def topics(config: AnalyticsConfig) -> list[TopicToMake]:
-    """Results and dead letters."""
+    """The topics for results and dead letters."""
     return [TopicToMake(config.output.topic, config.output.partitions), TopicToMake(config.dead_letters.topic)]
 
 
 def state_of(config: AnalyticsConfig) -> dict[str, str]:
-    """What the running windows depend on."""
+    """The settings that open windows depend on."""
     told = config.model_dump(mode="json", include={"window", "keys", "aggregates"})
     return {f"[{name}]": json.dumps(table, sort_keys=True) for name, table in told.items()}
 
 
 JOB = Job(
     "analytics",
-    "Numbers by window of event time and key, to a topic.",
+    "Aggregates by window of event time and key, to a topic.",
     AnalyticsConfig,
     flows,
     topics,

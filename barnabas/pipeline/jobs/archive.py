@@ -1,4 +1,4 @@
-"""archive: topics to Parquet, with everything that `restore` needs to make the same records again."""
+"""archive: topics to Parquet, with everything that `restore` needs to write the same records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = ("key", "value", "headers", "partition", "offset", "timestamp", "timestampType", "topic")
-"""Of an archive; `topic` is a directory. The names and types are those of Spark's own source."""
+"""Columns of an archive, with the names and types of Spark's source; `topic` is a directory."""
 TYPES = (
     "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, partition INT, offset BIGINT, "
     "timestamp TIMESTAMP, timestampType INT, topic STRING"
@@ -23,7 +23,7 @@ TYPES = (
 
 
 class Archive(Table):
-    """Where the archive is."""
+    """The archive."""
 
     path: str = Field(description="The directory, or a URL that Spark can write to.")
 
@@ -31,17 +31,17 @@ class Archive(Table):
 class ArchiveConfig(JobConfig):
     """The file of an archive job."""
 
-    source: Source = Field(description="The topics to keep.")
-    archive: Archive = Field(description="Where the archive goes.")
+    source: Source = Field(description="The topics to archive.")
+    archive: Archive = Field(description="The archive.")
 
 
 def transform(records: DataFrame) -> DataFrame:
-    """The records as the source gives them, in the archive's order of columns."""
+    """The records of the source, in the archive's order of columns."""
     return records.select(*COLUMNS)
 
 
 def flows(spark: SparkSession, bootstrap: str, config: ArchiveConfig) -> list[Flow]:
-    """One query, whose files are exactly once."""
+    """One query with a Parquet sink."""
     output = FileOutput(path=config.archive.path, partition_by=["topic"])
     return [Flow("archive", transform(read_source(spark, bootstrap, config.source)), ParquetSink(output))]
 
@@ -52,7 +52,7 @@ def output(config: ArchiveConfig) -> str:
 
 
 def files(config: ArchiveConfig) -> tuple[str, str]:
-    """Which flow writes files, and where."""
+    """The flow that writes files, and its directory."""
     return "archive", config.archive.path
 
 

@@ -1,7 +1,7 @@
-"""copy: records of one cluster to a topic of another, or of the same, on the way through SQL or a Python function.
+"""copy: records to another topic or cluster, optionally changed by SQL or a Python function.
 
-Order: records of one partition stay in order where the target's partition is the same or the key's; a transform that
-gives a record another key gives it that key's place.
+Records of a partition stay in order if the target partition is the same or chosen by key. A record with a new key is
+written to that key's partition.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 CHANGEABLE = ("key", "value", "headers", "partition")
 NEEDED = (*CHANGEABLE, "event_id", "position")
-"""What must be left when a function has had its way."""
+"""Columns that the user's function must return."""
 KINDS = {
     "key": ("STRING or BINARY", ("string", "binary")),
     "value": ("STRING or BINARY", ("string", "binary")),
     "headers": ("ARRAY<STRUCT<key: STRING, value: BINARY>>", ("array<struct<key:string,value:",)),
     "partition": ("INT", ("int", "bigint", "smallint", "tinyint")),
 }
-"""What the columns may be, in words and in Spark's names of types."""
+"""Allowed types of the columns, as text and as Spark's type names."""
 
 
 class Transform(Table):
-    """What happens on the way."""
+    """Changes to the records."""
 
-    where: str = Field("", description='Only records for which this SQL holds: `"value IS NOT NULL"`.')
+    where: str = Field("", description='Only records for which this SQL is true: `"value IS NOT NULL"`.')
     columns: dict[str, str] = Field(
-        {}, description='New contents of `key`, `value`, `headers` or `partition`, as SQL: `value = "upper(value)"`.'
+        {}, description='New values of `key`, `value`, `headers` or `partition`, as SQL: `value = "upper(value)"`.'
     )
-    function: str = Field("", description="`module:function`, which makes a DataFrame of a DataFrame, before all else.")
+    function: str = Field("", description="`module:function` from DataFrame to DataFrame, applied first.")
 
     @model_validator(mode="after")
     def _known(self) -> Transform:
@@ -52,22 +52,22 @@ class Transform(Table):
 
 
 class Target(TopicOutput):
-    """Where the records go."""
+    """The target topic."""
 
-    bootstrap: str = Field("", description="The other cluster's address; the source's own unless set.")
-    keep_partition: bool = Field(False, description="Write each record to the partition of the number it had.")
+    bootstrap: str = Field("", description="Address of another cluster. Default: the source's.")
+    keep_partition: bool = Field(False, description="Write each record to the partition with the same number.")
 
 
 class CopyConfig(JobConfig):
     """The file of a copy job."""
 
     source: Source = Field(description="The topic to copy.")
-    transform: Transform = Field(Transform(), description="What happens on the way.")
-    target: Target = Field(description="Where the records go.")
+    transform: Transform = Field(Transform(), description="Changes to the records.")
+    target: Target = Field(description="The target topic.")
 
 
 def transform(records: DataFrame, config: CopyConfig) -> DataFrame:
-    """What goes to the target: key, value, headers, event_id, position and, if kept or told, partition."""
+    """The columns for the target: key, value, headers, event_id, position and optionally partition."""
     told = config.transform
     id_ = f.coalesce(event_id(), source_position())
     marked = records.withColumn("event_id", id_).withColumn("position", f.struct("topic", "partition", "offset"))
@@ -83,7 +83,7 @@ def transform(records: DataFrame, config: CopyConfig) -> DataFrame:
 
 
 def _called(name: str, records: DataFrame) -> DataFrame:
-    """What the user's function makes of the records; MistakeError when that is nothing to go on with."""
+    """Apply the user's function; MistakeError if the result is not usable."""
     from pyspark.sql import DataFrame
 
     made = load(name)(records)
@@ -92,8 +92,8 @@ def _called(name: str, records: DataFrame) -> DataFrame:
     missing = [column for column in NEEDED if column not in made.columns]
     if missing:
         raise MistakeError(
-            f"[transform] function: {name} lost the column {missing[0]}: change columns with withColumn, so that the "
-            f"others stay ({', '.join(NEEDED)})"
+            f"[transform] function: {name} lost the column {missing[0]}: change columns with withColumn, to keep the "
+            f"others ({', '.join(NEEDED)})"
         )
     return made
 
@@ -121,6 +121,4 @@ def output(config: CopyConfig) -> str:
     return f"{config.target.topic} at {config.target.bootstrap}" if config.target.bootstrap else config.target.topic
 
 
-JOB = Job(
-    "copy", "A topic to another, or to another cluster, through a transform.", CopyConfig, flows, topics, output=output
-)
+JOB = Job("copy", "A topic to another topic or cluster, through a transform.", CopyConfig, flows, topics, output=output)

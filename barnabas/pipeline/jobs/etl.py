@@ -1,4 +1,4 @@
-"""etl: JSON or Avro of a topic becomes typed, validated, partitioned Parquet; what does not fit, a dead letter."""
+"""etl: a topic with JSON or Avro to typed, validated, partitioned Parquet; other records to a dead-letter topic."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class EtlConfig(JobConfig):
     """The file of an etl job."""
 
     source: Source = Field(description="The topic with the records.")
-    record: Schema = Field(description="What a value looks like.", alias="schema")
+    record: Schema = Field(description="The schema of the values.", alias="schema")
     columns: dict[str, str] = Field(
-        {}, description='Further columns as SQL expressions of the fields: `day = "to_date(at)"`.'
+        {}, description='Additional columns, as SQL expressions of the fields: `day = "to_date(at)"`.'
     )
-    output: FileOutput = Field(description="Where the Parquet files go.")
-    dead_letters: DeadLetters = Field(description="Where records go that do not fit.")
+    output: FileOutput = Field(description="The Parquet files.")
+    dead_letters: DeadLetters = Field(description="For records that do not match the schema.")
 
 
 def transform(records: DataFrame, config: EtlConfig) -> DataFrame:
-    """Fitting records with their further columns; those that say where a record came from stay last."""
+    """Matching records with their additional columns; the position columns are last."""
     derived = records.withColumns({name: sql(text, f"[columns] {name}") for name, text in config.columns.items()})
     origin = [name for name in derived.columns if name.startswith("_")]
     return derived.select(*[named(name) for name in derived.columns if name not in origin], *origin)
 
 
 def flows(spark: SparkSession, bootstrap: str, config: EtlConfig) -> list[Flow]:
-    """Two queries over the topic: one keeps what fits, one what does not."""
+    """Two queries on the topic: one for matching records, one for dead letters."""
     records = parsed(read_source(spark, bootstrap, config.source), config.record)
     return [
         Flow("parquet", transform(fitting(records), config), ParquetSink(config.output)),
@@ -51,7 +51,7 @@ def topics(config: EtlConfig) -> list[TopicToMake]:
 
 
 def state_of(config: EtlConfig) -> dict[str, str]:
-    """The columns of the files: new ones may come, old ones may go, none may change its type."""
+    """The columns of the files: columns may be added and removed, but their types may not change."""
     types = {f"type of {name}": told for name, told in declared_types(config.record).items()}
     return {**types, "[output] partition_by": ", ".join(config.output.partition_by)}
 
@@ -62,7 +62,7 @@ def output(config: EtlConfig) -> str:
 
 
 def files(config: EtlConfig) -> tuple[str, str]:
-    """Which flow writes files, and where."""
+    """The flow that writes files, and its directory."""
     return "parquet", config.output.path
 
 

@@ -1,7 +1,7 @@
-"""events: fold a stream of events into the state of each key, and keep the states in a compacted topic.
+"""events: fold a stream of events into the state of each key, kept in a compacted topic.
 
-Each batch writes a snapshot of every key that it has touched; a state that has gone is a tombstone. To replay, name a
-new checkpoint and a start.
+Each batch writes the state of every key with events in it; a removed state is a tombstone. To replay, use a new
+checkpoint and a start.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
 
 class StateTable(Table):
-    """How events become a state."""
+    """The state of a key."""
 
-    key: str = Field(
-        description="Whose state it is, as a SQL expression of the fields. Events without one are dead letters."
-    )
+    key: str = Field(description="The key, as a SQL expression of the fields. Events without it are dead letters.")
     order_by: str = Field(
-        "", description="The order of a key's events within a batch, as SQL; that of the topic unless set."
+        "", description="Order of a key's events within a batch, as SQL. Default: the order in the topic."
     )
     fields: dict[str, str] = Field(
         {}, description='The state: `flights = "count()"`, `last = "last(dest)"`; also sum, min, max, first.'
@@ -39,13 +37,13 @@ class StateTable(Table):
     function: str = Field(
         "",
         description="Instead of fields: `module:function`, called with state (or None) and event, both dicts; "
-        "returns the new state, or None to forget the key.",
+        "returns the new state, or None to remove the key.",
     )
 
     @model_validator(mode="after")
     def _one_of(self) -> StateTable:
         if bool(self.fields) == bool(self.function):
-            raise ValueError("wants either fields or function")
+            raise ValueError("needs either fields or function")
         return self
 
 
@@ -53,23 +51,23 @@ class EventsConfig(JobConfig):
     """The file of an events job."""
 
     source: Source = Field(description="The topic with the events.")
-    record: Schema = Field(description="What a value looks like.", alias="schema")
-    state: StateTable = Field(description="How events become a state.")
-    output: TopicOutput = Field(description="The topic for snapshots; made compacted when it does not exist.")
-    dead_letters: DeadLetters = Field(description="Where events go that do not fit, or have no key.")
+    record: Schema = Field(description="The schema of the values.", alias="schema")
+    state: StateTable = Field(description="The state of a key.")
+    output: TopicOutput = Field(description="The topic for states; created as a compacted topic if it does not exist.")
+    dead_letters: DeadLetters = Field(description="For events that do not match the schema or have no key.")
 
 
 def keyed_schema(config: EventsConfig) -> Schema:
-    """The schema of the file, and that an event has a key: one without is of no state."""
+    """The schema of the file, with the rule that an event has a key."""
     sql(config.state.key, "[state] key")
     return config.record.model_copy(update={"rules": [*config.record.rules, f"({config.state.key}) IS NOT NULL"]})
 
 
 def transform(records: DataFrame, config: EventsConfig) -> DataFrame:
-    """Snapshots: key, state (JSON or null) and version, the number of events in it."""
+    """The states: key, state (JSON or null) and version, the number of its events."""
     state = config.state
     types = {name: told for name, told in records.dtypes if name not in ORIGIN}
-    fold_of(state.fields, state.function, types)  # a mistake in it is told before Spark starts on it
+    fold_of(state.fields, state.function, types)  # report a mistake before Spark starts the query
     position = f.format_string("%s/%010d/%020d", f.col("_topic"), f.col("_partition"), f.col("_offset"))
     order = sql(state.order_by, "[state] order_by") if state.order_by else f.lit(None).cast("string")
     events = records.select(
@@ -84,13 +82,13 @@ def transform(records: DataFrame, config: EventsConfig) -> DataFrame:
 
 
 def as_records(snapshots: DataFrame, name: str) -> DataFrame:
-    """What goes to the topic: a tombstone where there is no state any more."""
+    """The records for the topic: a tombstone for a removed state."""
     id_ = f.sha2(f.concat_ws("|", f.lit(name), "key", f.col("version").cast("string")), 256)
     return snapshots.select("key", f.col("state").alias("value"), id_.alias("event_id"))
 
 
 def flows(spark: SparkSession, bootstrap: str, config: EventsConfig) -> list[Flow]:
-    """One query for the snapshots, one for the dead letters."""
+    """One query for the states, one for the dead letters."""
     records = parsed(read_source(spark, bootstrap, config.source), keyed_schema(config))
     snapshots = as_records(transform(fitting(records), config), config.name or JOB.name)
     return [
@@ -100,7 +98,7 @@ def flows(spark: SparkSession, bootstrap: str, config: EventsConfig) -> list[Flo
 
 
 def topics(config: EventsConfig) -> list[TopicToMake]:
-    """Snapshots, compacted, and dead letters."""
+    """The compacted topic for states, and the dead-letter topic."""
     compacted = {"cleanup.policy": "compact"}
     return [
         TopicToMake(config.output.topic, config.output.partitions, compacted),
@@ -109,13 +107,13 @@ def topics(config: EventsConfig) -> list[TopicToMake]:
 
 
 def state_of(config: EventsConfig) -> dict[str, str]:
-    """What the states depend on."""
+    """The settings that states depend on."""
     return {"[state]": json.dumps(config.state.model_dump(mode="json"), sort_keys=True)}
 
 
 JOB = Job(
     "events",
-    "Events folded into the state of each key, kept compacted.",
+    "Events folded into the state of each key, in a compacted topic.",
     EventsConfig,
     flows,
     topics,

@@ -1,6 +1,6 @@
 """logs: error rates and latencies by service and window, from access and application logs, and alerts.
 
-A record is one line. Lines that no pattern fits are dead letters.
+A record is one line. Lines that do not match the pattern are dead letters.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ FORMATS = {
     "access": (_COMBINED, "dd/MMM/yyyy:HH:mm:ss Z"),
     "application": (_APPLICATION, ""),
 }
-"""Of each format: a Java regular expression with named groups, and how it writes times (ISO 8601 unless told).
+"""The Java regular expression of each format, with named groups, and its time format (default: ISO 8601).
 
-`access` is the combined log format of Apache and nginx, whose first word, the host, is the service; the time that a
-request took may stand behind it."""
+`access` is the combined log format of Apache and nginx, optionally followed by the duration of the request. Its first
+word, the host, is the service."""
 GROUPS = ("time", "service", "status", "level", "latency")
 CHANGES = "_changes"
 
 
 class Lines(Table):
-    """How lines are read."""
+    """The format of the lines."""
 
     format: Literal["access", "application", "pattern"] = Field(
         "access",
@@ -57,48 +57,46 @@ class Lines(Table):
         description="For `pattern`: a Java regular expression with the groups `time` and `service`, and `status`, "
         "`level` or `latency`.",
     )
-    time_format: str = Field(
-        "", description="How times are written, as Spark's datetime patterns say. ISO 8601 unless set."
-    )
-    latency_unit: Literal["ms", "s"] = Field("ms", description="What latencies are counted in.")
+    time_format: str = Field("", description="Format of times, as a Spark datetime pattern. Default: ISO 8601.")
+    latency_unit: Literal["ms", "s"] = Field("ms", description="Unit of latencies.")
     error_levels: list[str] = Field(["ERROR", "FATAL", "CRITICAL"], description="Levels that count as errors.")
 
     @model_validator(mode="after")
     def _has_groups(self) -> Lines:
         if self.format != "pattern":
             if self.pattern:
-                raise ValueError('has a pattern, which is for format = "pattern" alone')
+                raise ValueError('has a pattern, which needs format = "pattern"')
             return self
         missing = [name for name in ("time", "service") if name not in _numbered(self.pattern)]
         if missing:
-            raise ValueError(f"wants a pattern with the group (?<{missing[0]}>...)")
+            raise ValueError(f"needs a pattern with the group (?<{missing[0]}>...)")
         return self
 
 
 class Alerts(Table):
-    """When a service's window is an alert."""
+    """Conditions for alerts."""
 
-    topic: str = Field(description="The topic for alerts; made when it does not exist.")
-    error_rate: float = Field(0.05, ge=0, le=1, description="Alert from this share of errors on.")
-    p99_ms: float | None = Field(None, gt=0, description="Alert from this 99th percentile of latency on.")
-    min_requests: int = Field(10, gt=0, description="No alert of a window with fewer lines.")
+    topic: str = Field(description="The topic for alerts; created if it does not exist.")
+    error_rate: float = Field(0.05, ge=0, le=1, description="Alert if at least this share of lines are errors.")
+    p99_ms: float | None = Field(None, gt=0, description="Alert if the 99th percentile of latency is at least this.")
+    min_requests: int = Field(10, gt=0, description="No alert for a window with fewer lines.")
 
 
 class LogsConfig(JobConfig):
     """The file of a logs job."""
 
     source: Source = Field(description="The topic with the lines.")
-    lines: Lines = Field(Lines(), description="How lines are read.")
-    window: str = Field("1 minute", description="How long a window is.")
-    watermark: str = Field("2 minutes", description="How late lines may be, behind the latest seen.")
-    output: TopicOutput = Field(description="The topic for the numbers, one JSON object a service and window.")
-    alerts: Alerts = Field(description="When to alert, and where.")
-    dead_letters: DeadLetters = Field(description="Where lines go that cannot be read.")
-    console: int = Field(10, ge=0, description="How many of the latest windows the terminal shows; 0: none.")
+    lines: Lines = Field(Lines(), description="The format of the lines.")
+    window: str = Field("1 minute", description="Size of a window.")
+    watermark: str = Field("2 minutes", description="How late lines may be, relative to the latest line.")
+    output: TopicOutput = Field(description="The topic for the results, one JSON object per service and window.")
+    alerts: Alerts = Field(description="Conditions and topic for alerts.")
+    dead_letters: DeadLetters = Field(description="For lines that cannot be parsed.")
+    console: int = Field(10, ge=0, description="Number of latest windows shown on the terminal; 0: none.")
 
 
 def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
-    """The records with `data` (time, service, is_error, latency_ms) and `reason`, null when the line could be read."""
+    """The records with `data` (time, service, is_error, latency_ms) and `reason`, null if the line was parsed."""
     pattern, time_format = FORMATS.get(lines.format, (lines.pattern, ""))
     groups = _numbered(pattern)
     text = f.col("value").cast("string")
@@ -128,14 +126,14 @@ def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
 def _time(text: Column, time_format: str) -> Column:
     if time_format:
         return f.try_to_timestamp(text, f.lit(time_format))
-    iso = f.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")  # +0100, which Spark's own cast does not know
+    iso = f.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")  # +0100, which Spark's cast does not accept
     return f.try_to_timestamp(f.replace(iso, f.lit(","), f.lit(".")))
 
 
 def _numbered(pattern: str) -> dict[str, int]:
-    """The numbers of named groups, since Spark's functions take numbers.
+    """The numbers of named groups, because Spark's functions need numbers.
 
-    Brackets that are escaped, quoted (`\\Q...\\E`) or in a class, which may hold further classes, are no groups.
+    Brackets that are escaped, quoted (`\\Q...\\E`) or in a character class (which may be nested) are not groups.
     """
     numbers: dict[str, int] = {}
     count = depth = 0
@@ -152,12 +150,12 @@ def _numbered(pattern: str) -> dict[str, int]:
 
 
 def check_pattern(spark: SparkSession, lines: Lines) -> None:
-    """MistakeError when Java cannot read the pattern."""
+    """MistakeError if Java cannot compile the pattern."""
     try:
         spark.sparkContext._jvm.java.util.regex.Pattern.compile(lines.pattern)  # type: ignore[union-attr]
     except IllegalArgumentException as error:
         said = str(error).splitlines()[0]
-        raise MistakeError(f"[lines] pattern is no Java regular expression: {said}, {lines.pattern!r}") from error
+        raise MistakeError(f"[lines] pattern is not a Java regular expression: {said}, {lines.pattern!r}") from error
 
 
 def transform(lines: DataFrame, config: LogsConfig) -> DataFrame:
@@ -177,7 +175,7 @@ def transform(lines: DataFrame, config: LogsConfig) -> DataFrame:
 
 
 def alerts(results: DataFrame, when: Alerts) -> DataFrame:
-    """Of the results those that are alerts, with the reason."""
+    """The results that are alerts, with the reason."""
     rate = f.when(f.col("error_rate") >= when.error_rate, f.lit(f"error rate of {when.error_rate:g} or more"))
     slow = f.when(f.col("p99_ms") >= when.p99_ms, f.lit(f"p99 of {when.p99_ms:g} ms or more")) if when.p99_ms else None
     reasons = [reason for reason in (rate, slow) if reason is not None]
@@ -186,7 +184,7 @@ def alerts(results: DataFrame, when: Alerts) -> DataFrame:
 
 
 def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]:
-    """One query for numbers and alerts, one for the dead letters."""
+    """One query for results and alerts, one for the dead letters."""
     check_pattern(spark, config.lines)
     lines = parsed_lines(read_source(spark, bootstrap, config.source), config.lines)
     name, identity = config.name or JOB.name, ["window_start", "service"]
@@ -211,7 +209,7 @@ def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]
 
 
 def topics(config: LogsConfig) -> list[TopicToMake]:
-    """Numbers, alerts and dead letters."""
+    """The topics for results, alerts and dead letters."""
     return [
         TopicToMake(config.output.topic, config.output.partitions),
         TopicToMake(config.alerts.topic),
@@ -220,7 +218,7 @@ def topics(config: LogsConfig) -> list[TopicToMake]:
 
 
 def state_of(config: LogsConfig) -> dict[str, str]:
-    """What the running windows depend on."""
+    """The settings that open windows depend on."""
     return {"window": config.window}
 
 

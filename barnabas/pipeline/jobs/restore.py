@@ -1,8 +1,8 @@
 """restore: an archive back into a topic, byte for byte: keys, values, headers, timestamps, partitions and order.
 
-Each partition is written in transactions of some thousand records, and with each of them a group commits how far it has
-come in the archive. A restore that was interrupted goes on there, and one that is done does nothing: it never writes a
-record twice. Offsets are new, since a broker gives them, and since the ends of transactions take offsets too.
+Each partition is written in transactions of some thousand records, in which a group commits the position in the
+archive. An interrupted restore continues from there, a completed one does nothing, and no record is written twice.
+Offsets are new: the broker assigns them, and transaction markers use offsets as well.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 CHUNK = 10_000
 """Records of one transaction."""
 KEEP = {"retention.ms": "-1"}
-"""Of a topic that a restore makes."""
+"""Configs of a topic created by a restore."""
 
 
 class ArchiveToRead(Table):
-    """What to restore."""
+    """The archive to restore."""
 
-    path: str = Field(description="The directory that an archive job wrote.")
-    topic: str = Field(description="The topic, by the name that it had in the archive.")
-    where: str = Field("", description="Only records for which this SQL holds: `\"timestamp >= '2026-01-01'\"`.")
+    path: str = Field(description="The directory of an archive job.")
+    topic: str = Field(description="The topic's name in the archive.")
+    where: str = Field("", description="Only records for which this SQL is true: `\"timestamp >= '2026-01-01'\"`.")
 
 
 class RestoreTarget(Table):
@@ -48,21 +48,21 @@ class RestoreTarget(Table):
 
     topic: str = Field(
         "",
-        description="The topic to write; the archive's name unless set. Made when it does not exist, to keep records "
-        "whatever their age (`retention.ms=-1`).",
+        description="The topic to write. Default: the name in the archive. Created if it does not exist, without "
+        "retention by time (`retention.ms=-1`).",
     )
-    append: bool = Field(False, description="Write also to a topic that has other records.")
+    append: bool = Field(False, description="Write to a topic that has other records.")
 
 
 class RestoreConfig(JobConfig):
     """The file of a restore job."""
 
-    archive: ArchiveToRead = Field(description="What to restore.")
+    archive: ArchiveToRead = Field(description="The archive to restore.")
     target: RestoreTarget = Field(RestoreTarget(), description="Where to.")
 
 
 def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
-    """The topic's records of the archive, in order within each partition; timestamps in milliseconds."""
+    """The archived records of the topic, in order within each partition; timestamps in milliseconds."""
     chosen = archive.where(f.col("topic") == config.archive.topic)
     if config.archive.where:
         chosen = chosen.where(sql(config.archive.where, "[archive] where"))
@@ -71,11 +71,11 @@ def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
 
 
 def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCounts:
-    """Write what is not written yet. MistakeError when there is no such archive, or the target is in use."""
+    """Write the remaining records. MistakeError if there is no such archive, or the target has other records."""
     records = transform(_read(spark, config), config)
     facts = records.agg(f.max("partition"), f.min("timestamp_ms")).first()
     if facts is None or facts[0] is None:
-        raise MistakeError(f"there is nothing of topic {config.archive.topic} in {config.archive.path}")
+        raise MistakeError(f"there are no records of topic {config.archive.topic} in {config.archive.path}")
     partitions = facts[0] + 1
     name = config.target.topic or config.archive.topic
     target = Target(bootstrap, name, _group(config, name))
@@ -98,13 +98,13 @@ def _read(spark: SparkSession, config: RestoreConfig) -> DataFrame:
 
 
 def _group(config: RestoreConfig, topic: str) -> str:
-    """Knows how far this archive's topic has come in that target."""
+    """The group that commits the progress of this topic of the archive in that target."""
     told = "|".join((config.archive.path.rstrip("/"), config.archive.topic, config.archive.where))
     return f"barnabas-restore-{hashlib.sha256(told.encode()).hexdigest()[:16]}-{topic}"
 
 
 def _prepare(target: Target, partitions: int, oldest_ms: int, *, append: bool) -> None:
-    """A topic that keeps what is restored, whatever its age: brokers delete by the records' own timestamps."""
+    """Create or check the target: its retention must not delete the old records."""
     cluster = Cluster(target.bootstrap)
     if not cluster.create(target.topic, partitions, KEEP):
         _check_topic(cluster, target, partitions, append=append)
@@ -129,13 +129,13 @@ def _check_retention(cluster: Cluster, topic: str, oldest_ms: int) -> None:
     age_ms = datetime.now(UTC).timestamp() * 1000 - oldest_ms
     if 0 <= retention_ms < age_ms:
         raise MistakeError(
-            f"topic {topic} would delete the oldest of these records at once, by its retention.ms of {retention_ms}: "
+            f"topic {topic} would delete the oldest of these records, by its retention.ms of {retention_ms}: "
             f"'barnabas config set topic {topic} retention.ms=-1' keeps them, or name another [target] topic"
         )
 
 
 def _write_partitions(batches: Iterable[pa.RecordBatch], target: Target) -> Iterator[pa.RecordBatch]:
-    """On an executor: the records of one Spark partition, one topic partition after the other."""
+    """On an executor: write the records of one Spark partition, ordered by topic partition."""
     import pyarrow as pa
 
     rows = (row for batch in batches for row in batch.to_pylist())
@@ -159,4 +159,4 @@ def _row(row: dict[str, Any]) -> Row:
     return Row(row["key"], row["value"], headers, row["partition"], row["timestamp_ms"])
 
 
-JOB = Job("restore", "An archive back into a topic, byte for byte.", RestoreConfig, run=run)
+JOB = Job("restore", "An archive to a topic, byte for byte.", RestoreConfig, run=run)

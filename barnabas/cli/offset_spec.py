@@ -1,12 +1,12 @@
-"""Places in a partition as a person writes them, after rpk and kcat, and the offsets that they stand for.
+"""Positions in a partition in the notation of rpk and kcat, and their offsets.
 
 beginning, start, earliest      the first record
 end, latest                     after the last record
 42                              an offset
 -10                             the last ten records
 @1763715600000                  the first record at or after a time: ms (13 digits) or seconds (10 digits),
-@2026-11-21T09:00               a date or time (UTC unless it says otherwise), or
-@-1h                            so long ago (s, m, h, d)
+@2026-11-21T09:00               a date or time (UTC without a zone), or
+@-1h                            a duration ago (s, m, h, d)
 FROM:TO                         a range; either side may be left out; TO is exclusive
 
 """
@@ -32,8 +32,8 @@ _TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)
 _PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
 
 
-class Place:
-    """One place: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
+class OffsetSpec:
+    """A position: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
 
     __slots__ = ("kind", "value")
 
@@ -42,46 +42,46 @@ class Place:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"Place({self.kind!r}, {self.value})"
+        return f"OffsetSpec({self.kind!r}, {self.value})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and (self.kind, self.value) == (other.kind, other.value)
+        return isinstance(other, OffsetSpec) and (self.kind, self.value) == (other.kind, other.value)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def parse_place(text: str, option: str) -> Place:
-    """One place; a usage error that names `option` when it is none."""
+def parse_offset_spec(text: str, option: str) -> OffsetSpec:
+    """Parse a position; a usage error names `option`."""
     match = _PLACE.fullmatch(text)
-    place = None if match is None else _from_match(match)
-    if place is None:
+    spec = None if match is None else _from_match(match)
+    if spec is None:
         raise click.BadParameter(
-            f"{text!r} is no place in a partition: beginning, end, an offset, -N for the last N, or @TIME",
+            f"{text!r} is not a position in a partition: beginning, end, an offset, -N for the last N, or @TIME",
             param_hint=option,
         )
-    return place
+    return spec
 
 
-def parse_range(text: str, option: str) -> tuple[Place, Place | None]:
-    """`FROM`, `FROM:TO`, `:TO` or `FROM:`; without FROM the beginning, without TO no end (None)."""
+def parse_range(text: str, option: str) -> tuple[OffsetSpec, OffsetSpec | None]:
+    """`FROM`, `FROM:TO`, `:TO` or `FROM:`; without FROM from the beginning, without TO no end (None)."""
     match = _PLACE.match(text)
     cut = match.end() if match is not None else 0
     if text[cut : cut + 1] != ":":
-        return parse_place(text, option), None
+        return parse_offset_spec(text, option), None
     first, last = text[:cut], text[cut + 1 :]
-    start = parse_place(first, option) if first else Place("start")
-    return start, parse_place(last, option) if last else None
+    start = parse_offset_spec(first, option) if first else OffsetSpec("start")
+    return start, parse_offset_spec(last, option) if last else None
 
 
-def _from_match(match: re.Match[str]) -> Place | None:
+def _from_match(match: re.Match[str]) -> OffsetSpec | None:
     if match["word"]:
         kind = _WORDS.get(match["word"])
-        return None if kind is None else Place(kind)
+        return None if kind is None else OffsetSpec(kind)
     if match["number"]:
         number = int(match["number"])
-        return Place("last", -number) if match["number"].startswith("-") else Place("offset", number)
+        return OffsetSpec("last", -number) if match["number"].startswith("-") else OffsetSpec("offset", number)
     time_ms = _time_ms(match["time"][1:])
-    return None if time_ms is None else Place("time", time_ms)
+    return None if time_ms is None else OffsetSpec("time", time_ms)
 
 
 def _time_ms(text: str) -> int | None:
@@ -99,24 +99,24 @@ def _time_ms(text: str) -> int | None:
     return int(moment.timestamp() * 1000)
 
 
-def resolve_places(cluster: Cluster, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, int]:
-    """The offset of each place, moved to the nearest end of its partition when it lies outside."""
+def resolve_offset_specs(cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+    """The offset of each position, moved to the nearest end of its partition if it is outside."""
     from barnabas.client.offsets import end_offsets, list_offsets, start_offsets
 
-    partitions = list(places)
+    partitions = list(specs)
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
-    times = {partition: place.value for partition, place in places.items() if place.kind == "time"}
+    times = {partition: spec.value for partition, spec in specs.items() if spec.kind == "time"}
     by_time = list_offsets(cluster, times) if times else {}
     found: dict[TopicPartition, int] = {}
-    for partition, place in places.items():
+    for partition, spec in specs.items():
         start, end = starts[partition], ends[partition]
         at_time = by_time.get(partition, -1)
         offset = {
             "start": start,
             "end": end,
-            "offset": place.value,
-            "last": end - place.value,
+            "offset": spec.value,
+            "last": end - spec.value,
             "time": end if at_time < 0 else at_time,
-        }[place.kind]
+        }[spec.kind]
         found[partition] = min(max(offset, start), end)
     return found
