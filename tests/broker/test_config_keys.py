@@ -86,7 +86,7 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
     assert {name for name, key in BROKER_KEYS.items() if key.used} == read | through_topics
 
 
-def test_every_dynamic_key_in_use_is_followed_or_refused() -> None:
+def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
     """An accepted change takes effect: by the server, the partitions, the groups, and the cleaner at its next pass."""
     followed = {
         "max.connections",

@@ -149,7 +149,7 @@ def test_a_group_is_described(client, group, topic, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_not_there_cannot_be_described(client, group, version):
+def test_a_group_that_does_not_exist_cannot_be_described(client, group, version):
     assert describe(client, group, version).error_code == E.GROUP_ID_NOT_FOUND
     assert describe(client, "", version).error_code == E.INVALID_GROUP_ID
 
@@ -166,7 +166,7 @@ def test_fencing(client, group, topic):
     assert beat(client, group, "", epoch).error_code == E.INVALID_REQUEST
 
 
-def test_a_static_member_is_away_and_comes_back(client, group, topic):
+def test_a_static_member_leaves_temporarily_and_rejoins(client, group, topic):
     name, topic_id = topic
     first = join(client, group, "m1", instance_id="i", subscribed_topic_names=[name])
     assert beat(client, group, "m2", 0, instance_id="i", subscribed_topic_names=[name]).error_code == (
@@ -179,7 +179,7 @@ def test_a_static_member_is_away_and_comes_back(client, group, topic):
     assert beat(client, group, "m1", 1, instance_id="i").error_code == E.FENCED_INSTANCE_ID
 
 
-def test_a_regular_expression_stands_for_topics(client, group, topic, topic_name):
+def test_a_regular_expression_subscribes_to_topics(client, group, topic, topic_name):
     name, topic_id = topic
     joined = beat(client, group, "m1", 0, subscribed_topic_regex=name[:-1] + "[" + name[-1] + "]")
     assert joined.error_code == 0
@@ -188,7 +188,7 @@ def test_a_regular_expression_stands_for_topics(client, group, topic, topic_name
     assert beat(client, group, "m2", 0, subscribed_topic_regex="(").error_code == E.INVALID_REGULAR_EXPRESSION
 
 
-def test_partitions_and_topics_that_come_are_assigned(client, group, topic, topic_name):
+def test_new_partitions_and_topics_are_assigned(client, group, topic, topic_name):
     name, topic_id = topic
     later = topic_name()
     joined = join(client, group, "m1", subscribed_topic_names=[name, later])
@@ -214,7 +214,7 @@ def fetch(client, group, member_id=None, epoch=-1, version=9):
     return found
 
 
-def test_offsets_are_committed_and_fetched_in_the_member_s_epoch(client, group, topic):
+def test_offsets_are_committed_and_fetched_with_the_member_epoch(client, group, topic):
     name, _ = topic
     epoch = beat(client, group, "m1", 0, subscribed_topic_names=[name]).member_epoch
     for version in (9, 10):
@@ -242,7 +242,7 @@ def test_the_group_is_listed_and_deleted_when_it_is_empty(client, group, topic):
     assert describe(client, group).error_code == E.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_outlives_a_restart(start_broker, topic_name):
+def test_a_group_survives_a_restart(start_broker, topic_name):
     broker = start_broker()
     client = RawClient(broker.bootstrap)
     name, group = topic_name(), topic_name("group")

@@ -64,7 +64,7 @@ def group_described(client: Client) -> tuple[int, str]:
     return group.error_code, group.group_state
 
 
-def test_until_all_is_read_everybody_is_told_to_ask_again(data_dir) -> None:
+def test_requests_get_load_in_progress_until_the_log_is_loaded(data_dir) -> None:
     joined = filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
@@ -92,7 +92,7 @@ def test_until_all_is_read_everybody_is_told_to_ask_again(data_dir) -> None:
     memory.close()
 
 
-def test_time_begins_to_run_for_members_when_their_coordinator_is_loaded(data_dir) -> None:
+def test_session_timeouts_start_when_the_coordinator_is_loaded(data_dir) -> None:
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
@@ -105,7 +105,7 @@ def test_time_begins_to_run_for_members_when_their_coordinator_is_loaded(data_di
     memory.close()
 
 
-def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, monkeypatch) -> None:
+def test_loading_runs_in_slices_and_requests_are_served_in_between(data_dir, monkeypatch) -> None:
     monkeypatch.setattr(coordinator_loading, "SLICE_S", 0.0)
     filled(data_dir)
     memory = broker(data_dir)
@@ -126,7 +126,7 @@ def test_loading_goes_on_in_slices_and_others_are_served_in_between(data_dir, mo
     memory.close()
 
 
-def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> None:
+def test_a_marker_written_during_loading_is_read_from_the_log(data_dir) -> None:
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
@@ -150,7 +150,7 @@ def test_a_marker_that_is_written_meanwhile_is_found_in_the_log(data_dir) -> Non
     memory.close()
 
 
-def test_offsets_of_a_topic_that_is_deleted_meanwhile_go(data_dir) -> None:
+def test_offsets_of_a_topic_deleted_during_loading_are_deleted(data_dir) -> None:
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
@@ -163,7 +163,7 @@ def test_offsets_of_a_topic_that_is_deleted_meanwhile_go(data_dir) -> None:
     memory.close()
 
 
-def test_a_stop_in_the_middle_loses_nothing(data_dir) -> None:
+def test_a_stop_during_loading_loses_nothing(data_dir) -> None:
     joined = filled(data_dir)
     memory = broker(data_dir)
     memory.broker.group_coordinators.stop()

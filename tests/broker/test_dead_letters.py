@@ -58,7 +58,7 @@ def test_rejected_records_are_named_in_the_queue(queue):
     assert len(letters(queue)) == 2
 
 
-def test_records_delivered_too_often_are_copied_where_the_group_asks_for_it(queue):
+def test_records_delivered_too_often_are_copied_if_the_group_is_configured_so(queue):
     queue.set_group("g", "errors.deadletterqueue.copy.record.enable", "true")
     queue.set_group("g", "share.delivery.count.limit", "2")
     queue.produce(b"a")
@@ -73,7 +73,7 @@ def test_records_delivered_too_often_are_copied_where_the_group_asks_for_it(queu
     assert queue.live().start_offset == 2
 
 
-def test_large_letters_are_split_into_batches(queue):
+def test_large_dead_letters_are_split_into_batches(queue):
     queue.set_group("g", "errors.deadletterqueue.copy.record.enable", "true")
     for _ in range(3):
         queue.produce(records=batch(*[bytes(300_000)] * 3))
@@ -91,7 +91,7 @@ def test_large_letters_are_split_into_batches(queue):
         ("dlq.plain", {}),
     ],
 )
-def test_a_queue_that_cannot_be_used_does_not_hold_up_the_group(tmp_path, caplog, name, sets):
+def test_a_missing_or_misconfigured_queue_does_not_block_the_group(tmp_path, caplog, name, sets):
     sets = {"errors.deadletterqueue.auto.create.topics.enable": "true", **sets}
     queue = Queue(tmp_path / "data", **sets)
     queue.create_topic("dlq.plain")  # without errors.deadletterqueue.group.enable
@@ -107,7 +107,7 @@ def test_a_queue_that_cannot_be_used_does_not_hold_up_the_group(tmp_path, caplog
     queue.close()
 
 
-def test_without_a_queue_rejected_records_are_gone(tmp_path):
+def test_without_a_queue_rejected_records_are_dropped(tmp_path):
     queue = Queue(tmp_path / "data")
     queue.initialize()
     queue.produce(b"a")

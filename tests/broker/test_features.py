@@ -43,7 +43,7 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
-def test_a_level_is_lowered_and_raised_and_told_at_once(client: Client) -> None:
+def test_a_feature_level_is_changed_and_reported(client: Client) -> None:
     assert levels(client)[NAME] == 2
     assert update(client, (NAME, 1, SAFE)).error_code == 0
     assert levels(client)[NAME] == 1
@@ -54,7 +54,7 @@ def test_a_level_is_lowered_and_raised_and_told_at_once(client: Client) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_older_versions_tell_of_each_feature(client: Client, version: int) -> None:
+def test_older_versions_have_results_of_each_feature(client: Client, version: int) -> None:
     answer = update(client, (NAME, 2, UPGRADE), version=version)
     assert [(one.feature, one.error_code, one.error_message) for one in answer.results] == [(NAME, 0, None)]
     answer = update(client, (NAME, 2, UPGRADE), ("no.such.version", 1, UPGRADE), version=version)
@@ -66,7 +66,7 @@ def test_older_versions_tell_of_each_feature(client: Client, version: int) -> No
     ]
 
 
-def test_one_that_may_not_be_stops_all_and_says_why(client: Client) -> None:
+def test_one_invalid_update_rejects_all(client: Client) -> None:
     answer = update(client, (NAME, 1, SAFE), ("metadata.version", 99, UPGRADE))
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert answer.error_message == (
@@ -76,7 +76,7 @@ def test_one_that_may_not_be_stops_all_and_says_why(client: Client) -> None:
     assert levels(client)[NAME] == 2
 
 
-def test_a_dry_run_sets_nothing(client: Client) -> None:
+def test_validate_only_changes_nothing(client: Client) -> None:
     assert update(client, (NAME, 1, SAFE), validate_only=True).error_code == 0
     assert update(client, (NAME, 9, UPGRADE), validate_only=True).error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert levels(client)[NAME] == 2
@@ -114,7 +114,7 @@ GATES = {
 
 
 @pytest.mark.parametrize(("feature", "level"), GATES)
-def test_a_protocol_is_open_while_its_feature_has_a_level(
+def test_a_protocol_is_enabled_while_its_feature_has_a_level(
     memory: MemoryBroker, client: Client, feature: str, level: int
 ) -> None:
     """As in Kafka: a data directory from before a protocol has no level of its feature, until somebody sets one."""
@@ -151,7 +151,7 @@ def test_a_data_directory_from_before_a_feature_keeps_its_levels_and_can_be_rais
 @pytest.mark.parametrize(
     ("protocols", "feature"), [("classic,streams", "group.version"), ("classic", "streams.version")]
 )
-def test_a_protocol_can_be_closed_by_configuration(tmp_path, protocols: str, feature: str) -> None:
+def test_a_protocol_can_be_disabled_by_configuration(tmp_path, protocols: str, feature: str) -> None:
     memory = MemoryBroker(tmp_path / "data", {"group.coordinator.rebalance.protocols": protocols})
     request, code_of = GATES[feature, 1][0]
     answer = memory.client().ask(request, served_versions(request.api_key)[1], message_for(request.api_key)[1])

@@ -88,7 +88,7 @@ def test_every_version_by_id_reads_what_was_written(memory: MemoryBroker, client
     assert values(answer.partitions[0]) == [(0, b"a"), (1, b"b")]
 
 
-def test_an_unknown_topic_id_is_told(client: Client) -> None:
+def test_an_unknown_topic_id_is_an_error(client: Client) -> None:
     """R22."""
     answer = client.ask(fetch(at(0), topic_id=b"x" * 16), 13, FetchResponse)
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
@@ -103,7 +103,7 @@ def test_an_unknown_topic_id_is_told(client: Client) -> None:
         (at(0, current_leader_epoch=99), ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_an_error_stays_with_its_partition(
+def test_an_error_is_reported_for_its_partition_only(
     memory: MemoryBroker, client: Client, partition: FetchRequestFetchPartition, code: ErrorCode
 ) -> None:
     append(memory, "t", b"a", partition=1)
@@ -244,7 +244,7 @@ def test_an_open_transaction_holds_back_only_read_committed(memory: MemoryBroker
     assert (committed.high_watermark, committed.last_stable_offset) == (2, 1)
 
 
-def test_a_read_committed_long_poll_sleeps_on_while_a_transaction_is_open(memory: MemoryBroker, client: Client) -> None:
+def test_a_read_committed_long_poll_waits_while_a_transaction_is_open(memory: MemoryBroker, client: Client) -> None:
     client.send(fetch(at(0), isolation_level=1, max_wait_ms=1000), 12)
     memory.broker.partitions.get("t", 0).append(
         memoryview(bytearray(batch(b"open", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))),
@@ -257,7 +257,7 @@ def test_a_read_committed_long_poll_sleeps_on_while_a_transaction_is_open(memory
     assert len(client.answers()) == 1
 
 
-def test_a_reader_whose_log_has_left_ours_is_told_where(memory: MemoryBroker, client: Client) -> None:
+def test_a_diverging_epoch_is_reported(memory: MemoryBroker, client: Client) -> None:
     """KIP-595, R5: a last fetched epoch that ended earlier here gives no data, but the epoch and its end."""
     partition = memory.broker.partitions.get("t", 0)
     append(memory, "t", b"a", b"b")
@@ -272,7 +272,7 @@ def test_a_reader_whose_log_has_left_ours_is_told_where(memory: MemoryBroker, cl
     assert values(right) == [(2, b"c")]
 
 
-def test_a_client_posing_as_a_replica_is_refused(client: Client) -> None:
+def test_a_fetch_of_a_follower_is_rejected(client: Client) -> None:
     """Rule 4 of security, brokers: CLUSTER_AUTHORIZATION_FAILED."""
     old = client.ask(fetch(at(0), replica_id=2), 4, FetchResponse)
     assert old.responses[0].partitions[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -280,11 +280,11 @@ def test_a_client_posing_as_a_replica_is_refused(client: Client) -> None:
     assert new.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def test_a_fetch_of_nothing_is_answered_at_once(client: Client) -> None:
+def test_a_fetch_without_partitions_is_answered_immediately(client: Client) -> None:
     assert client.ask(FetchRequest(max_wait_ms=60_000, min_bytes=1), 12, FetchResponse).responses == []
 
 
-def test_records_carry_the_leader_epoch_they_were_written_under(memory: MemoryBroker, client: Client) -> None:
+def test_records_have_the_leader_epoch_of_their_append(memory: MemoryBroker, client: Client) -> None:
     """R1."""
     memory.broker.partitions.get("t", 0).leader_epoch = 4
     append(memory, "t", b"a")

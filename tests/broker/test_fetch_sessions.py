@@ -35,7 +35,7 @@ def told(answer: FetchResponse) -> list[int]:
     return [partition.partition_index for topic in answer.responses for partition in topic.partitions]
 
 
-def test_a_session_tells_only_what_has_changed(memory: MemoryBroker, client: Client) -> None:
+def test_an_incremental_response_has_only_changes(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1), at(0, partition=2))
     assert first.session_id > 0
     assert told(first) == [0, 1, 2]
@@ -49,7 +49,7 @@ def test_a_session_tells_only_what_has_changed(memory: MemoryBroker, client: Cli
     assert told(after) == []
 
 
-def test_a_parked_session_is_woken_by_any_of_its_partitions(memory: MemoryBroker, client: Client) -> None:
+def test_a_waiting_session_is_woken_by_any_of_its_partitions(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1))
     client.send(go_on(first.session_id, 1, max_wait_ms=60_000), 12)
     assert client.answers() == []
@@ -59,7 +59,7 @@ def test_a_parked_session_is_woken_by_any_of_its_partitions(memory: MemoryBroker
     assert told(answer) == [1]
 
 
-def test_forgotten_partitions_are_read_no_more(memory: MemoryBroker, client: Client) -> None:
+def test_forgotten_partitions_are_not_read_any_more(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1))
     append(memory, "t", b"a")
     append(memory, "t", b"a", partition=1)
@@ -69,7 +69,7 @@ def test_forgotten_partitions_are_read_no_more(memory: MemoryBroker, client: Cli
     assert told(client.ask(request, 12, FetchResponse)) == [1]
 
 
-def test_a_session_of_which_all_is_forgotten_ends(memory: MemoryBroker, client: Client) -> None:
+def test_a_session_without_partitions_is_closed(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
     request = go_on(first.session_id, 1)
     request.topics = []
@@ -94,7 +94,7 @@ def test_epoch_zero_with_an_id_replaces_the_session(memory: MemoryBroker, client
     assert len(memory.broker.fetch_sessions) == 1
 
 
-def test_an_unknown_session_and_a_wrong_epoch_are_told(client: Client) -> None:
+def test_an_unknown_session_and_a_wrong_epoch_are_errors(client: Client) -> None:
     first = start(client, at(0))
     unknown = client.ask(go_on(first.session_id ^ 1, 1), 12, FetchResponse)
     assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -103,14 +103,14 @@ def test_an_unknown_session_and_a_wrong_epoch_are_told(client: Client) -> None:
     assert client.ask(go_on(first.session_id, 1), 12, FetchResponse).error_code == 0
 
 
-def test_a_session_keeps_to_names_or_to_ids(memory: MemoryBroker, client: Client) -> None:
+def test_a_session_uses_either_names_or_ids(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
     topic_id = memory.broker.image.topics["t"].topic_id
     answer = client.ask(go_on(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
     assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_an_error_is_told_each_time_and_so_is_its_end(memory: MemoryBroker, client: Client) -> None:
+def test_an_error_is_reported_each_time_and_so_is_its_end(memory: MemoryBroker, client: Client) -> None:
     topic_id = memory.broker.image.topics["t"].topic_id
     first = client.ask(fetch(at(0), topic_id=topic_id, session_epoch=0), 13, FetchResponse)
     memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
@@ -120,7 +120,7 @@ def test_an_error_is_told_each_time_and_so_is_its_end(memory: MemoryBroker, clie
         assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_partitions_that_gave_records_come_last_next_time(memory: MemoryBroker, client: Client) -> None:
+def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroker, client: Client) -> None:
     size = 1000
     for partition in range(3):
         for _ in range(2):
@@ -146,13 +146,13 @@ def create(cache: FetchSessions, size: int, now: float, *, is_follower: bool = F
     return cache.create(partitions(size), uses_topic_ids=False, is_follower=is_follower, now=now)
 
 
-def test_a_full_cache_refuses_while_its_sessions_are_young() -> None:
+def test_a_full_cache_rejects_new_sessions_while_its_own_are_young() -> None:
     cache = sessions(1)
     assert create(cache, 1, now=0)
     assert create(cache, 9, now=1) == 0
 
 
-def test_an_idle_session_makes_room() -> None:
+def test_an_idle_session_is_evicted() -> None:
     cache = sessions(1)
     first = create(cache, 9, now=0)
     second = create(cache, 1, now=EVICTION_S + 1)
@@ -160,7 +160,7 @@ def test_an_idle_session_makes_room() -> None:
     assert len(cache) == 1
 
 
-def test_a_larger_session_pushes_out_a_smaller_one_that_has_had_its_time() -> None:
+def test_a_larger_session_evicts_a_smaller_one_that_is_old_enough() -> None:
     cache = sessions(1)
     first = create(cache, 5, now=0)
     cache._sessions[first].last_used = EVICTION_S
@@ -168,7 +168,7 @@ def test_a_larger_session_pushes_out_a_smaller_one_that_has_had_its_time() -> No
     assert create(cache, 6, now=EVICTION_S + 1)
 
 
-def test_a_follower_pushes_out_a_consumer_but_not_the_other_way_round() -> None:
+def test_a_follower_evicts_a_consumer_but_not_vice_versa() -> None:
     cache = sessions(1)
     consumer = create(cache, 9, now=0)
     cache._sessions[consumer].last_used = EVICTION_S

@@ -104,7 +104,7 @@ def delete_offset(client: Client, group: str, topic: str) -> tuple[int, int | No
     return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
 
 
-def test_every_group_is_listed_as_what_it_is(client: Client) -> None:
+def test_every_group_is_listed_with_its_type(client: Client) -> None:
     assert listed(client) == {
         CLASSIC: ("classic", "Stable", "consumer"),
         CONSUMER: ("consumer", "Stable", "consumer"),
@@ -133,7 +133,7 @@ def test_groups_are_listed_by_state_and_type(client: Client, filters: dict[str, 
 
 
 @pytest.mark.parametrize("group", [CONSUMER, SHARE, STREAMS])
-def test_a_group_of_another_type_is_no_classic_group(client: Client, group: str) -> None:
+def test_a_group_of_another_type_cannot_be_joined_as_classic(client: Client, group: str) -> None:
     """KIP-1043: until version 5 such a group is Dead and no error."""
     (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 6, g.DescribeGroupsResponse).groups
     assert (found.error_code, found.error_message) == (
@@ -144,7 +144,7 @@ def test_a_group_of_another_type_is_no_classic_group(client: Client, group: str)
     assert (found.error_code, found.group_state) == (0, "Dead")
 
 
-def test_groups_with_members_are_not_deleted_and_those_without_are(client: Client) -> None:
+def test_only_empty_groups_are_deleted(client: Client) -> None:
     groups = sorted(EVERYONE)
     outcome = {name: int(E.NON_EMPTY_GROUP) for name in EVERYONE - {SIMPLE}} | {SIMPLE: 0}
     assert delete(client, *groups) == outcome
@@ -169,13 +169,13 @@ def test_groups_with_members_are_not_deleted_and_those_without_are(client: Clien
         ("nobody", (E.GROUP_ID_NOT_FOUND, None), (E.GROUP_ID_NOT_FOUND, None)),
     ],
 )
-def test_offsets_are_deleted_where_no_member_reads(client: Client, group: str, read, unread) -> None:
+def test_offsets_are_deleted_unless_a_member_is_subscribed(client: Client, group: str, read, unread) -> None:
     """KIP-496."""
     assert delete_offset(client, group, "t") == read
     assert delete_offset(client, group, "unread") == unread
 
 
-def test_empty_groups_go_in_time_but_for_share_groups(memory: MemoryBroker, client: Client) -> None:
+def test_empty_groups_expire_except_share_groups(memory: MemoryBroker, client: Client) -> None:
     """KIP-211, KIP-932: where a share group stands is kept elsewhere, and until somebody deletes the group."""
     memory.broker.group_coordinators.expire_offsets()
     assert listed(client).keys() == EVERYONE

@@ -50,12 +50,12 @@ def describe(client: Client, name: str) -> dict[str, c.DescribeConfigsResourceRe
     return {entry.name: entry for entry in result.configs}
 
 
-def test_a_group_without_configs_has_the_brokers_values(memory: MemoryBroker, client: Client) -> None:
+def test_a_group_without_configs_has_the_brokers_defaults(memory: MemoryBroker, client: Client) -> None:
     assert memory.broker.group_configs("g") == DEFAULTS
     assert {name.replace(".", "_") for name in describe(client, "g")} == set(GroupSettings._fields)
 
 
-def test_what_is_set_holds_at_once_and_is_told_with_what_stands_behind_it(memory: MemoryBroker, client: Client) -> None:
+def test_a_config_takes_effect_and_is_described_with_its_synonyms(memory: MemoryBroker, client: Client) -> None:
     heard: list[str] = []
     memory.broker.group_configs.on_change.append(heard.append)
     assert memory.broker.group_configs("g").share_delivery_count_limit == 5
@@ -92,7 +92,7 @@ def test_configs_of_groups_survive_a_restart(tmp_path) -> None:
     again.close()
 
 
-def test_a_dry_run_sets_nothing(memory: MemoryBroker, client: Client) -> None:
+def test_validate_only_changes_nothing(memory: MemoryBroker, client: Client) -> None:
     assert change(client, "g", ("share.delivery.count.limit", SET, "7"), validate_only=True) == (0, None)
     assert memory.broker.group_configs("g") == DEFAULTS
 
@@ -154,21 +154,21 @@ IN_RANGE = "{} must be in the range {} to {} inclusive."
         ("share.size", "5", "Unknown group config name: share.size"),
     ],
 )
-def test_what_a_group_may_not_have_is_refused_with_kafkas_sentence(
+def test_invalid_group_configs_are_rejected_with_kafkas_message(
     memory: MemoryBroker, client: Client, name: str, value: str, sentence: str
 ) -> None:
     assert change(client, "g", (name, SET, value)) == (40, sentence)
     assert memory.broker.image.config(GROUP, "g") == {}
 
 
-def test_a_start_that_is_none_is_refused(client: Client) -> None:
+def test_an_invalid_offset_reset_is_rejected(client: Client) -> None:
     code, sentence = change(client, "g", ("share.auto.offset.reset", SET, "by_duration:-PT1S"))
     assert code == 40
     assert sentence is not None
     assert "must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'" in sentence
 
 
-def test_a_session_must_outlast_the_interval_of_heartbeats(tmp_path) -> None:
+def test_the_session_timeout_must_exceed_the_heartbeat_interval(tmp_path) -> None:
     """What the group does not say itself it has from the broker."""
     memory = MemoryBroker(
         tmp_path / "data",
@@ -184,7 +184,7 @@ def test_a_session_must_outlast_the_interval_of_heartbeats(tmp_path) -> None:
     memory.close()
 
 
-def test_a_value_that_the_brokers_limits_have_left_counts_as_far_as_they_go(tmp_path, caplog) -> None:
+def test_a_value_outside_changed_limits_is_clamped(tmp_path, caplog) -> None:
     memory = MemoryBroker(tmp_path / "data")
     assert change(memory.client(), "g", ("share.delivery.count.limit", SET, "10")) == (0, None)
     memory.close()
@@ -195,7 +195,7 @@ def test_a_value_that_the_brokers_limits_have_left_counts_as_far_as_they_go(tmp_
     again.close()
 
 
-def test_a_change_of_the_brokers_own_key_reaches_every_group(memory: MemoryBroker, client: Client) -> None:
+def test_a_change_of_the_brokers_key_applies_to_every_group(memory: MemoryBroker, client: Client) -> None:
     assert change(client, "g", ("consumer.session.timeout.ms", SET, "50000")) == (0, None)
     assert memory.broker.group_configs("g").consumer_assignment_interval_ms == 1000
     assert memory.broker.group_configs("other").consumer_assignment_interval_ms == 1000
@@ -204,7 +204,7 @@ def test_a_change_of_the_brokers_own_key_reaches_every_group(memory: MemoryBroke
     assert memory.broker.group_configs("other").consumer_assignment_interval_ms == 2000
 
 
-def test_tags_are_set_whole(memory: MemoryBroker, client: Client) -> None:
+def test_tags_cannot_be_appended(memory: MemoryBroker, client: Client) -> None:
     """As in Kafka, which does not take a group's list for one when it comes to appending."""
     name = "streams.rack.aware.assignment.tags"
     assert change(client, "g", (name, SET, "zone, cluster")) == (0, None)

@@ -111,7 +111,7 @@ def test_find_coordinator_names_this_broker(client, group, version, broker):
     assert found.error_message == ("" if version in (0, 4, 5, 6) else "NONE")
 
 
-def test_find_coordinator_of_an_unknown_kind_is_an_invalid_request(client):
+def test_find_coordinator_of_an_unknown_type_is_an_invalid_request(client):
     answer = client(g.FindCoordinatorRequest(coordinator_keys=["k"], key_type=9), 6)
     assert [found.error_code for found in answer.coordinators] in ([], [E.INVALID_REQUEST])
 
@@ -120,7 +120,7 @@ def test_find_coordinator_of_an_unknown_kind_is_an_invalid_request(client):
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_joins_syncs_beats_commits_and_leaves(client, group, topic, version):
+def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic, version):
     """Every version of every request of a member's life, along the ladder of JoinGroup's."""
     topic_id = client.create_topic(topic)
     joined = join(client, group, version)
@@ -152,14 +152,14 @@ def test_a_member_joins_syncs_beats_commits_and_leaves(client, group, topic, ver
 
 
 @pytest.mark.parametrize("version", [*range(7), 7, 8, 9])
-def test_a_refused_join_has_a_protocol_name_only_null_where_it_may_be(client, version):
+def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, version):
     answer = client(join_request("", session_timeout_ms=30_000), version)
     assert answer.error_code == E.INVALID_GROUP_ID
     assert answer.protocol_name == (None if version >= 7 else "")
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_leaving_a_group_that_is_not_there(client, group, version):
+def test_leaving_a_group_that_does_not_exist(client, group, version):
     if version < 3:
         answer = client(g.LeaveGroupRequest(group_id=group, member_id="m"), version)
         assert answer.error_code == E.UNKNOWN_MEMBER_ID
@@ -192,7 +192,7 @@ def test_a_second_member_waits_until_the_first_has_joined_again(client, connect,
     assert follower.read().assignment == b""
 
 
-def test_a_static_member_comes_back_without_a_rebalance(client, group):
+def test_a_static_member_rejoins_without_a_rebalance(client, group):
     """KIP-345, KIP-814; the old member id is fenced (82)."""
     first = join(client, group, group_instance_id="one")
     request = sync_request(group, first)
@@ -232,7 +232,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("request_", "version", "error"), ERRORS)
-def test_requests_to_a_group_that_is_not_there(client, group, request_, version, error):
+def test_requests_to_a_group_that_does_not_exist(client, group, request_, version, error):
     request_.group_id = group
     assert client(request_, version).error_code == error
 
@@ -248,7 +248,7 @@ def test_the_empty_group_id_has_no_members(client, group, request_, version):
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_commits_are_answered_partition_by_partition(client, group, topic, version):
+def test_commits_are_answered_for_each_partition(client, group, topic, version):
     topic_id = client.create_topic(topic, partitions=2)
     named = {"topic_id": topic_id} if version >= 10 else {"topic": topic}
     answer = client(commit_request(group, **named, partitions=(9, 0, 8, 1)), version)
@@ -262,20 +262,20 @@ def test_commits_are_answered_partition_by_partition(client, group, topic, versi
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_commits_to_topics_that_are_not_there(client, group, topic, version):
+def test_commits_to_topics_that_do_not_exist(client, group, topic, version):
     named = {"topic_id": b"\1" * 16} if version >= 10 else {"topic": topic}
     answer = client(commit_request(group, **named), version)
     assert errors_of(answer) == [E.UNKNOWN_TOPIC_ID if version >= 10 else E.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 @pytest.mark.parametrize(("version", "error"), [(8, E.ILLEGAL_GENERATION), (9, E.GROUP_ID_NOT_FOUND)])
-def test_commits_of_members_of_no_group(client, group, topic, version, error):
+def test_commits_of_members_of_a_group_that_does_not_exist(client, group, topic, version, error):
     client.create_topic(topic)
     request = commit_request(group, topic, generation_id_or_member_epoch=1, member_id="m")
     assert errors_of(client(request, version)) == [error]
 
 
-def test_metadata_may_not_be_too_long(client, group, topic):
+def test_the_length_of_commit_metadata_is_limited(client, group, topic):
     """12."""
     client.create_topic(topic)
     request = commit_request(group, topic)
@@ -325,7 +325,7 @@ def test_offsets_are_fetched_in_every_version(client, group, topic, version, eve
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_a_group_without_offsets_is_no_error(client, group, topic, version):
+def test_a_group_without_offsets_is_not_an_error(client, group, topic, version):
     topic_id = client.create_topic(topic)
     by_id = version >= 10
     named = {"topic_id": topic_id} if by_id else {"topic": topic}
@@ -333,13 +333,13 @@ def test_a_group_without_offsets_is_no_error(client, group, topic, version):
     assert fetch(client, group, version, **named, partitions=(0,)) == (0, expected)
 
 
-def test_an_unknown_topic_id_is_told_for_each_partition(client, group):
+def test_an_unknown_topic_id_is_an_error_of_each_partition(client, group):
     found = fetch(client, group, 10, topic_id=b"\1" * 16)
     unknown = E.UNKNOWN_TOPIC_ID
     assert found == (0, [("", b"\1" * 16, [(0, -1, -1, "", unknown), (1, -1, -1, "", unknown)])])
 
 
-def test_several_groups_are_fetched_at_once(client, group, topic):
+def test_several_groups_are_fetched_in_one_request(client, group, topic):
     """KIP-709."""
     client.create_topic(topic)
     client(commit_request(group, topic, offset=1), 9)
@@ -382,7 +382,7 @@ def test_offsets_of_subscribed_topics_are_not_deleted(client, group, topic):
     assert (answer.error_code, errors_of(answer)) == (0, [E.GROUP_SUBSCRIBED_TO_TOPIC])
 
 
-def test_a_deleted_topic_takes_its_offsets_along(client, group, topic):
+def test_the_offsets_of_a_deleted_topic_are_deleted(client, group, topic):
     client.create_topic(topic)
     client(commit_request(group, topic), 9)
     client.delete_topic(topic)

@@ -107,8 +107,8 @@ def _holds(partition, group_id):
     return group_id.encode() in data
 
 
-class TestTheOffsetsTopic:
-    def test_is_made_when_a_coordinator_is_first_asked_for(self, tmp_path):
+class TestOffsetsTopic:
+    def test_is_created_by_the_first_find_coordinator(self, tmp_path):
         memory = MemoryBroker(tmp_path / "data")
         client = memory.client()
         assert client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse).groups == []
@@ -120,7 +120,7 @@ class TestTheOffsetsTopic:
         assert config.compression_type == "producer"
         memory.close()
 
-    def test_obeys_its_config_keys(self, tmp_path):
+    def test_has_the_settings_of_its_config_keys(self, tmp_path):
         memory = MemoryBroker(
             tmp_path / "data", {"offsets.topic.num.partitions": "3", "offsets.topic.segment.bytes": "1048576"}
         )
@@ -129,7 +129,7 @@ class TestTheOffsetsTopic:
         assert [one.log.config.segment_bytes for one in partitions] == [1048576] * 3
         memory.close()
 
-    def test_that_cannot_be_made_leaves_no_coordinator(self, tmp_path):
+    def test_without_enough_brokers_there_is_no_coordinator(self, tmp_path):
         memory = MemoryBroker(tmp_path / "data", {}, profile="kafka")  # wants three replicas
         client = memory.client()
         assert find(client).error_code == E.COORDINATOR_NOT_AVAILABLE
@@ -145,10 +145,10 @@ class TestTheOffsetsTopic:
             (o.OffsetDeleteRequest(group_id="g"), 0, o.OffsetDeleteResponse),
         ],
     )
-    def test_before_it_is_there_nobody_coordinates(self, memory, request_, version, response_class):
+    def test_before_it_exists_there_is_no_coordinator(self, memory, request_, version, response_class):
         assert memory.client().ask(request_, version, response_class).error_code == E.NOT_COORDINATOR
 
-    def test_before_it_is_there_offsets_and_groups_say_so_each(self, memory):
+    def test_before_it_exists_each_group_and_offset_gets_an_error(self, memory):
         client = memory.client()
         memory.create_topic("t")
         assert commit(client, "t") == {E.NOT_COORDINATOR}
@@ -161,7 +161,7 @@ class TestTheOffsetsTopic:
         old = client.ask(o.OffsetFetchRequest(group_id="g", topics=[one]), 1, o.OffsetFetchResponse)
         assert old.topics[0].partitions[0].error_code == E.NOT_COORDINATOR
 
-    def test_that_is_deleted_sends_members_away(self, memory):
+    def test_deleting_it_answers_waiting_members(self, memory):
         client, other = memory.client(), memory.client()
         stable(client)
         member_id = member_id_of(other)
@@ -190,7 +190,7 @@ class TestTime:
         assert joined.generation_id == 1
         memory.close()
 
-    def test_a_silent_member_is_removed_and_others_take_over(self, memory):
+    def test_a_member_without_heartbeats_is_removed(self, memory):
         client, other = memory.client(), memory.client()
         joined = stable(client)
         member_id = member_id_of(other)
@@ -233,7 +233,7 @@ class TestRestart:
     def memory(self, tmp_path):
         return MemoryBroker(tmp_path / "data", FEW_PARTITIONS)
 
-    def test_generation_members_and_offsets_are_there_again(self, memory, tmp_path):
+    def test_generation_members_and_offsets_are_loaded(self, memory, tmp_path):
         memory.create_topic("t")
         client = memory.client()
         joined = stable(client)
@@ -247,7 +247,7 @@ class TestRestart:
         assert {group.group_id: group.group_state for group in groups} == {"g": "Stable", "other": "Empty"}
         memory.close()
 
-    def test_members_that_do_not_come_back_lose_their_sessions(self, memory, tmp_path):
+    def test_sessions_of_members_that_do_not_return_expire(self, memory, tmp_path):
         stable(memory.client())
         memory = self.restarted(memory, tmp_path)
         memory.advance(10)
@@ -255,7 +255,7 @@ class TestRestart:
         assert described.groups[0].group_state == "Empty"
         memory.close()
 
-    def test_a_topic_made_again_under_an_old_name_has_no_offsets(self, memory, tmp_path):
+    def test_a_topic_that_is_created_again_has_no_offsets(self, memory, tmp_path):
         """Even when the broker stopped between the topic's end and its offsets'."""
         memory.create_topic("t")
         client = memory.client()
@@ -268,7 +268,7 @@ class TestRestart:
         assert fetch(memory.client(), "t") == -1
         memory.close()
 
-    def test_a_stopping_broker_lets_waiting_members_go(self, memory):
+    def test_a_stopping_broker_answers_waiting_members(self, memory):
         client, other = memory.client(), memory.client()
         joined = stable(client)
         other.send(join_request(member_id_of(other)), 9)
@@ -291,7 +291,7 @@ class TestTheLog:
         answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse)
         assert answer.responses[0].error_code == 0
 
-    def test_what_cannot_be_written_is_not_answered_as_done(self, memory):
+    def test_a_failed_append_is_answered_with_an_error(self, memory):
         memory.create_topic("t")
         client = memory.client()
         find(client)
@@ -303,7 +303,7 @@ class TestTheLog:
         assert commit(client, "t", 3, metadata="x" * 200) == {0}
         assert fetch(client, "t") == 3
 
-    def test_one_request_is_one_batch(self, memory):
+    def test_the_records_of_one_request_are_one_batch(self, memory):
         memory.create_topic("t", partitions=20)
         client = memory.client()
         find(client)
@@ -312,7 +312,7 @@ class TestTheLog:
         data = log.read(0, 1 << 20, limit_offset=log.log_end_offset, min_one_batch=True).slice.read()
         assert [batch.record_count for batch in iter_batches(data)] == [20]
 
-    def test_more_than_fits_a_batch_becomes_several(self, memory):
+    def test_records_larger_than_a_batch_are_split(self, memory):
         memory.create_topic("t", partitions=100)
         client = memory.client()
         find(client)
@@ -328,7 +328,7 @@ class TestTheLog:
         assert answer.results[0].error_code == 0
         assert fetch(client, "t") == -1
 
-    def test_a_record_that_makes_no_sense_is_skipped_at_load(self, memory, tmp_path):
+    def test_an_invalid_record_is_skipped_at_load(self, memory, tmp_path):
         memory.create_topic("t")
         client = memory.client()
         find(client)
@@ -343,13 +343,13 @@ class TestTheLog:
         assert fetch(client, "t") == 7
 
 
-def test_the_coordinator_is_where_the_client_dialled(memory):
+def test_the_coordinator_has_the_address_that_the_client_connected_to(memory):
     found = find(memory.client(local=("192.0.2.7", 19092)))
     assert (found.host, found.port, found.node_id) == ("192.0.2.7", 19092, 1)
 
 
 class TestExpiry:
-    def test_what_has_expired_is_gone_for_good(self, tmp_path):
+    def test_expired_offsets_stay_deleted_after_a_restart(self, tmp_path):
         """G2: offsets.retention.minutes; the sweep writes tombstones, so that a restart finds nothing either."""
         memory = MemoryBroker(tmp_path / "data", {**FEW_PARTITIONS, "offsets.retention.minutes": "1"})
         client = memory.client()

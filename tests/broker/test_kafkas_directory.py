@@ -73,7 +73,7 @@ def refusal(directory: Path, sets: Mapping[str, str] | None = None) -> str:
     return str(refused.value)
 
 
-def test_topics_records_and_positions_are_there(directory: Path) -> None:
+def test_topics_records_and_offsets_are_read(directory: Path) -> None:
     memory = MemoryBroker(directory)
     image = memory.broker.image
     assert {name: len(topic.partitions) for name, topic in image.topics.items()} == {
@@ -89,7 +89,7 @@ def test_topics_records_and_positions_are_there(directory: Path) -> None:
     memory.close()
 
 
-def test_offsets_of_transactions_count_once_committed_and_the_open_one_stays_open(directory: Path) -> None:
+def test_committed_transactional_offsets_take_effect_and_the_open_transaction_stays_open(directory: Path) -> None:
     """T5, T6."""
     memory = MemoryBroker(directory)
     assert committed(memory, "movers") == {("orders", 0): 5}
@@ -107,7 +107,7 @@ def test_partitions_that_kafka_left_without_a_leader_get_this_node(directory: Pa
     memory.close()
 
 
-def test_the_epoch_is_written_beside_the_log_before_it_begins(directory: Path) -> None:
+def test_the_epoch_is_in_the_quorum_state_before_it_starts(directory: Path) -> None:
     """KIP-595; the file stays in the form that Kafka gave it."""
     before = state(directory)
     MemoryBroker(directory).close()
@@ -129,7 +129,7 @@ def test_a_new_directory_has_the_state_file_of_configured_voters(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("voters", "kraft_version"), [({}, 1), ({"controller.quorum.voters": "1@here:9093"}, 0)])
-def test_a_new_quorum_is_the_one_that_kafkas_configuration_asks_for(
+def test_a_new_quorum_is_that_of_kafkas_configuration(
     tmp_path: Path, voters: dict[str, str], kraft_version: int
 ) -> None:
     """KIP-853: without configured voters the node is written down as the voter, as `format --standalone` does it."""
@@ -148,7 +148,7 @@ def test_a_new_quorum_is_the_one_that_kafkas_configuration_asks_for(
     again.close()
 
 
-def test_what_a_format_left_becomes_the_first_records_of_the_log(directory: Path) -> None:
+def test_bootstrap_records_of_a_format_become_the_first_records_of_the_log(directory: Path) -> None:
     """Kafka does not look for it in the snapshot of nothing again."""
     formatted = directory.parent / "formatted"
     snapshot = next((directory / METADATA).glob(f"{0:020d}-*.checkpoint"))
@@ -164,7 +164,7 @@ def test_what_a_format_left_becomes_the_first_records_of_the_log(directory: Path
     assert (from_log.features, from_log.quorum) == (image.features, image.quorum)
 
 
-def test_snapshots_keep_the_voters_and_all_that_is_not_used_here(directory: Path) -> None:
+def test_snapshots_keep_the_voters_and_records_that_are_not_used(directory: Path) -> None:
     """KIP-853."""
     memory = MemoryBroker(directory, {"metadata.log.max.record.bytes.between.snapshots": "1"})
     memory.create_topic("new")
@@ -185,7 +185,7 @@ def test_snapshots_keep_the_voters_and_all_that_is_not_used_here(directory: Path
     again.close()
 
 
-def test_clients_hear_only_of_features_that_are_here(directory: Path) -> None:
+def test_only_supported_features_are_reported_to_clients(directory: Path) -> None:
     memory = MemoryBroker(directory)
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     answer = memory.client().ask(request, 4, ApiVersionsResponse)
@@ -195,7 +195,7 @@ def test_clients_hear_only_of_features_that_are_here(directory: Path) -> None:
     memory.close()
 
 
-def test_a_stop_fences_the_node_and_gives_the_coordinators_partitions_back(directory: Path) -> None:
+def test_a_stop_fences_the_node_and_the_leaders_of_internal_topics_resign(directory: Path) -> None:
     """KIP-966: the marker of the clean stop names the registration, as Kafka asks for it when it starts."""
     memory = MemoryBroker(directory)
     epoch = memory.broker.image.brokers[1].epoch
@@ -221,29 +221,29 @@ def test_a_metadata_transaction_that_never_ended_is_aborted(directory: Path) -> 
     again.close()
 
 
-def test_the_metadata_of_several_nodes_is_refused(directory: Path) -> None:
+def test_the_metadata_of_several_nodes_is_rejected(directory: Path) -> None:
     add_records(directory, RegisterBrokerRecord(broker_id=2, broker_epoch=99))
     assert "other nodes (2) beside 1" in refusal(directory)
 
 
-def test_configured_voters_elsewhere_are_refused(tmp_path: Path) -> None:
+def test_configured_voters_on_other_nodes_are_rejected(tmp_path: Path) -> None:
     MemoryBroker(tmp_path).close()
     path = tmp_path / METADATA / "quorum-state"
     path.write_text(path.read_text().replace('[{"voterId":1}]', '[{"voterId":1},{"voterId":3}]'))
     assert "other nodes (3) beside 1" in refusal(tmp_path)
 
 
-def test_metadata_of_a_newer_kafka_is_refused(directory: Path) -> None:
+def test_metadata_of_a_newer_kafka_is_rejected(directory: Path) -> None:
     add_records(directory, FeatureLevelRecord(name="metadata.version", feature_level=34))
     assert refusal(directory) == "The metadata has metadata.version 34, but this broker supports 7 to 33"
 
 
-def test_another_node_or_cluster_is_refused(directory: Path) -> None:
+def test_another_node_or_cluster_is_rejected(directory: Path) -> None:
     sentence = f"The log directory {directory} belongs to node 1, not to node 2: set node.id=1"
     assert refusal(directory, {"node.id": "2"}) == sentence
 
 
-def test_partitions_without_their_metadata_are_refused_and_stay(directory: Path) -> None:
+def test_partitions_without_their_metadata_are_rejected_and_kept(directory: Path) -> None:
     """They would be set aside as strays: a metadata.log.dir that was forgotten must not cost the data."""
     (directory / METADATA).rename(directory.parent / METADATA)
     assert "no metadata of them" in refusal(directory)
@@ -254,7 +254,7 @@ def test_partitions_without_their_metadata_are_refused_and_stay(directory: Path)
     MemoryBroker(directory).close()
 
 
-def test_a_log_that_begins_behind_its_snapshots_is_refused(directory: Path) -> None:
+def test_a_log_that_starts_after_its_snapshots_is_rejected(directory: Path) -> None:
     """What was before its start is nowhere."""
     memory = MemoryBroker(directory, {"metadata.log.max.record.bytes.between.snapshots": "1"})
     memory.create_topic("new")
@@ -264,7 +264,7 @@ def test_a_log_that_begins_behind_its_snapshots_is_refused(directory: Path) -> N
     assert "there is no snapshot of the records" in refusal(directory)
 
 
-def test_a_snapshot_that_is_damaged_is_refused(directory: Path) -> None:
+def test_a_damaged_snapshot_is_rejected(directory: Path) -> None:
     snapshot = max((directory / METADATA).glob("*.checkpoint"))
     snapshot.chmod(0o600)
     for content in (b"", snapshot.read_bytes()[:-9], b"\0" * 300):
@@ -272,13 +272,13 @@ def test_a_snapshot_that_is_damaged_is_refused(directory: Path) -> None:
         assert "The snapshot at offset" in refusal(directory)
 
 
-def test_a_directory_of_zookeepers_time_is_refused(tmp_path: Path) -> None:
+def test_a_zookeeper_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=abc\n")
     assert "was used with ZooKeeper" in refusal(tmp_path)
     assert "node.id" not in (tmp_path / "meta.properties").read_text()
 
 
-def test_a_new_metadata_log_is_made_where_kafka_looks_for_it(tmp_path: Path) -> None:
+def test_a_new_metadata_log_is_created_where_kafka_expects_it(tmp_path: Path) -> None:
     """The first of log.dirs, or metadata.log.dir; one that is no log directory is a mistake, not a second log."""
     first, second = tmp_path / "first", tmp_path / "second"
     MemoryBroker(first, more_dirs=[second]).close()

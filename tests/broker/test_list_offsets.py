@@ -58,7 +58,7 @@ def found(answer: ListOffsetsPartitionResponse) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_every_version_tells_the_ends_of_a_log(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_every_version_lists_earliest_and_latest(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b", b"c")
     epoch = 0 if version >= 4 else -1
     assert found(look_up(client, -1, version)) == (3, -1, epoch)
@@ -77,7 +77,7 @@ def test_special_timestamps(memory: MemoryBroker, client: Client) -> None:
 
 
 @pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11), (-100, 11)])
-def test_a_special_timestamp_before_its_version_is_refused(client: Client, timestamp: int, version: int) -> None:
+def test_a_special_timestamp_before_its_version_is_rejected(client: Client, timestamp: int, version: int) -> None:
     assert look_up(client, timestamp, version).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -109,7 +109,7 @@ def test_errors_of_list_offsets(memory: MemoryBroker, client: Client) -> None:
     assert look_up(client, -1, current_leader_epoch=6).error_code == 0
 
 
-def test_a_partition_asked_for_twice_is_refused(client: Client) -> None:
+def test_a_repeated_partition_is_rejected(client: Client) -> None:
     asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
     answers = client.ask(request, 7, ListOffsetsResponse).topics[0].partitions
@@ -117,7 +117,7 @@ def test_a_partition_asked_for_twice_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_where_leader_epochs_end(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_end_offsets_of_leader_epochs(memory: MemoryBroker, client: Client, version: int) -> None:
     """R2: as a client asks that checks whether the log it read was cut (KIP-320)."""
     partition = memory.broker.partitions.get("t", 0)
     append(memory, "t", b"a", b"b")
@@ -145,7 +145,7 @@ def delete(client: Client, offset: int, topic: str = "t", version: int = 2) -> D
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_delete_records_moves_the_start(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_delete_records_moves_the_log_start_offset(memory: MemoryBroker, client: Client, version: int) -> None:
     """L6."""
     for _ in range(4):
         append(memory, "t", b"a")
@@ -158,7 +158,7 @@ def test_delete_records_moves_the_start(memory: MemoryBroker, client: Client, ve
     assert delete(client, -1).low_watermark == 4
 
 
-def test_delete_records_beyond_the_high_watermark_is_refused(memory: MemoryBroker, client: Client) -> None:
+def test_delete_records_beyond_the_high_watermark_is_rejected(memory: MemoryBroker, client: Client) -> None:
     """L6."""
     append(memory, "t", b"a")
     for offset in (2, -2):
@@ -167,7 +167,7 @@ def test_delete_records_beyond_the_high_watermark_is_refused(memory: MemoryBroke
     assert delete(client, 0, topic="missing").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_delete_records_of_a_compacted_topic_is_refused(memory: MemoryBroker, client: Client) -> None:
+def test_delete_records_of_a_compacted_topic_is_rejected(memory: MemoryBroker, client: Client) -> None:
     memory.broker.partitions.get("t", 0).log.config.cleanup_policy = frozenset({"compact"})
     assert delete(client, 0).error_code == ErrorCode.POLICY_VIOLATION
 

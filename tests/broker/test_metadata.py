@@ -35,7 +35,7 @@ def ask(client: Client, *names: str, version: int = 13, **options) -> MetadataRe
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_every_version_tells_brokers_and_topics(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_every_version_describes_brokers_and_topics(memory: MemoryBroker, client: Client, version: int) -> None:
     answer = ask(client, "t", version=version)
     assert [(broker.node_id, broker.host, broker.port) for broker in answer.brokers] == [(1, "127.0.0.1", 9092)]
     (topic,) = answer.topics
@@ -53,7 +53,7 @@ def test_every_version_tells_brokers_and_topics(memory: MemoryBroker, client: Cl
         assert topic.topic_id == memory.broker.image.topics["t"].topic_id
 
 
-def test_all_topics_are_asked_for_by_null_and_in_version_0_by_an_empty_list(client: Client) -> None:
+def test_all_topics_are_requested_by_null_and_in_version_0_by_an_empty_list(client: Client) -> None:
     def names(request: MetadataRequest, version: int) -> set[str | None]:
         return {topic.name for topic in client.ask(request, version, MetadataResponse).topics}
 
@@ -62,7 +62,7 @@ def test_all_topics_are_asked_for_by_null_and_in_version_0_by_an_empty_list(clie
     assert names(MetadataRequest(topics=[]), 1) == set()
 
 
-def test_a_topic_can_be_asked_for_by_its_id(memory: MemoryBroker, client: Client) -> None:
+def test_a_topic_can_be_requested_by_its_id(memory: MemoryBroker, client: Client) -> None:
     topic_id = memory.broker.image.topics["t"].topic_id
     request = MetadataRequest(
         topics=[MetadataRequestTopic(topic_id=topic_id, name=None), MetadataRequestTopic(topic_id=b"x" * 16, name=None)]
@@ -87,13 +87,13 @@ def test_auto_creation_can_be_switched_off(tmp_path) -> None:
     memory.close()
 
 
-def test_a_name_that_no_topic_may_have_is_told(memory: MemoryBroker, client: Client) -> None:
+def test_an_invalid_topic_name_is_an_error(memory: MemoryBroker, client: Client) -> None:
     (bad, good) = ask(client, "a b", "t").topics
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert good.error_code == 0
 
 
-def test_with_kafkas_profile_a_topic_is_created_beside_the_response(tmp_path) -> None:
+def test_with_kafkas_profile_a_created_topic_is_unknown_in_the_first_response(tmp_path) -> None:
     """Apache Kafka 4.4.0 answers UNKNOWN_TOPIC_OR_PARTITION first; clients' own tests rely on it."""
     memory = MemoryBroker(tmp_path, {"default.replication.factor": "1"}, "kafka")
     client = memory.client()
@@ -147,7 +147,7 @@ def test_a_cursor_without_names_may_name_any_topic(client: Client) -> None:
     assert describe(client, [], ("s", 0)) == [("t", 0), ("u", 0)]
 
 
-def test_operations_are_told_only_when_asked_for(client: Client) -> None:
+def test_operations_are_reported_only_when_requested(client: Client) -> None:
     plain = ask(client, "t", version=8)
     assert plain.topics[0].topic_authorized_operations == -(2**31)
     assert plain.cluster_authorized_operations == -(2**31)
@@ -158,7 +158,7 @@ def test_operations_are_told_only_when_asked_for(client: Client) -> None:
     assert asked.cluster_authorized_operations == 0b1111110100000
 
 
-def test_without_advertised_listeners_the_address_dialled_is_advertised(memory: MemoryBroker) -> None:
+def test_without_advertised_listeners_the_clients_address_is_advertised(memory: MemoryBroker) -> None:
     client = memory.client(local=("192.168.7.7", 19092))
     (broker,) = ask(client).brokers
     assert (broker.host, broker.port) == ("192.168.7.7", 19092)
@@ -216,7 +216,7 @@ def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) 
     assert seen == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
 
 
-def test_named_topics_are_described_and_missing_ones_told(client: Client) -> None:
+def test_named_topics_are_described_and_missing_ones_are_errors(client: Client) -> None:
     missing, known = page(client, ["u", "missing"], 2000).topics
     assert (missing.name, missing.error_code) == ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert (known.name, known.error_code, known.partitions[0].isr_nodes) == ("u", 0, [1])
@@ -235,7 +235,7 @@ def test_api_versions_are_those_of_the_registry(client: Client, version: int) ->
         assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
 
 
-def test_a_client_that_names_itself_badly_is_told(client: Client) -> None:
+def test_an_invalid_client_software_name_is_rejected(client: Client) -> None:
     """KIP-511."""
     request = ApiVersionsRequest(client_software_name="-bad name", client_software_version="1.0")
     assert client.ask(request, 3, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST

@@ -57,7 +57,7 @@ def test_an_acknowledged_batch_can_be_read(memory: MemoryBroker, client: Client,
     assert memory.broker.partitions.get("t", 1).log.high_watermark == 1
 
 
-def test_acks_0_has_no_answer(memory: MemoryBroker, client: Client) -> None:
+def test_acks_0_has_no_response(memory: MemoryBroker, client: Client) -> None:
     """R13."""
     client.feed(client.frame(produce(to(0, batch(b"a")), acks=0), 9))
     client.sent.clear()
@@ -74,13 +74,13 @@ def test_a_failure_with_acks_0_closes_the_connection(client: Client) -> None:
     assert client.connection.is_closing
 
 
-def test_acks_that_do_not_exist_are_refused(memory: MemoryBroker, client: Client) -> None:
+def test_invalid_acks_are_rejected(memory: MemoryBroker, client: Client) -> None:
     (answer,) = answers(client.ask(produce(to(0, batch(b"a")), acks=2), 9, ProduceResponse))
     assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
 
 
-def test_a_failure_stays_with_its_partition(client: Client) -> None:
+def test_a_produce_error_is_reported_for_its_partition_only(client: Client) -> None:
     damaged = bytearray(batch(b"damaged"))
     damaged[-1] ^= 1
     request = produce(to(0, bytes(damaged)), to(7, batch(b"nowhere")), to(1, batch(b"right")), to(0, None))
@@ -95,7 +95,7 @@ def test_a_failure_stays_with_its_partition(client: Client) -> None:
     assert response[0].error_message
 
 
-def test_a_batch_larger_than_the_topic_allows_is_told(tmp_path) -> None:
+def test_a_batch_larger_than_max_message_bytes_is_rejected(tmp_path) -> None:
     """L11."""
     memory = MemoryBroker(tmp_path, {"message.max.bytes": "1000"})
     memory.create_topic("t")
@@ -174,7 +174,7 @@ def listed(answer: PartitionProduceResponse) -> list[tuple[int, str | None]]:
     return [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
 
 
-def test_log_append_time_is_told(tmp_path) -> None:
+def test_log_append_time_is_in_the_response(tmp_path) -> None:
     memory = MemoryBroker(tmp_path, {"log.message.timestamp.type": "LogAppendTime"})
     memory.create_topic("t")
     memory.clock.advance(5)
@@ -189,7 +189,7 @@ def test_a_topic_is_not_created_by_producing_to_it(memory: MemoryBroker, client:
     assert "missing" not in memory.broker.image.topics
 
 
-def test_an_unknown_topic_id_is_told(client: Client) -> None:
+def test_an_unknown_topic_id_is_an_error(client: Client) -> None:
     (answer,) = answers(client.ask(produce(to(0, batch(b"a")), topic_id=b"x" * 16), 13, ProduceResponse))
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
@@ -206,7 +206,7 @@ def test_acks_all_needs_enough_replicas_in_sync(memory: MemoryBroker, client: Cl
     assert answer.error_code == 0
 
 
-def test_min_insync_replicas_never_asks_for_more_than_there_are(memory: MemoryBroker, client: Client) -> None:
+def test_min_insync_replicas_is_limited_to_the_number_of_replicas(memory: MemoryBroker, client: Client) -> None:
     memory.broker.partitions.get("t", 0).log.config.min_insync_replicas = 3
     (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
     assert answer.error_code == 0
@@ -226,13 +226,13 @@ def init(client: Client, version: int = 4, **options) -> InitProducerIdResponse:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_producer_gets_an_id_of_its_own(client: Client, version: int) -> None:
+def test_producer_ids_are_unique(client: Client, version: int) -> None:
     found = [init(client, version) for _ in range(3)]
     assert len({answer.producer_id for answer in found}) == 3
     assert all((answer.error_code, answer.producer_epoch) == (0, 0) for answer in found)
 
 
-def test_producer_ids_are_not_given_again_after_a_restart(tmp_path) -> None:
+def test_producer_ids_are_not_reused_after_a_restart(tmp_path) -> None:
     memory = MemoryBroker(tmp_path)
     before = {init(memory.client()).producer_id for _ in range(1500)}
     memory.close()
@@ -243,7 +243,7 @@ def test_producer_ids_are_not_given_again_after_a_restart(tmp_path) -> None:
     assert not before & after
 
 
-def test_a_repeated_batch_is_answered_with_its_first_offset(memory: MemoryBroker, client: Client) -> None:
+def test_a_duplicate_batch_is_answered_with_its_first_offset(memory: MemoryBroker, client: Client) -> None:
     """I1."""
     producer_id = init(client).producer_id
     sent = [batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=number) for number in range(2)]
@@ -256,7 +256,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offset(memory: MemoryBroker
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 2
 
 
-def test_a_gap_in_the_sequence_and_an_old_epoch_are_refused(client: Client) -> None:
+def test_a_gap_in_the_sequence_and_an_old_epoch_are_rejected(client: Client) -> None:
     """I2, I3."""
     producer_id = init(client).producer_id
 
@@ -271,7 +271,7 @@ def test_a_gap_in_the_sequence_and_an_old_epoch_are_refused(client: Client) -> N
     assert send(2, 0) == 0
 
 
-def test_producer_that_was_silent_for_long_is_forgotten(tmp_path) -> None:
+def test_the_state_of_an_idle_producer_expires(tmp_path) -> None:
     """I6, I4: after producer.id.expiration.ms, in a running broker and at a start; then any sequence will do."""
     memory = MemoryBroker(tmp_path, {"producer.id.expiration.ms": "60000"})
     memory.create_topic("t")
@@ -303,7 +303,7 @@ def test_records_of_a_transaction_need_a_transactional_id(memory: MemoryBroker, 
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
 
 
-def test_a_failing_disk_is_told_and_the_broker_goes_on(memory: MemoryBroker, client: Client, monkeypatch) -> None:
+def test_a_failing_disk_is_an_error_and_the_broker_continues(memory: MemoryBroker, client: Client, monkeypatch) -> None:
     log = memory.broker.partitions.get("t", 0).log
 
     class Full:

@@ -48,7 +48,7 @@ def test_malformed_unicode_escape_is_the_only_syntax_error(text: str) -> None:
 
 
 @given(st.dictionaries(st.text("ab.:= \\#!", min_size=1), st.text("ab.:= \\#!ä")))
-def test_whatever_is_escaped_is_read_back(settings: dict[str, str]) -> None:
+def test_escaped_text_is_read_back(settings: dict[str, str]) -> None:
     def escaped(text: str) -> str:
         return "".join(f"\\{char}" if char in ":= \\#!" else char for char in text)
 

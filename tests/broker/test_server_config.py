@@ -52,13 +52,13 @@ def test_dynamic_configs_win_over_static_ones_and_a_brokers_own_over_all_brokers
     assert c[MAX_CONNECTIONS] == 5
 
 
-def test_what_the_user_set_is_told_apart_from_defaults() -> None:
+def test_settings_of_the_user_are_distinguished_from_defaults() -> None:
     c = config({"num.partitions": "1"})
     assert c.static.get("num.partitions") == "1"
     assert c.static.get("offsets.topic.replication.factor") is None
 
 
-def test_what_is_only_known_at_start_can_be_settled() -> None:
+def test_defaults_can_be_set_at_start() -> None:
     from barnabas.broker.config.keys.log import LOG_DIRS
 
     c = config()
@@ -86,7 +86,7 @@ def test_unknown_keys_elsewhere_are_named_in_warnings(tmp_path: Path) -> None:
     ]
 
 
-def test_a_known_key_without_effect_is_named_in_one_warning() -> None:
+def test_an_unused_key_is_named_in_one_warning() -> None:
     c = config({"num.io.threads": "4"})
     assert c.warnings == ["num.io.threads is known to Kafka, not acted on by Barnabas"]
 
@@ -115,7 +115,7 @@ def test_keys_of_one_listener_are_known() -> None:
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "has several nodes"),
     ],
 )
-def test_a_setting_that_cannot_work_is_one_sentence(sets: dict[str, str], sentence: str) -> None:
+def test_an_invalid_setting_is_one_sentence(sets: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as raised:
         config(sets)
     assert sentence in str(raised.value)
@@ -138,7 +138,7 @@ def test_an_unknown_profile_is_one_sentence() -> None:
 # Profiles
 
 
-def test_dev_cuts_replicas_down_to_the_one_broker_and_says_so() -> None:
+def test_dev_reduces_replicas_to_one_with_a_warning() -> None:
     c = config({"offsets.topic.replication.factor": "3", "default.replication.factor": "2"})
     assert c[OFFSETS_TOPIC_REPLICATION_FACTOR] == 1
     assert c[DEFAULT_REPLICATION_FACTOR] == 1
@@ -169,7 +169,7 @@ def test_variables_are_named_as_in_kafkas_image(variable: str, key: str) -> None
     assert key_of(variable) == key
 
 
-def test_own_keys_have_variables_of_their_own() -> None:
+def test_keys_of_barnabas_have_variables() -> None:
     settings, ignored = settings_from_environment({"BARNABAS_LOG_SYNC": "os", "BARNABAS_EXAMPLES": "9", "PATH": "/"})
     assert settings == {"barnabas.log.sync": "os"}
     assert ignored == []
@@ -271,7 +271,7 @@ def test_topics_inherit_the_brokers_settings(sets: dict[str, str], defaults: dic
         ({"barnabas.log.sync": "always"}, False, "always"),
     ],
 )
-def test_data_in_a_place_that_was_named_is_synced_unless_the_user_says_otherwise(
+def test_the_default_of_the_flush_policy_depends_on_the_data_directory(
     sets: Mapping[str, str], is_named: bool, policy: str
 ) -> None:
     c = config(sets)
@@ -280,7 +280,7 @@ def test_data_in_a_place_that_was_named_is_synced_unless_the_user_says_otherwise
     assert "flush.ms" not in c.topic_defaults()
 
 
-def test_interval_is_a_second_unless_kafkas_keys_say_otherwise() -> None:
+def test_interval_is_a_second_unless_kafkas_keys_are_set() -> None:
     for sets, flush_ms in (
         ({}, "1000"),
         ({"log.flush.interval.ms": "250"}, "250"),
@@ -291,6 +291,6 @@ def test_interval_is_a_second_unless_kafkas_keys_say_otherwise() -> None:
         assert c.topic_defaults()["flush.ms"] == flush_ms
 
 
-def test_a_policy_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_flush_policy_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"sometimes .*barnabas\.log\.sync"):
         config({"barnabas.log.sync": "sometimes"})

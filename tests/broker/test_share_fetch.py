@@ -19,7 +19,7 @@ def queue(tmp_path):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_records_are_given_out_once_and_accepted(queue, version):
+def test_records_are_acquired_once_and_accepted(queue, version):
     queue.produce(b"a", b"b", b"c")
     one, two = Member(queue, "one"), Member(queue, "two")
     answer = one.fetch(version=version)
@@ -32,7 +32,7 @@ def test_records_are_given_out_once_and_accepted(queue, version):
     assert (queue.live().start_offset, queue.live().end_offset) == (3, 3)
 
 
-def test_a_fetch_of_no_bytes_is_answered_at_once_without_records(queue):
+def test_a_fetch_of_no_bytes_is_answered_immediately_without_records(queue):
     """As by Apache Kafka 4.4.0: a member may send acknowledgements and take nothing, and does not wait."""
     queue.produce(b"a", b"b")
     member = Member(queue, "one")
@@ -54,7 +54,7 @@ def test_a_first_fetch_takes_records_of_every_partition(tmp_path):
     queue.close()
 
 
-def test_acknowledgements_ride_on_the_next_fetch(queue):
+def test_a_fetch_can_have_acknowledgements(queue):
     queue.produce(b"a", b"b")
     member = Member(queue, "one")
     assert member.take() == [(0, 1, 1)]
@@ -64,7 +64,7 @@ def test_acknowledgements_ride_on_the_next_fetch(queue):
     assert acquired(answer) == [(1, 1, 2), (2, 2, 1)]
 
 
-def test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk(tmp_path):
+def test_an_acknowledgement_is_answered_when_its_state_is_durable(tmp_path):
     """G2, G5: on its own, and with a fetch."""
     queue = Queue(tmp_path / "data", **{"barnabas.log.sync": "always"})
     queue.initialize()
@@ -86,7 +86,7 @@ def test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk(tmp_path):
     queue.close()
 
 
-def test_what_was_not_accepted_comes_again_after_a_restart(queue):
+def test_records_that_were_not_accepted_are_delivered_again_after_a_restart(queue):
     queue.produce(b"a", b"b", b"c", b"d")
     member = Member(queue, "one")
     member.take()
@@ -95,7 +95,7 @@ def test_what_was_not_accepted_comes_again_after_a_restart(queue):
     assert Member(queue, "two").take() == [(1, 1, 2), (2, 2, 1)]
 
 
-def test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own(queue):
+def test_a_late_member_does_not_change_the_state_of_a_new_group_of_the_same_id(queue):
     """Its group is deleted and made anew, with the same epochs, while its session is open: it starts over too."""
     queue.produce(b"a", b"b", b"c")
     sleeper = Member(queue, "sleeper")
@@ -108,7 +108,7 @@ def test_a_member_that_sleeps_does_not_spoil_the_group_that_comes_after_its_own(
     assert Member(queue, "new").take() == [(0, 2, 1)]
 
 
-def test_a_lock_ends_and_counts_up_to_the_limit(queue):
+def test_a_lock_expires_and_the_delivery_count_is_limited(queue):
     queue.produce(b"a")
     for delivery in range(1, 6):
         assert Member(queue, f"member-{delivery}").take() == [(0, 0, delivery)]
@@ -117,7 +117,7 @@ def test_a_lock_ends_and_counts_up_to_the_limit(queue):
     assert queue.live().start_offset == 1
 
 
-def test_the_end_of_a_lock_wakes_who_waits(queue):
+def test_an_expired_lock_wakes_waiting_fetches(queue):
     queue.produce(b"a")
     one, two = Member(queue, "one"), Member(queue, "two")
     one.take()
@@ -129,7 +129,7 @@ def test_the_end_of_a_lock_wakes_who_waits(queue):
     assert one.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
 
 
-def test_appended_and_released_records_wake_who_waits(queue):
+def test_appended_and_released_records_wake_waiting_fetches(queue):
     one, two = Member(queue, "one"), Member(queue, "two")
     one.send(max_wait_ms=1000)
     assert one.answers() == []
@@ -142,7 +142,7 @@ def test_appended_and_released_records_wake_who_waits(queue):
     assert acquired(answer) == [(0, 0, 2)]
 
 
-def test_a_wait_ends_with_nothing(queue):
+def test_a_wait_that_times_out_is_answered_without_records(queue):
     member = Member(queue, "one")
     member.send(max_wait_ms=500)
     queue.advance(0.4)
@@ -152,7 +152,7 @@ def test_a_wait_ends_with_nothing(queue):
     assert (answer.error_code, answer.responses) == (0, [])
 
 
-def test_a_wait_lasts_until_there_are_enough_bytes(queue):
+def test_a_fetch_waits_until_there_are_min_bytes(queue):
     member = Member(queue, "one")
     member.send(max_wait_ms=500, min_bytes=150)
     queue.produce(b"a")
@@ -162,7 +162,7 @@ def test_a_wait_lasts_until_there_are_enough_bytes(queue):
     assert acquired(answer) == [(0, 1, 1)]
 
 
-def test_a_renewed_lock_lasts_longer(queue):
+def test_a_renewed_lock_expires_later(queue):
     queue.produce(b"a")
     member = Member(queue, "one")
     member.take()
@@ -187,7 +187,7 @@ def test_a_lock_is_renewed_by_a_fetch_that_fetches_nothing(queue):
     assert member.acknowledge((0, 0, [ACCEPT])) == 0
 
 
-def test_the_types_of_acknowledgements_are_checked(queue):
+def test_invalid_types_of_acknowledgements_are_rejected(queue):
     queue.produce(b"a", b"b", b"c")
     member = Member(queue, "one")
     member.take()
@@ -211,7 +211,7 @@ def test_only_the_owner_may_acknowledge(queue):
 # ---- sessions
 
 
-def test_a_session_begins_with_epoch_0_and_counts_up(queue):
+def test_a_session_starts_with_epoch_0_and_increments_it(queue):
     member = Member(queue, "one")
     assert member.fetch(epoch=1).error_code == E.SHARE_SESSION_NOT_FOUND
     assert member.fetch(epoch=-1).error_code == E.SHARE_SESSION_NOT_FOUND
@@ -223,7 +223,7 @@ def test_a_session_begins_with_epoch_0_and_counts_up(queue):
     assert member.acknowledge(epoch=1) == E.INVALID_SHARE_SESSION_EPOCH
 
 
-def test_the_first_fetch_of_a_session_acknowledges_nothing(queue):
+def test_the_first_fetch_of_a_session_cannot_acknowledge(queue):
     assert Member(queue, "one").fetch(acks=[(0, 0, [ACCEPT])]).error_code == E.INVALID_REQUEST
 
 
@@ -233,7 +233,7 @@ def test_a_member_needs_an_id(queue, member_id):
     assert Member(queue, member_id).acknowledge(epoch=1) == E.INVALID_REQUEST
 
 
-def test_the_end_of_a_session_gives_back_what_the_member_holds(queue):
+def test_closing_a_session_releases_the_members_records(queue):
     queue.produce(b"a", b"b")
     one, two = Member(queue, "one"), Member(queue, "two")
     one.take()
@@ -243,7 +243,7 @@ def test_the_end_of_a_session_gives_back_what_the_member_holds(queue):
     assert one.fetch(epoch=2).error_code == E.SHARE_SESSION_NOT_FOUND
 
 
-def test_an_acknowledgement_may_end_the_session(queue):
+def test_an_acknowledgement_can_close_the_session(queue):
     queue.produce(b"a", b"b")
     one = Member(queue, "one")
     one.take()
@@ -251,7 +251,7 @@ def test_an_acknowledgement_may_end_the_session(queue):
     assert Member(queue, "two").take() == [(1, 1, 2)]
 
 
-def test_a_closed_connection_gives_back_what_the_member_holds(queue):
+def test_closing_the_connection_releases_the_members_records(queue):
     queue.produce(b"a")
     one, two = Member(queue, "one"), Member(queue, "two")
     one.take()
@@ -263,7 +263,7 @@ def test_a_closed_connection_gives_back_what_the_member_holds(queue):
     assert len(queue.broker.share_partitions.sessions) == 1
 
 
-def test_a_group_without_members_begins_again_with_what_is_kept(queue):
+def test_the_state_is_loaded_again_after_the_last_session_ended(queue):
     queue.produce(b"a", b"b", b"c")
     one = Member(queue, "one")
     one.take()
@@ -273,7 +273,7 @@ def test_a_group_without_members_begins_again_with_what_is_kept(queue):
     assert Member(queue, "two").take() == [(2, 2, 1)]
 
 
-def test_there_are_only_so_many_sessions(tmp_path):
+def test_the_number_of_sessions_is_limited(tmp_path):
     queue = Queue(tmp_path / "data", **{"group.share.max.share.sessions": "1"})
     queue.initialize()
     one, two = Member(queue, "one"), Member(queue, "two")
@@ -288,7 +288,7 @@ def test_there_are_only_so_many_sessions(tmp_path):
     queue.close()
 
 
-def test_partitions_come_and_go_in_a_session(tmp_path):
+def test_partitions_are_added_to_and_removed_from_a_session(tmp_path):
     queue = Queue(tmp_path / "data", partitions=2)
     for partition in (0, 1):
         queue.initialize(partition=partition)
@@ -305,14 +305,14 @@ def test_partitions_come_and_go_in_a_session(tmp_path):
     queue.close()
 
 
-def test_a_session_without_partitions_waits_for_nothing(queue):
+def test_a_session_without_partitions_does_not_wait(queue):
     assert Member(queue, "one", partitions=()).fetch(max_wait_ms=60_000).responses == []
 
 
 # ---- partitions that cannot be had
 
 
-def test_unknown_topics_and_partitions_are_refused(queue):
+def test_unknown_topics_and_partitions_are_rejected(queue):
     queue.topic_id, known = bytes(15) + b"\x09", queue.topic_id
     answer = Member(queue, "one").fetch(max_wait_ms=1000)
     assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_TOPIC_ID]
@@ -326,7 +326,7 @@ def test_unknown_topics_and_partitions_are_refused(queue):
     assert three.acknowledge((0, 0, [ACCEPT])) == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_state_that_was_begun_anew_fences_the_old_one(queue):
+def test_an_initialized_state_fences_the_previous_one(queue):
     queue.produce(b"a", b"b", b"c")
     member = Member(queue, "one")
     member.take(max_records=1, share_acquire_mode=1)
@@ -339,7 +339,7 @@ def test_a_state_that_was_begun_anew_fences_the_old_one(queue):
 
 
 @pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 2), (None, 2)])
-def test_a_new_group_begins_where_its_config_says(queue, reset, first):
+def test_a_new_group_starts_at_the_offset_of_its_config(queue, reset, first):
     if reset:
         queue.set_group("g", "share.auto.offset.reset", reset)
     queue.initialize(start_offset=-1, state_epoch=1)
@@ -351,7 +351,7 @@ def test_a_new_group_begins_where_its_config_says(queue, reset, first):
     assert Member(queue, "two").take() == [(first, 2, 1)]  # kept, though nothing was acknowledged
 
 
-def test_deleted_records_leave_the_window(queue):
+def test_deleted_records_are_removed_from_the_window(queue):
     for value in (b"a", b"b", b"c"):
         queue.produce(value)
     one = Member(queue, "one")
@@ -374,7 +374,7 @@ def test_whole_batches_or_a_strict_limit(queue):
     assert Member(queue, "three").take() == [(10, 11, 1)]
 
 
-def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
+def test_the_number_of_acquired_records_of_a_partition_is_limited(tmp_path):
     queue = Queue(tmp_path / "data", **{"group.share.partition.max.record.locks": "100"})
     queue.initialize()
     for _ in range(12):
@@ -387,7 +387,7 @@ def test_records_are_locked_up_to_the_limit_of_a_partition(tmp_path):
     queue.close()
 
 
-def test_room_in_a_full_partition_wakes_who_waits(tmp_path):
+def test_records_finished_in_a_full_partition_wake_waiting_fetches(tmp_path):
     """Accepted, or given up when a lock ends: the window moves on, and who found it full has what comes next (G5)."""
     sets = {"group.share.partition.max.record.locks": "100", "group.share.delivery.count.limit": "2"}
     queue = Queue(tmp_path / "data", **sets)
@@ -431,7 +431,7 @@ def end_transaction(queue, *, commit, producer_id=0):
     queue.broker.loop.after_turn()
 
 
-def test_read_uncommitted_gives_everything(queue):
+def test_read_uncommitted_acquires_all_records(queue):
     transactional(queue, b"a", b"b")
     assert Member(queue, "one").take() == [(0, 1, 1)]
 
@@ -450,7 +450,7 @@ def test_read_committed_waits_for_the_end_of_a_transaction(queue):
     assert values(answer) == {1: b"a", 2: b"b"}
 
 
-def test_read_committed_gives_nothing_that_was_aborted(queue):
+def test_read_committed_skips_aborted_records(queue):
     queue.set_group("g", "share.isolation.level", "read_committed")
     transactional(queue, b"a", b"b")
     queue.produce(b"plain")
@@ -466,7 +466,7 @@ def test_read_committed_gives_nothing_that_was_aborted(queue):
 
 
 @pytest.mark.parametrize("acquire_mode", [0, 1])
-def test_who_was_given_nothing_but_aborted_records_waits_no_longer(queue, acquire_mode):
+def test_a_fetch_that_found_only_aborted_records_is_answered(queue, acquire_mode):
     """There may be more behind them: it is answered at once, as Kafka does, and asks again (G5)."""
     queue.set_group("g", "share.isolation.level", "read_committed")
     transactional(queue, b"a")
@@ -483,7 +483,7 @@ def test_who_was_given_nothing_but_aborted_records_waits_no_longer(queue, acquir
     assert acquired(answer) == [(4, 4, 1)]
 
 
-def test_a_new_group_may_begin_so_long_ago(queue):
+def test_a_new_group_can_start_by_duration(queue):
     queue.set_group("g", "share.auto.offset.reset", "by_duration:PT1H")
     queue.initialize(start_offset=-1, state_epoch=1)
     queue.produce(b"old")

@@ -162,7 +162,7 @@ def test_two_members_share_the_partitions(memory):
     assert len(assigned(memory, first)) == 1
 
 
-def test_the_partitions_of_one_who_leaves_or_dies_go_to_the_others(memory):
+def test_partitions_of_a_member_that_leaves_or_fails_are_reassigned(memory):
     beat(memory, "m1", topics=["t"])
     memory.advance(1.5)
     second = beat(memory, "m2", topics=["t"])
@@ -177,7 +177,7 @@ def test_the_partitions_of_one_who_leaves_or_dies_go_to_the_others(memory):
     assert beat(memory, "m2", epoch=second.member_epoch).error_code == E.UNKNOWN_MEMBER_ID
 
 
-def test_sessions_that_end_at_one_moment_all_end(memory):
+def test_sessions_that_expire_at_the_same_time_all_expire(memory):
     for member in ("m1", "m2", "m3"):
         beat(memory, member, topics=["t"])
     memory.advance(46.0)
@@ -202,7 +202,7 @@ def test_sessions_that_end_at_one_moment_all_end(memory):
         ({"epoch": -1}, E.GROUP_ID_NOT_FOUND),
     ],
 )
-def test_heartbeats_that_are_refused(memory, fields, code):
+def test_invalid_heartbeats_are_rejected(memory, fields, code):
     answer = beat(memory, **fields)
     assert answer.error_code == code
     assert answer.error_message
@@ -221,7 +221,7 @@ def test_members_with_a_wrong_epoch_are_fenced(memory):
     assert (back.member_epoch, assigned(memory, back)) == (newer.member_epoch, {("t", 0), ("t", 1), ("u", 0)})
 
 
-def test_a_full_group_takes_no_one_more(memory):
+def test_a_full_group_rejects_new_members(memory):
     for member in ("m1", "m2", "m3"):
         assert beat(memory, member, topics=["t"]).error_code == 0
     assert beat(memory, "m4", topics=["t"]).error_code == E.GROUP_MAX_SIZE_REACHED
@@ -241,7 +241,7 @@ def test_partitions_that_are_added_are_read_from_their_start(memory):
     assert share_states(memory) == {("g", "t", 0): -1, ("g", "t", 1): -1, ("g", "t", 2): 0}
 
 
-def test_a_topic_that_comes_later_is_shared_out(memory):
+def test_a_topic_that_is_created_later_is_assigned(memory):
     epoch = beat(memory, topics=["t", "u"]).member_epoch
     memory.create_topic("u")
     memory.advance(1.0)
@@ -249,7 +249,7 @@ def test_a_topic_that_comes_later_is_shared_out(memory):
     assert assigned(memory, answer) == {("t", 0), ("t", 1), ("u", 0)}
 
 
-def test_a_topic_that_is_deleted_is_forgotten(memory):
+def test_a_deleted_topic_is_removed_from_the_group(memory):
     memory.create_topic("u")
     epoch = beat(memory, topics=["t", "u"]).member_epoch
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="u")], timeout_ms=1000)
@@ -271,7 +271,7 @@ def test_a_group_is_the_same_after_a_restart(memory):
     assert describe(memory).group_state == "Empty", "sessions begin anew with the start"
 
 
-def test_positions_are_seen_and_changed_while_nobody_reads(memory):
+def test_offsets_of_an_empty_group_are_described_and_altered(memory):
     beat(memory, topics=["t"])
     assert offsets(memory) == {("t", 0): (-1, -1), ("t", 1): (-1, -1)}
     assert alter(memory, (0, 5)).error_code == E.NON_EMPTY_GROUP
@@ -301,7 +301,7 @@ def test_positions_are_seen_and_changed_while_nobody_reads(memory):
     )
 
 
-def test_a_position_may_be_given_to_a_group_that_is_to_come(memory):
+def test_offsets_can_be_set_for_a_group_that_does_not_exist_yet(memory):
     assert alter(memory, (1, 3), group="new").responses[0].partitions[0].error_code == 0
     assert offsets(memory, "new") == {("t", 1): (3, -3)}
     answer = beat(memory, topics=["t"], group="new")
@@ -309,7 +309,7 @@ def test_a_position_may_be_given_to_a_group_that_is_to_come(memory):
     assert share_states(memory) == {("new", "t", 0): 0, ("new", "t", 1): 3}
 
 
-def test_a_group_is_deleted_with_its_positions(memory):
+def test_a_group_is_deleted_with_its_offsets(memory):
     beat(memory, topics=["t"])
     assert delete_group(memory) == E.NON_EMPTY_GROUP
     beat(memory, epoch=-1)
@@ -322,7 +322,7 @@ def test_a_group_is_deleted_with_its_positions(memory):
     assert assigned(memory, beat(memory, topics=["t"])) == {("t", 0), ("t", 1)}
 
 
-def test_an_id_belongs_to_one_type_of_group(memory):
+def test_a_group_id_has_one_type(memory):
     beat(memory, topics=["t"])
     join = g.JoinGroupRequest(
         group_id="g",
@@ -336,7 +336,7 @@ def test_an_id_belongs_to_one_type_of_group(memory):
     assert answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_state_that_cannot_be_initialized_fails_the_heartbeat_and_is_tried_again(memory):
+def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
     """As Kafka: the error is told, and what was begun is taken back."""
     memory.create_topic("__share_group_state", 3)
     partitions = list(memory.broker.partitions.of_topic("__share_group_state"))

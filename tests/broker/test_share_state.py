@@ -128,7 +128,7 @@ def test_share_coordinators_are_found_by_group_topic_and_partition(memory):
     assert find(memory, good, version=5).error_code == E.INVALID_REQUEST
 
 
-def test_state_is_kept_and_found_again_after_a_restart(memory):
+def test_state_is_loaded_after_a_restart(memory):
     """G5: what was answered is in the log."""
     assert initialize(memory).error_code == 0
     assert write(memory, (10, 14, 2, 1), (15, 15, 0, 2), count=5).error_code == 0
@@ -153,7 +153,7 @@ def test_a_new_leader_fences_the_old_one_also_after_a_restart(memory):
         memory.restart()
 
 
-def test_partitions_of_a_request_are_judged_one_by_one(memory):
+def test_partitions_of_a_request_get_their_own_errors(memory):
     initialize(memory, 0)
     asked = [s.ReadShareGroupStateRequestPartitionData(partition=n, leader_epoch=0) for n in (0, 1, 2, -1)]
     request = s.ReadShareGroupStateRequest(
@@ -170,7 +170,7 @@ def test_partitions_of_a_request_are_judged_one_by_one(memory):
     assert topic.partitions[1].error_message == "Read operation on uninitialized share partition not allowed."
 
 
-def test_requests_that_ask_for_nothing_are_answered_with_nothing(memory):
+def test_empty_requests_get_empty_responses(memory):
     """As Kafka: no group, no topic, or a topic without partitions."""
     empty = s.ReadStateData(topic_id=topic_id(memory))
     full = s.ReadStateData(topic_id=topic_id(memory), partitions=[s.ReadShareGroupStateRequestPartitionData()])
@@ -182,7 +182,7 @@ def test_requests_that_ask_for_nothing_are_answered_with_nothing(memory):
         assert memory.client().ask(request, 0, s.ReadShareGroupStateResponse).results == []
 
 
-def test_the_state_of_a_deleted_topic_goes_with_it(memory):
+def test_the_state_of_a_deleted_topic_is_deleted(memory):
     initialize(memory)
     old_id = topic_id(memory)
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
@@ -203,7 +203,7 @@ def test_deleted_state_is_gone_after_a_restart(memory):
     assert write(memory, (10, 14, 2, 1)).error_code == E.INVALID_REQUEST
 
 
-def test_what_is_not_needed_of_the_log_is_deleted(memory):
+def test_superseded_records_of_the_log_are_deleted(memory):
     """Kafka's pruning: every few minutes the log begins at the oldest of the last snapshots; the rest is whole."""
     initialize(memory, 0)
     initialize(memory, 1)
@@ -219,7 +219,7 @@ def test_what_is_not_needed_of_the_log_is_deleted(memory):
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_batches_of_coordinators_are_compressed_if_asked(tmp_path, codec):
+def test_batches_of_coordinators_are_compressed_if_configured(tmp_path, codec):
     """`share.coordinator.state.topic.compression.codec` and `offsets.topic.compression.codec`."""
     key = "share.coordinator.state.topic.compression.codec"
     memory = MemoryBroker(tmp_path / "data", {**FEW, key: str(codec)})
@@ -235,6 +235,6 @@ def test_batches_of_coordinators_are_compressed_if_asked(tmp_path, codec):
 
 
 @pytest.mark.parametrize("key", ["share.coordinator.state.topic.compression.codec", "offsets.topic.compression.codec"])
-def test_a_codec_that_is_none_is_refused_at_the_start(tmp_path, key):
+def test_an_unknown_codec_is_rejected_at_start(tmp_path, key):
     with pytest.raises(ConfigError, match=r"=9 is not a compression codec. Valid values are 0 \(none\), 1 \(gzip\)"):
         MemoryBroker(tmp_path / "data", {key: "9"})

@@ -152,7 +152,7 @@ def test_internal_topics_get_their_configs(client, group):
     beat(client, group, "m", -1)
 
 
-def test_topics_that_are_missing_or_do_not_fit(client, group):
+def test_missing_and_mismatched_topics_are_reported(client, group):
     answer = beat(client, group, "m", 0)
     assert [(each.status_code, each.status_detail) for each in answer.status if each.status_code != 5] == [
         (MISSING_SOURCE_TOPICS, f"Source topics {group}-lines are missing.")
@@ -255,7 +255,7 @@ def _unreadable(group):
     )
 
 
-def test_listed_as_what_it_is(client, group):
+def test_it_is_listed_with_its_type(client, group):
     client.create_topic(f"{group}-lines", 1)
     beat(client, group, "m", 0)
     found = [each for each in client(g.ListGroupsRequest(types_filter=["Streams"]), 5).groups if each.group_id == group]

@@ -34,7 +34,7 @@ def create(client: Client, version: int, *names: str, **fields: bool) -> list[t.
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.CREATE_TOPICS))
-def test_a_created_topic_is_there_when_the_answer_is(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_a_topic_exists_when_its_creation_is_answered(memory: MemoryBroker, client: Client, version: int) -> None:
     good, bad = create(client, version, "orders", "no such name!")
     assert (good.error_code, good.error_message) == (0, None)
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -49,7 +49,7 @@ def test_a_created_topic_is_there_when_the_answer_is(memory: MemoryBroker, clien
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_TOPICS))
-def test_a_deleted_topic_is_gone_when_the_answer_is(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_a_topic_is_gone_when_its_deletion_is_answered(memory: MemoryBroker, client: Client, version: int) -> None:
     create(client, 7, "orders")
     request = (
         t.DeleteTopicsRequest(topics=[t.DeleteTopicState(name=name) for name in ("orders", "other")])
@@ -74,7 +74,7 @@ def test_deletion_can_be_disabled(tmp_path, version: int, code: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.CREATE_PARTITIONS))
-def test_added_partitions_are_there_when_the_answer_is(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_partitions_exist_when_their_creation_is_answered(memory: MemoryBroker, client: Client, version: int) -> None:
     create(client, 7, "orders")
     topics = [t.CreatePartitionsTopic(name=name, count=3, assignments=None) for name in ("orders", "other")]
     more, missing = client.ask(t.CreatePartitionsRequest(topics=topics), version, t.CreatePartitionsResponse).results
@@ -84,7 +84,7 @@ def test_added_partitions_are_there_when_the_answer_is(memory: MemoryBroker, cli
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_CONFIGS))
-def test_configs_of_topic_and_broker_are_told(client: Client, version: int) -> None:
+def test_configs_of_topic_and_broker_are_described(client: Client, version: int) -> None:
     create(client, 7, "orders")
     resources = [
         c.DescribeConfigsResource(resource_type=TOPIC, resource_name="orders", configuration_keys=["segment.bytes"]),
@@ -130,7 +130,7 @@ def change(
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.INCREMENTAL_ALTER_CONFIGS))
-def test_single_configs_are_changed_and_in_force(memory: MemoryBroker, client: Client, version: int) -> None:
+def test_single_configs_are_changed_and_take_effect(memory: MemoryBroker, client: Client, version: int) -> None:
     create(client, 7, "orders")
     assert change(client, TOPIC, "orders", ("max.message.bytes", SET, "5"), version=version) == (0, None)
     assert memory.broker.partitions.get("orders", 0).log.config.max_message_bytes == 5
@@ -154,7 +154,7 @@ def chatty() -> logging.Logger:
     logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def test_levels_of_loggers_are_told_and_changed(client: Client, chatty: logging.Logger) -> None:
+def test_levels_of_loggers_are_described_and_changed(client: Client, chatty: logging.Logger) -> None:
     """KIP-412."""
     assert change(client, LOGGER, "1", (chatty.name, SET, "DEBUG")) == (0, None)
     assert chatty.level == logging.DEBUG
@@ -178,7 +178,7 @@ def test_levels_of_loggers_are_told_and_changed(client: Client, chatty: logging.
         ("1", ("root", DELETE, None), 42),
     ],
 )
-def test_levels_that_cannot_be(
+def test_invalid_levels_of_loggers(
     client: Client, chatty: logging.Logger, name: str, asked: tuple[str, int, str | None], code: int
 ) -> None:
     assert change(client, LOGGER, name, asked)[0] == code

@@ -176,7 +176,7 @@ def listed(memory, **filters):
 # ---- both generations
 
 
-def test_clients_are_told_of_the_generation(memory):
+def test_clients_learn_the_transaction_version(memory):
     answer = memory.client().ask(
         ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4, ApiVersionsResponse
     )
@@ -251,7 +251,7 @@ def test_partitions_are_added_all_or_none(memory, version):
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_brokers_add_and_verify_for_several_transactions_at_once(memory, version):
+def test_brokers_add_and_verify_for_several_transactions_in_one_request(memory, version):
     one, two = TransactionalClient(memory, "one"), TransactionalClient(memory, "two")
     one.start()
     two.start()
@@ -302,7 +302,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(memory):
     assert producer.start(transaction_timeout_ms=900_001) == E.INVALID_TRANSACTION_TIMEOUT
 
 
-def test_nobody_is_the_coordinator_before_it_was_looked_for(tmp_path):
+def test_there_is_no_coordinator_before_find_coordinator(tmp_path):
     memory = MemoryBroker(tmp_path / "d")
     client = memory.client()
     request = p.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
@@ -317,7 +317,7 @@ def test_nobody_is_the_coordinator_before_it_was_looked_for(tmp_path):
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("version", [0, 2, 3, 4, 5])
-def test_offsets_count_from_the_commit_on(memory, commit, version):
+def test_offsets_take_effect_with_the_commit(memory, commit, version):
     """T11: pending until the marker, whatever the version."""
     producer = TransactionalClient(memory)
     producer.start()
@@ -343,7 +343,7 @@ def test_offsets_count_from_the_commit_on(memory, commit, version):
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_pending_offsets_outlive_a_restart(memory, tmp_path, commit):
+def test_pending_offsets_survive_a_restart(memory, tmp_path, commit):
     producer = TransactionalClient(memory)
     producer.start()
     producer.find(0, "g")
@@ -367,7 +367,7 @@ def test_offsets_of_a_group_with_members_need_a_member(memory):
     assert producer.commit_offset(10, partition=9) == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_offsets_of_a_fenced_producer_are_refused(memory):
+def test_offsets_of_a_fenced_producer_are_rejected(memory):
     zombie = TransactionalClient(memory)
     zombie.start()
     zombie.find(0, "g")
@@ -427,7 +427,7 @@ def test_a_transaction_ends_without_the_partitions_that_were_deleted(memory):
     assert fetched(memory)[0] == 2
 
 
-def test_nothing_is_told_or_marked_before_it_is_on_the_disk(tmp_path):
+def test_transactions_are_answered_and_marked_only_when_durable(tmp_path):
     """T4: the outcome is synced, then the markers, then their end; a crash between any two is recovered."""
     copies = []
 
@@ -473,7 +473,7 @@ def test_nothing_is_told_or_marked_before_it_is_on_the_disk(tmp_path):
         again.close()
 
 
-def test_a_write_waits_until_its_partition_is_safely_in_the_transaction(tmp_path):
+def test_a_write_waits_until_adding_its_partition_is_durable(tmp_path):
     """T7: else a crash would leave data that no coordinator knows of."""
     memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
     memory.create_topic("t")
@@ -493,7 +493,7 @@ def test_a_write_waits_until_its_partition_is_safely_in_the_transaction(tmp_path
     memory.close()
 
 
-def test_an_open_transaction_outlives_a_restart(memory, tmp_path):
+def test_an_open_transaction_survives_a_restart(memory, tmp_path):
     producer = TransactionalClient(memory)
     producer.start()
     producer.produce(b"one")
@@ -537,7 +537,7 @@ def test_transactions_are_described_and_listed(memory):
 
 
 @pytest.mark.parametrize("asks", ["describe", "list"])
-def test_what_a_power_failure_could_take_is_told_to_nobody(tmp_path, asks):
+def test_state_that_is_not_durable_is_not_reported(tmp_path, asks):
     """T13: DescribeTransactions and ListTransactions wait until what they tell is on the disk."""
     memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
     producer, watcher = TransactionalClient(memory), memory.client()

@@ -48,7 +48,7 @@ ADMINISTRATION = (
         "coord/cluster/group_configs.py",
         "        if not low <= value <= high:\n",
         "        if value < low:\n",
-        "tests/broker/test_group_configs.py::test_what_a_group_may_not_have_is_refused_with_kafkas_sentence",
+        "tests/broker/test_group_configs.py::test_invalid_group_configs_are_rejected_with_kafkas_message",
     ),
     Mutant(
         "feature-lowered-without-a-downgrade",
@@ -62,20 +62,20 @@ ADMINISTRATION = (
         "broker/coordinators/runtime.py",
         "        self._loading.defer(event)\n",
         "",
-        _LOADING + "::test_offsets_of_a_topic_that_is_deleted_meanwhile_go",
+        _LOADING + "::test_offsets_of_a_topic_deleted_during_loading_are_deleted",
     ),
     Mutant(
         "loading-stops-at-the-initial-log-end",
         "broker/coordinators/replay.py",
         "    while offset < log.log_end_offset:\n",
         "    end = log.log_end_offset\n    while offset < end:\n",
-        _LOADING + "::test_a_marker_that_is_written_meanwhile_is_found_in_the_log",
+        _LOADING + "::test_a_marker_written_during_loading_is_read_from_the_log",
     ),
     Mutant(
         "transactions-listed-before-they-are-durable",
         "broker/apis/transaction_admin.py",
         "    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))\n",
         "    return response\n",
-        "tests/broker/test_transactions.py::test_what_a_power_failure_could_take_is_told_to_nobody",
+        "tests/broker/test_transactions.py::test_state_that_is_not_durable_is_not_reported",
     ),
 )

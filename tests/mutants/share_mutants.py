@@ -49,7 +49,7 @@ SHARE = (
         "broker/sharing/live_share_partition.py",
         "        self._write(state, change.batches, written)\n",
         "        then(ErrorCode.NONE)\n        then = _ignore\n        self._write(state, change.batches, written)\n",
-        "tests/broker/test_share_fetch.py::test_an_acknowledgement_is_answered_when_its_state_is_on_the_disk",
+        "tests/broker/test_share_fetch.py::test_an_acknowledgement_is_answered_when_its_state_is_durable",
     ),
     Mutant(
         "acknowledged-and-not-written",
@@ -91,13 +91,13 @@ SHARE = (
         "broker/sharing/share_fetch_plan.py",
         "                    has_moved = True\n",
         "                    has_moved = False\n",
-        "tests/broker/test_share_fetch.py::test_who_was_given_nothing_but_aborted_records_waits_no_longer",
+        "tests/broker/test_share_fetch.py::test_a_fetch_that_found_only_aborted_records_is_answered",
     ),
     Mutant(
         "free-locks-do-not-wake-waiting-fetches",
         "broker/sharing/live_share_partition.py",
         "        self._was_found_full = self._was_found_full or not can\n",
         "        self._was_found_full = False\n",
-        "tests/broker/test_share_fetch.py::test_room_in_a_full_partition_wakes_who_waits",
+        "tests/broker/test_share_fetch.py::test_records_finished_in_a_full_partition_wake_waiting_fetches",
     ),
 )
