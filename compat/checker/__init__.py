@@ -1,4 +1,1 @@
-"""A checker of client histories: what readers saw has to follow from what writers were told.
-
-README.md has the format.
-"""
+"""Checks that the responses and records that clients received are consistent. README.md describes the format."""

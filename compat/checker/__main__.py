@@ -1,6 +1,6 @@
-"""Checks histories of clients: `python -m compat.checker HISTORY...`, files or directories of `*.jsonl`.
+"""Checks histories of clients: `python -m compat.checker HISTORY...`, files or directories with `*.jsonl`.
 
-One line for each finding, and exit code 1 when there are any; 2 when a history cannot be read.
+Prints one line for each finding. Exit code 1 with findings, 2 when a history cannot be read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ CHECKS = (records.findings, order.findings, committed_offsets.findings, copies.f
 
 
 def check(events: Iterable[Event]) -> list[Finding]:
-    """All findings of a history, whose events are in the order of time."""
+    """All findings of a history; `events` are ordered by time."""
     ordered = list(events)
     logs = Logs(ordered)
     return [finding for one in CHECKS for finding in one(ordered, logs)]
 
 
 def main(arguments: list[str]) -> int:
-    """Print the findings; the exit code is 0 when there are none."""
+    """Print the findings; the exit code."""
     if not arguments:
         print("usage: python -m compat.checker HISTORY...", file=sys.stderr)
         return 2
@@ -35,13 +35,13 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if not events:
-        print("there are no events in that history", file=sys.stderr)
+        print("the history has no events", file=sys.stderr)
         return 2
     found = check(events)
     for finding in found:
         print(finding)
     if not found:
-        print(f"nothing found in {len(events)} events of {len({event.process for event in events})} processes")
+        print(f"no findings in {len(events)} events of {len({event.process for event in events})} processes")
     return 1 if found else 0
 
 

@@ -1,8 +1,8 @@
-"""Committed offsets of groups are registers: whoever asks after a commit was answered finds it or a later one.
+"""Committed offsets: an OffsetFetch after an answered commit returns that offset or a later one.
 
-`committed-offset-regression`: an answer older than what was committed before it was asked for; workloads commit
-forward only. `committed-offset-invented`: an answer that nobody ever asked to be committed. Offsets of a transaction
-count once it has committed for certain, and must not be seen at all when it has not.
+`committed-offset-regression`: a response below an offset that was committed before the request; workloads never commit
+backwards. `committed-offset-invented`: a response with an offset that no client has committed. Offsets of a transaction
+are valid once it has certainly committed, and must never be returned when it has not.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Register = tuple[str, str, int]
 
 
 def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
-    """Every answer that no register would give."""
-    asked = _asked(events, logs)
+    """Every response that contradicts the commits."""
+    requested = _requested(events, logs)
     highest: dict[Register, tuple[int, Event]] = {}
-    answers = sorted(_in_force(events, logs), key=lambda pair: pair[0])
-    questions = sorted((event for event in events if event.type == "fetched_offsets"), key=lambda event: event["since"])
+    commits = sorted(_valid_commits(events, logs), key=lambda pair: pair[0])
+    fetches = sorted((event for event in events if event.type == "fetched_offsets"), key=lambda event: event["since"])
     at = 0
-    for question in questions:
-        while at < len(answers) and answers[at][0] <= question["since"]:
-            _raise(highest, answers[at][1])
+    for fetch in fetches:
+        while at < len(commits) and commits[at][0] <= fetch["since"]:
+            _raise(highest, commits[at][1])
             at += 1
-        yield from _answer(question, highest, asked)
+        yield from _check(fetch, highest, requested)
 
 
 def _registers(event: Event) -> Iterator[tuple[Register, int]]:
@@ -37,22 +37,22 @@ def _registers(event: Event) -> Iterator[tuple[Register, int]]:
         yield (event["group"], topic, partition), offset
 
 
-def _asked(events: list[Event], logs: Logs) -> dict[Register, set[int]]:
-    """The offsets that may be in each register at one time or another."""
-    asked: dict[Register, set[int]] = defaultdict(set)
+def _requested(events: list[Event], logs: Logs) -> dict[Register, set[int]]:
+    """The offsets that each register may have at any time."""
+    requested: dict[Register, set[int]] = defaultdict(set)
     for event in events:
         if event.type == "committing_offsets" and not _is_undone(event, logs):
             for register, offset in _registers(event):
-                asked[register].add(offset)
-    return asked
+                requested[register].add(offset)
+    return requested
 
 
 def _is_undone(event: Event, logs: Logs) -> bool:
     return event.txn is not None and logs.outcome_of(logs.transaction(event.txn)) is Outcome.NOT_DONE
 
 
-def _in_force(events: list[Event], logs: Logs) -> Iterator[tuple[float, Event]]:
-    """Commits that were answered, with the time since when they hold."""
+def _valid_commits(events: list[Event], logs: Logs) -> Iterator[tuple[float, Event]]:
+    """Answered commits, each with the time from which it is valid."""
     for event in events:
         if event.type != "committed_offsets":
             continue
@@ -68,14 +68,14 @@ def _raise(highest: dict[Register, tuple[int, Event]], commit: Event) -> None:
             highest[register] = (offset, commit)
 
 
-def _answer(
-    question: Event, highest: dict[Register, tuple[int, Event]], asked: dict[Register, set[int]]
+def _check(
+    fetch: Event, highest: dict[Register, tuple[int, Event]], requested: dict[Register, set[int]]
 ) -> Iterator[Finding]:
-    for register, offset in _registers(question):
+    for register, offset in _registers(fetch):
         group, topic, partition = register
-        told = f"{question} found {offset} for {partition_name(topic, partition)} in group {group}"
+        text = f"{fetch} found {offset} for {partition_name(topic, partition)} in group {group}"
         if register in highest and offset < highest[register][0]:
             committed, commit = highest[register]
-            yield Finding("committed-offset-regression", f"{told}, but {committed} was committed before ({commit})")
-        elif offset >= 0 and offset not in asked[register]:
-            yield Finding("committed-offset-invented", f"{told}, which nobody has committed")
+            yield Finding("committed-offset-regression", f"{text}, but {committed} was committed before ({commit})")
+        elif offset >= 0 and offset not in requested[register]:
+            yield Finding("committed-offset-invented", f"{text}, which was never committed")

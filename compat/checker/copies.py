@@ -1,9 +1,7 @@
-"""Exactly-once copies: as multisets of values, the target is the source.
+"""Exactly-once copies: the target must have the same values as the source, each as often.
 
-`copy-missing`, `copy-repeated`, `copy-invented` name the differences.
-
-The source is what was read of it and what is certain to have been written to it; both topics have to be read to their
-ends, or the check is `copy-unread`, since a copy that nobody looked at proves nothing.
+The differences are `copy-missing`, `copy-repeated` and `copy-invented`. Both topics must be read to their ends, else
+the finding is `copy-unread`.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ def copy(source: str, target: str, logs: Logs) -> Iterator[Finding]:
     for topic in (source, target):
         if topic not in read_to_end:
             yield Finding("copy-unread", f"{topic} was not read to its end")
-    wanted, found = (Counter(_counts(topic, logs)) for topic in (source, target))
-    for value in wanted | found:
-        if found[value] > wanted[value]:
-            kind = "copy-repeated" if wanted[value] else "copy-invented"
-            yield Finding(kind, f"{value!r} is {found[value]} times in {target}, {wanted[value]} in {source}")
-        elif found[value] < wanted[value]:
-            yield Finding("copy-missing", f"{value!r} is {found[value]} times in {target}, {wanted[value]} in {source}")
+    expected, found = (Counter(_counts(topic, logs)) for topic in (source, target))
+    for value in expected | found:
+        text = f"{value!r} is {found[value]} times in {target}, {expected[value]} in {source}"
+        if found[value] > expected[value]:
+            yield Finding("copy-repeated" if expected[value] else "copy-invented", text)
+        elif found[value] < expected[value]:
+            yield Finding("copy-missing", text)
 
 
 def _counts(topic: str, logs: Logs) -> dict[str, int]:
-    return {value: len(places) for value, places in logs.places_of(topic).items()}
+    return {value: len(positions) for value, positions in logs.positions_of(topic).items()}

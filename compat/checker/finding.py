@@ -1,4 +1,4 @@
-"""What a checker found: the kind of anomaly and one line that tells where it shows."""
+"""A finding of the checker: the kind of anomaly, and one line that describes it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Finding:
 
 
 def partition_name(topic: str, partition: int) -> str:
-    """How a partition is written in findings."""
+    """The text of a partition."""
     return f"{topic}-{partition}"
 
 
-def place_name(place: tuple[str, int, int]) -> str:
-    """How a place in a log is written in findings."""
-    topic, partition, offset = place
+def position_name(position: tuple[str, int, int]) -> str:
+    """The text of a position in a log."""
+    topic, partition, offset = position
     return f"{topic}-{partition}@{offset}"

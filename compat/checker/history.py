@@ -1,8 +1,8 @@
-"""Histories of clients: what each process did and saw, one JSON object a line, as README.md describes.
+"""Histories of clients: the requests and responses of each process, one JSON object a line, as described in README.md.
 
-A process that dies leaves its file as it is: a last line without its end is dropped, and whatever was begun and not
-ended may or may not have happened. `at` is the machine's monotonic clock in seconds, so that files of several
-processes can be put together.
+The file of a killed process may have an incomplete last line, which is ignored; a request without a response may or
+may not have succeeded. `at` is the machine's monotonic clock in seconds, so that the files of several processes can be
+merged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """Topic, partition, offset."""
 
 FIELDS: dict[str, dict[str, type]] = {
@@ -58,12 +58,12 @@ ROWS: dict[tuple[str, str], tuple[type, ...]] = {
 
 
 class HistoryError(ValueError):
-    """A line is not an event of a history; the message names file, line and what is wrong."""
+    """A line is not a valid event; the message has the file, the line and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line. `where` is `file:line`; `values` holds the fields of its type, checked."""
+    """One line. `where` is `file:line`; `values` are the validated fields of its type."""
 
     at: float
     process: str
@@ -76,12 +76,12 @@ class Event:
 
     @property
     def txn(self) -> str | None:
-        """The transaction that it is a part of, if any."""
+        """The transaction that the event belongs to, or None."""
         return self.values.get("txn")
 
     @property
     def is_committed_read(self) -> bool:
-        """Whether it is a poll that must see committed records only."""
+        """Whether it is a poll with read_committed."""
         return self.values.get("isolation") == "read_committed"
 
     def __str__(self) -> str:
@@ -97,17 +97,17 @@ def _fits(value: object, kind: type) -> bool:
 def _check_rows(where: str, name: str, rows: list[Any], kinds: tuple[type, ...]) -> None:
     for row in rows:
         if not isinstance(row, list) or len(row) != len(kinds) or not all(map(_fits, row, kinds)):
-            wanted = ", ".join(kind.__name__ for kind in kinds)
-            raise HistoryError(f"{where}: {name} has the row {row!r}, which is not [{wanted}]")
+            types = ", ".join(kind.__name__ for kind in kinds)
+            raise HistoryError(f"{where}: row {row!r} of {name} is not [{types}]")
 
 
 def _event(where: str, line: str) -> Event:
     try:
         values = json.loads(line)
     except json.JSONDecodeError as error:
-        raise HistoryError(f"{where}: no JSON: {error}") from None
+        raise HistoryError(f"{where}: not JSON: {error}") from None
     if not isinstance(values, dict) or values.get("type") not in FIELDS:
-        raise HistoryError(f"{where}: no event of a known type")
+        raise HistoryError(f"{where}: not an event of a known type")
     for name, kind in {"at": float, "process": str, **FIELDS[values["type"]]}.items():
         if not _fits(values.get(name), kind):
             raise HistoryError(f"{where}: {values['type']} needs {name!r} as {kind.__name__}")
@@ -117,22 +117,22 @@ def _event(where: str, line: str) -> Event:
 
 
 def events_of(name: str, text: str) -> Iterator[Event]:
-    """The events of one file's text; raises HistoryError."""
-    whole, newline, _torn = text.rpartition("\n")
-    for number, line in enumerate(whole.split("\n") if newline else [], 1):
+    """The events in the text of one file; HistoryError for an invalid line."""
+    complete, newline, _ = text.rpartition("\n")
+    for number, line in enumerate(complete.split("\n") if newline else [], 1):
         if line.strip():
             yield _event(f"{name}:{number}", line)
 
 
 def read(paths: Iterable[Path]) -> list[Event]:
-    """The events of files, and of each `*.jsonl` in directories, in the order of time; HistoryError, OSError."""
+    """The events of files, and of each `*.jsonl` in directories, ordered by time; HistoryError, OSError."""
     files = [file for path in paths for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
     events = [event for file in files for event in events_of(file.name, file.read_text())]
     return sorted(events, key=lambda event: event.at)
 
 
 class Writer:
-    """Writes the history of one process; each event is with the system, and outlives the process, once it returns."""
+    """Writes the history of one process. A written event survives the process."""
 
     def __init__(self, path: Path, process: str) -> None:
         self.process = process

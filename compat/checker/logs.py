@@ -1,10 +1,10 @@
-"""What a history says of the logs: who wrote which value, what became of it, and who read it where.
+"""The logs according to a history: the writes of each value, their outcome, and the positions at which they were read.
 
-A transaction is aborted for certain when its end was never asked for, since an event is written before what it tells
-of is done. One whose commit was asked for and not answered has committed when a reader of committed records has seen
-any of its values where it was said to be; then it must be there whole.
+A transaction without a commit request is certainly aborted, since an event is written before its request is sent. One
+whose commit was not answered has committed if a read_committed reader has read any of its values at the acknowledged
+position; then all of them must be readable.
 
-A value may be sent again after a transaction that did not commit, so that one value may have several writes.
+A value may be sent again after a transaction that did not commit, so one value may have several writes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from compat.checker.history import Event, Place
+from compat.checker.history import Event, Position
 
 Key = tuple[str, str]
 """Topic and value."""
 
 
 class Outcome(Enum):
-    """What became of a write or a transaction."""
+    """The outcome of a write or a transaction."""
 
     DONE = "done"
     NOT_DONE = "not done"
@@ -46,14 +46,14 @@ class Write:
         return self.event["topic"], self.event["partition"]
 
     @property
-    def place(self) -> Place | None:
-        """Where it was said to be."""
+    def position(self) -> Position | None:
+        """The acknowledged position, or None."""
         return None if self.offset is None else (*self.partition, self.offset)
 
 
 @dataclass(slots=True)
 class Transaction:
-    """The events of one transaction, and what it wrote."""
+    """The events and writes of one transaction."""
 
     name: str
     committing: Event | None = None
@@ -62,7 +62,7 @@ class Transaction:
 
     @property
     def outcome(self) -> Outcome:
-        """As its own process knew it."""
+        """The outcome known to its own process."""
         if self.ended is not None:
             return Outcome.DONE if self.ended.type == "committed" else Outcome.NOT_DONE
         return Outcome.UNKNOWN if self.committing else Outcome.NOT_DONE
@@ -75,8 +75,8 @@ class Logs:
         self.writes: list[Write] = []
         self.writes_of: dict[Key, list[Write]] = defaultdict(list)
         self.transactions: dict[str, Transaction] = {}
-        self.values_at: dict[Place, dict[str, Event]] = defaultdict(dict)
-        self.read: dict[bool, dict[Key, set[Place]]] = {False: defaultdict(set), True: defaultdict(set)}
+        self.values_at: dict[Position, dict[str, Event]] = defaultdict(dict)
+        self.read: dict[bool, dict[Key, set[Position]]] = {False: defaultdict(set), True: defaultdict(set)}
         self.highest: dict[tuple[str, int, bool], int] = {}
         self.ends: dict[tuple[str, int], Event] = {}
         self.committed_topics: set[str] = set()
@@ -84,11 +84,11 @@ class Logs:
             getattr(self, f"_{event.type}", self._other)(event)
 
     def transaction(self, name: str) -> Transaction:
-        """The transaction of that name, new when it was not heard of."""
+        """The transaction with this name, created if it is unknown."""
         return self.transactions.setdefault(name, Transaction(name))
 
     def outcome(self, write: Write) -> Outcome:
-        """Whether a write must be there, must not, or may be."""
+        """Whether a write is certainly in the log, certainly not, or unknown."""
         if write.failed is not None:
             return Outcome.NOT_DONE
         if write.event.txn is not None:
@@ -96,36 +96,38 @@ class Logs:
         return Outcome.DONE if write.sent else Outcome.UNKNOWN
 
     def outcome_of(self, transaction: Transaction) -> Outcome:
-        """What became of a transaction, as its process or else its readers know."""
+        """The outcome of a transaction, known to its process or else to readers."""
         known = transaction.outcome
-        if known is Outcome.UNKNOWN and any(write.place in self.read[True][write.key] for write in transaction.writes):
+        if known is Outcome.UNKNOWN and any(
+            write.position in self.read[True][write.key] for write in transaction.writes
+        ):
             return Outcome.DONE
         return known
 
     def was_read(self, write: Write) -> bool:
-        """Whether anybody has read it who may: of a transaction, a reader of committed records where there are such."""
+        """Whether a reader has read it; for a transaction a read_committed reader, if the topic has any."""
         is_committed = write.event.txn is not None and write.event["topic"] in self.committed_topics
-        places = self.read[is_committed].get(write.key, set())
+        positions = self.read[is_committed].get(write.key, set())
         is_only_one = len(self.writes_of[write.key]) == 1
-        return bool(places) if is_only_one or write.place is None else write.place in places
+        return bool(positions) if is_only_one or write.position is None else write.position in positions
 
-    def write_at(self, place: Place, value: str) -> Write | None:
-        """The write that is at a place: the one that was said to be there, or the only one there can be."""
-        writes = self.writes_of.get((place[0], value), [])
-        said = [write for write in writes if write.place == place]
-        return said[0] if said else writes[0] if len(writes) == 1 else None
+    def write_at(self, position: Position, value: str) -> Write | None:
+        """The write at a position: the one acknowledged there, or the only one of the value."""
+        writes = self.writes_of.get((position[0], value), [])
+        acknowledged = [write for write in writes if write.position == position]
+        return acknowledged[0] if acknowledged else writes[0] if len(writes) == 1 else None
 
-    def places_of(self, topic: str) -> dict[str, dict[Place, Event]]:
-        """Where each value of a topic was read, by readers of committed records where there are such."""
+    def positions_of(self, topic: str) -> dict[str, dict[Position, Event]]:
+        """The positions at which each value of a topic was read; by read_committed readers, if the topic has any."""
         is_committed = topic in self.committed_topics
-        places: dict[str, dict[Place, Event]] = defaultdict(dict)
+        positions: dict[str, dict[Position, Event]] = defaultdict(dict)
         for (read_topic, value), read in self.read[is_committed].items():
             if read_topic == topic:
-                places[value] = {place: self.values_at[place][value] for place in read}
-        return places
+                positions[value] = {position: self.values_at[position][value] for position in read}
+        return positions
 
     def _other(self, event: Event) -> None:
-        """Nothing that concerns the logs."""
+        """Ignore an event that does not concern the logs."""
 
     def _send(self, event: Event) -> None:
         write = Write(event)
@@ -135,7 +137,7 @@ class Logs:
             self.transaction(event.txn).writes.append(write)
 
     def _sent_by(self, event: Event) -> Write | None:
-        """The write that an event answers: the last of that value by that process."""
+        """The write that a response belongs to: the last one of that value by that process."""
         writes = self.writes_of.get((event["topic"], event["value"]), [])
         return next((write for write in reversed(writes) if write.event.process == event.process), None)
 
@@ -164,19 +166,19 @@ class Logs:
     def _poll(self, event: Event) -> None:
         is_committed = event.is_committed_read
         for topic, partition, offset, value in event["records"]:
-            place = (topic, partition, offset)
-            self._found(place, value, event)
+            position = (topic, partition, offset)
+            self._found(position, value, event)
             if is_committed:
                 self.committed_topics.add(topic)
             for isolation in {False, is_committed}:
-                self.read[isolation][topic, value].add(place)
+                self.read[isolation][topic, value].add(position)
                 where = (topic, partition, isolation)
                 self.highest[where] = max(self.highest.get(where, -1), offset)
 
-    def _found(self, place: Place, value: str, event: Event) -> None:
-        known = self.values_at[place].get(value)
+    def _found(self, position: Position, value: str, event: Event) -> None:
+        known = self.values_at[position].get(value)
         if known is None or known.type != "poll" or (event.is_committed_read and not known.is_committed_read):
-            self.values_at[place][value] = event
+            self.values_at[position][value] = event
 
     def _end(self, event: Event) -> None:
         self.ends[event["topic"], event["partition"]] = event

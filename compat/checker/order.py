@@ -1,9 +1,9 @@
-"""Order: a reader goes forward without leaving out, and a sender's records stand in the order they were sent.
+"""Order: readers advance without skipping records, and records are in the log in the order in which they were sent.
 
-`int-nonmonotonic-poll` and `int-poll-skip` within one poll, `nonmonotonic-poll` and `poll-skip` from one poll to the
-next of a process; where a partition was assigned or sought in between, its position begins anew.
-`int-nonmonotonic-send` within one transaction, `nonmonotonic-send` from one to the next of a process. Compacted topics
-are not for this checker: what was cleaned away looks skipped.
+`int-nonmonotonic-poll` and `int-poll-skip` are within one poll, `nonmonotonic-poll` and `poll-skip` between two polls
+of a process; an assignment or seek of the partition in between resets its position. `int-nonmonotonic-send` is within
+one transaction, `nonmonotonic-send` between two of a process. Compacted topics cannot be checked: removed records would
+count as skipped.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from compat.checker.logs import Logs, Outcome, Write
 
 
 def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
-    """Everything that is out of order."""
+    """All records that were read or written out of order."""
     yield from polls(events, logs)
     yield from sends(logs)
 
 
 class Visible:
-    """The offsets of each partition that a reader of some isolation has to come by."""
+    """The offsets of each partition that a reader must not skip, by isolation level."""
 
     def __init__(self, logs: Logs) -> None:
         self._offsets: dict[tuple[str, int, bool], list[int]] = {}
@@ -39,13 +39,13 @@ class Visible:
         self._offsets = {where: sorted(offsets) for where, offsets in found.items()}
 
     def between(self, partition: tuple[str, int], is_committed: bool, low: int, high: int) -> list[int]:
-        """Those after `low` and before `high`."""
+        """The offsets after `low` and before `high`."""
         offsets = self._offsets.get((*partition, is_committed), [])
         return offsets[bisect_right(offsets, low) : bisect_left(offsets, high)]
 
 
 def polls(events: list[Event], logs: Logs) -> Iterator[Finding]:
-    """Steps of readers that go back, stay, or leave out."""
+    """Readers that go back, repeat or skip an offset."""
     visible = Visible(logs)
     positions: dict[tuple[str, tuple[str, int]], tuple[int, Event]] = {}
     for event in events:
@@ -67,15 +67,15 @@ def _step(
 ) -> Iterator[Finding]:
     last, earlier = before
     within = "int-" if earlier is event else ""
-    told = f"{event} went from {last} to {offset} in {partition_name(*partition)}"
+    text = f"{event} went from {last} to {offset} in {partition_name(*partition)}"
     if offset <= last:
-        yield Finding(f"{within}nonmonotonic-poll", told)
+        yield Finding(f"{within}nonmonotonic-poll", text)
     elif skipped := visible.between(partition, event.is_committed_read, last, offset):
-        yield Finding(f"{within}poll-skip", f"{told} and left out {', '.join(map(str, skipped[:5]))}")
+        yield Finding(f"{within}poll-skip", f"{text} and skipped {', '.join(map(str, skipped[:5]))}")
 
 
 def sends(logs: Logs) -> Iterator[Finding]:
-    """Sends of one process to one partition whose offsets are not in the order of sending."""
+    """Records of one process in one partition whose offsets are not in the order of sending."""
     last: dict[tuple[str, tuple[str, int]], Write] = {}
     for write in logs.writes:
         if write.offset is None or write.offset < 0:
@@ -86,5 +86,5 @@ def sends(logs: Logs) -> Iterator[Finding]:
             within = "int-" if write.event.txn is not None and write.event.txn == before.event.txn else ""
             where = f"{write.event['value']!r} at {write.offset} of {partition_name(*write.partition)}"
             earlier = f"{before.event['value']!r} at {before.offset}, sent earlier ({before.event})"
-            yield Finding(f"{within}nonmonotonic-send", f"{where}, sent by {write.event}, stands before {earlier}")
+            yield Finding(f"{within}nonmonotonic-send", f"{where}, sent by {write.event}, is before {earlier}")
         last[sender] = write

@@ -1,15 +1,14 @@
-"""The ledger of share groups (KIP-932): each record is held by one member at a time and comes to an end.
+"""Share groups (KIP-932): each record is locked for one member at a time and is finished in the end.
 
 `share-redelivered`: delivered after its accept or reject was answered. `share-ended-twice`: accepts or rejects of two
-deliveries were both answered without an error. `share-held-by-two`: delivered to a second
-member while the first one's lock still held. `share-delivery-count`: a count that is not above the one before, or above
-the limit. `share-unfinished`: a drained group left a record that was neither accepted, rejected nor out of deliveries.
+deliveries were both answered without an error. `share-held-by-two`: delivered to a second member during the lock of the
+first. `share-delivery-count`: a count that is not above the previous one, or above the limit. `share-unfinished`: after
+the group was drained, a record is neither accepted nor rejected nor at the delivery limit.
 
-A broker that starts again knows no locks and may have forgotten deliveries (not acknowledgements), while clients may
-still hand out what they had fetched before: until the time of a lock after `killed` or `restarted` a delivery proves
-nothing, and only a second end counts. What a member holds is free again when it was killed or has closed, and a record
-that it releases is from the moment when it asks. An accept or reject that was asked for and not answered may have
-happened.
+A restarted broker has no locks and may have lost deliveries (not acknowledgements), while clients may still process
+records fetched before. Therefore deliveries are not checked for the duration of a lock after `killed` or `restarted`,
+only second accepts or rejects are. Records of a member are available when it is killed or closed, and released ones
+from the request on. An accept or reject without a response may have succeeded.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compat.checker.finding import Finding, place_name
-from compat.checker.history import Event, Place
+from compat.checker.finding import Finding, position_name
+from compat.checker.history import Event, Position
 from compat.checker.logs import Logs
 
 FINAL = {"accept", "reject"}
@@ -27,7 +26,7 @@ FINAL = {"accept", "reject"}
 
 @dataclass(slots=True)
 class Entry:
-    """What the ledger knows of one record in one group."""
+    """The state of one record in one group."""
 
     count: int = 0
     held_by: Event | None = None
@@ -44,33 +43,33 @@ class Ledger:
         self.topic: str = settings["topic"]
         self.limit: int = settings["delivery_limit"]
         self.lock_s: float = settings["lock_s"]
-        self.entries: dict[Place, Entry] = defaultdict(Entry)
+        self.entries: dict[Position, Entry] = defaultdict(Entry)
         self.certain_from = 0.0
 
     def acquired(self, event: Event) -> Iterator[Finding]:
-        """A delivery."""
+        """Check a delivery."""
         for topic, partition, offset, _, count in event["records"]:
-            place = (topic, partition, offset)
-            entry = self.entries[place]
+            position = (topic, partition, offset)
+            entry = self.entries[position]
             if event.at >= self.certain_from:
-                yield from self._delivery(event, place, entry, count)
+                yield from self._delivery(event, position, entry, count)
             entry.count, entry.held_by, entry.renewed_at = count, event, event.at
             entry.may_be_final |= count >= self.limit
 
-    def _delivery(self, event: Event, place: Place, entry: Entry, count: int) -> Iterator[Finding]:
-        told = f"{place_name(place)} in group {self.group} was delivered to {event}"
+    def _delivery(self, event: Event, position: Position, entry: Entry, count: int) -> Iterator[Finding]:
+        text = f"{position_name(position)} in group {self.group} was delivered to {event}"
         if entry.final is not None:
-            yield Finding("share-redelivered", f"{told} after it had come to its end ({entry.final})")
-        is_anothers = entry.held_by is not None and entry.held_by.process != event.process
-        if is_anothers and event.at - entry.renewed_at < self.lock_s:
-            yield Finding("share-held-by-two", f"{told} while {entry.held_by} held it")
+            yield Finding("share-redelivered", f"{text} after it was finished ({entry.final})")
+        is_locked_by_another = entry.held_by is not None and entry.held_by.process != event.process
+        if is_locked_by_another and event.at - entry.renewed_at < self.lock_s:
+            yield Finding("share-held-by-two", f"{text} while {entry.held_by} held it")
         if not entry.count < count <= self.limit:
             yield Finding(
-                "share-delivery-count", f"{told} with count {count} after {entry.count}, the limit is {self.limit}"
+                "share-delivery-count", f"{text} with count {count} after {entry.count}, the limit is {self.limit}"
             )
 
     def acknowledging(self, event: Event) -> None:
-        """An acknowledgement is asked for."""
+        """An acknowledgement is requested."""
         for topic, partition, offset, kind in event["records"]:
             entry = self.entries[topic, partition, offset]
             if kind == "release":
@@ -78,7 +77,7 @@ class Ledger:
             entry.may_be_final |= kind in FINAL
 
     def acknowledged(self, event: Event) -> Iterator[Finding]:
-        """An acknowledgement that was answered without an error."""
+        """An acknowledgement was answered without an error."""
         for topic, partition, offset, kind in event["records"]:
             entry = self.entries[topic, partition, offset]
             if kind == "renew":
@@ -86,36 +85,38 @@ class Ledger:
                 continue
             if kind in FINAL:
                 if entry.final is not None:
-                    place = place_name((topic, partition, offset))
+                    position = position_name((topic, partition, offset))
                     yield Finding(
-                        "share-ended-twice", f"{place} in group {self.group}, by {entry.final} and by {event}"
+                        "share-ended-twice", f"{position} in group {self.group}, by {entry.final} and by {event}"
                     )
                 entry.held_by, entry.final = None, event
 
     def forget_locks(self, at: float) -> None:
-        """The broker was killed, or has started again."""
+        """The broker was killed or restarted."""
         self.certain_from = at + self.lock_s
         for entry in self.entries.values():
             entry.held_by, entry.count = None, 0
 
     def release_all(self, process: str) -> None:
-        """A member has left, and the broker has given back what it held."""
+        """A member has left: its records are available."""
         for entry in self.entries.values():
             if entry.held_by is not None and entry.held_by.process == process:
                 entry.held_by = None
 
     def unfinished(self, logs: Logs, at_end: Event) -> Iterator[Finding]:
-        """Records of the topic that did not come to an end."""
-        places = {place for place in logs.values_at if place[0] == self.topic}
-        for place in sorted(places | {place for place in self.entries if place[0] == self.topic}):
-            entry = self.entries[place]
+        """Records of the topic that are not finished."""
+        positions = {position for position in logs.values_at if position[0] == self.topic}
+        for position in sorted(positions | {position for position in self.entries if position[0] == self.topic}):
+            entry = self.entries[position]
             if not entry.may_be_final:
-                told = f"delivered {entry.count} times" if entry.count else "never delivered"
-                yield Finding("share-unfinished", f"{place_name(place)} in group {self.group} was {told} ({at_end})")
+                text = f"delivered {entry.count} times" if entry.count else "never delivered"
+                yield Finding(
+                    "share-unfinished", f"{position_name(position)} in group {self.group} was {text} ({at_end})"
+                )
 
 
 def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
-    """Everything that the ledgers do not allow."""
+    """All anomalies of share groups."""
     ledgers = {event["group"]: Ledger(event) for event in events if event.type == "share_group"}
     for event in events:
         if event.type == "restarted" or event.values.get("victim") == "broker":

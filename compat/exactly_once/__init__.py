@@ -1,1 +1,1 @@
-"""Exactly-once copies by real clients that write histories, while they and the broker are killed: see README.md."""
+"""Exactly-once copies by real clients that write histories, while the clients and the broker are killed (README.md)."""

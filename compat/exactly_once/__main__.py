@@ -1,7 +1,7 @@
-"""Exactly-once copies through kills: `python -m compat.exactly_once CLIENT --broker-kills 50 --client-kills 50`.
+"""Exactly-once copies with kills: `python -m compat.exactly_once CLIENT --broker-kills 50 --client-kills 50`.
 
-CLIENT is `confluent` or `java`. Prints the figures and the findings; the exit code is 0 when there are none. A seed
-replays the victims and the moments, as far as processes on a real machine can be replayed.
+CLIENT is `confluent` or `java`. Prints the figures and the findings; the exit code is 0 without findings. The seed
+determines which processes are killed and when; the rest of a run is not deterministic.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
 
 
 def main(arguments: list[str]) -> int:
-    """Run once."""
+    """Run the command; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m compat.exactly_once")
     parser.add_argument("client", choices=("confluent", "java"))
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--client-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--rate", type=int, default=300, help="records per second that go in")
+    parser.add_argument("--rate", type=int, default=300, help="records per second of the writer")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups")
     parser.add_argument("--share", action="store_true", help="a share group instead of copies")
     parser.add_argument("--against", choices=("barnabas", "kafka"), default="barnabas")
-    parser.add_argument("--folder", type=Path, help="keep the histories and the broker's data here")
-    told = parser.parse_args(arguments)
-    print(f"seed {told.seed}", flush=True)
-    folder = told.folder or Path(tempfile.mkdtemp(prefix="exactly-once-"))
+    parser.add_argument("--folder", type=Path, help="directory for the histories and the broker's data")
+    options = parser.parse_args(arguments)
+    print(f"seed {options.seed}", flush=True)
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="exactly-once-"))
     histories = folder / "histories"
     histories.mkdir(parents=True, exist_ok=True)
-    server_class = KafkaServer if told.against == "kafka" else BarnabasServer
-    with server_class(folder / "broker", config=dict(SHARE_BROKER if told.share else BROKER)) as server:
-        if told.share:
-            run: Run = ShareRun(server, told.client, histories, told.seed, told.rate)
+    server_class = KafkaServer if options.against == "kafka" else BarnabasServer
+    with server_class(folder / "broker", config=dict(SHARE_BROKER if options.share else BROKER)) as server:
+        if options.share:
+            run: Run = ShareRun(server, options.client, histories, options.seed, options.rate)
         else:
-            run = Run(server, told.client, histories, told.seed, told.rate, protocol=told.protocol)
-        outcome = run(told.broker_kills, told.client_kills)
+            run = Run(server, options.client, histories, options.seed, options.rate, protocol=options.protocol)
+        outcome = run(options.broker_kills, options.client_kills)
     print(outcome)
     for finding in outcome.findings:
         print(finding)

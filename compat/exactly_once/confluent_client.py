@@ -1,7 +1,7 @@
-"""One client process by confluent-kafka that writes a history: `write`, `copy`, `read`, `share`, by `name=value`s.
+"""A client process with confluent-kafka that writes a history; its role is `write`, `copy`, `read` or `share`.
 
 `python -m compat.exactly_once.confluent_client ROLE bootstrap=... process=... history=... source=... target=...`, with
-`group`, `slot`, `session_ms` and `seed`. SIGTERM ends it in order; it may be killed at any moment.
+`group`, `slot`, `session_ms` and `seed`. SIGTERM ends it cleanly; it may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ FAST = {
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.ms": 20,
     "log_level": 0,
-    # librdkafka 2.16 else decommissions the only broker when it is down for a moment, and waits for it for ever.
+    # Otherwise librdkafka 2.16 removes the only broker when it is down for a moment, and never reconnects.
     "metadata.recovery.strategy": "none",
 }
 
 
 class Client:
-    """What the roles have in common: settings, history, and whether it is time to end."""
+    """Settings, history and signal handling of all roles."""
 
-    def __init__(self, told: dict[str, str]) -> None:
-        self.told = told
-        self.history = Writer(Path(told["history"]), told["process"])
-        self.chance = random.Random(f"{told['seed']} {told['process']}")
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        self.history = Writer(Path(settings["history"]), settings["process"])
+        self.chance = random.Random(f"{settings['seed']} {settings['process']}")
         self._stops: list[int] = []
         signal.signal(signal.SIGTERM, lambda number, _: self._stops.append(number))
 
     @property
-    def is_over(self) -> bool:
-        """Whether SIGTERM has come."""
+    def is_stopping(self) -> bool:
+        """Whether SIGTERM was received."""
         return bool(self._stops)
 
     def _protocol(self) -> dict[str, str | int]:
-        if self.told.get("protocol") == "consumer":
+        if self.settings.get("protocol") == "consumer":
             return {"group.protocol": "consumer"}
-        session_ms = int(self.told["session_ms"])
+        session_ms = int(self.settings["session_ms"])
         return {"session.timeout.ms": session_ms, "heartbeat.interval.ms": session_ms // 5}
 
     def consumer(self, topics: list[str], group: str) -> Consumer:
-        """A member of a group that reads committed records and tells of its assignments."""
+        """A read_committed consumer that records its assignments in the history."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self.told["bootstrap"],
+                "bootstrap.servers": self.settings["bootstrap"],
                 "group.id": group,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -77,14 +77,16 @@ class Client:
             }
         )
 
-        def tell(kind: str) -> Callable[[Consumer, list[TopicPartition]], None]:
-            return lambda _, places: self.history.write(kind, partitions=[[one.topic, one.partition] for one in places])
+        def record(kind: str) -> Callable[[Consumer, list[TopicPartition]], None]:
+            return lambda _, partitions: self.history.write(
+                kind, partitions=[[one.topic, one.partition] for one in partitions]
+            )
 
-        consumer.subscribe(topics, on_assign=tell("assigned"), on_revoke=tell("revoked"), on_lost=tell("revoked"))
+        consumer.subscribe(topics, on_assign=record("assigned"), on_revoke=record("revoked"), on_lost=record("revoked"))
         return consumer
 
     def poll(self, consumer: Consumer) -> list[Message]:
-        """The next records, written down."""
+        """Poll, and record the result in the history."""
         messages = [message for message in consumer.consume(BATCH, 0.2) if message.error() is None]
         if messages:
             rows = [[one.topic(), one.partition(), one.offset(), one.value().decode()] for one in messages]
@@ -92,40 +94,41 @@ class Client:
         return messages
 
     def committed(self, consumer: Consumer, group: str) -> list[TopicPartition]:
-        """What the group has committed for the partitions that are assigned, written down."""
+        """Fetch the committed offsets of the assigned partitions, and record them in the history."""
         since = time.monotonic()
-        places = consumer.committed(consumer.assignment(), CALL_TIMEOUT_S)
-        rows = [[one.topic, one.partition, max(-1, one.offset)] for one in places]
+        partitions = consumer.committed(consumer.assignment(), CALL_TIMEOUT_S)
+        rows = [[one.topic, one.partition, max(-1, one.offset)] for one in partitions]
         self.history.write("fetched_offsets", group=group, offsets=rows, since=since)
-        return places
+        return partitions
 
-    def again(self, call: Callable[[], Any]) -> Any:
-        """Call until it succeeds or fails with what cannot be tried again."""
+    def retry(self, call: Callable[[], Any]) -> Any:
+        """Call until it succeeds or fails with an error that is not retriable."""
         while True:
             try:
                 return call()
             except KafkaException as error:
-                if not error.args[0].retriable() or self.is_over:
+                if not error.args[0].retriable() or self.is_stopping:
                     raise
 
 
 def next_offsets(messages: list[Message]) -> list[TopicPartition]:
-    """Where each partition goes on after these messages."""
+    """The next offset of each partition after these messages."""
     offsets = {(message.topic(), message.partition()): message.offset() + 1 for message in messages}
     return [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
 
 
-def rows_of(places: list[TopicPartition]) -> list[list[Any]]:
-    """Places as a history has them."""
-    return [[place.topic, place.partition, place.offset] for place in places]
+def rows_of(partitions: list[TopicPartition]) -> list[list[Any]]:
+    """Partitions with offsets as rows of a history."""
+    return [[partition.topic, partition.partition, partition.offset] for partition in partitions]
 
 
 def write(client: Client) -> None:
-    """Write numbered values to the source, idempotent, as fast as `rate` allows, until it is over."""
+    """Write numbered values to the source with an idempotent producer at `rate` until SIGTERM."""
+    settings = client.settings
     producer = Producer(
-        {"bootstrap.servers": client.told["bootstrap"], "enable.idempotence": True, "linger.ms": 2, **FAST}
+        {"bootstrap.servers": settings["bootstrap"], "enable.idempotence": True, "linger.ms": 2, **FAST}
     )
-    topic, partitions, rate = client.told["source"], int(client.told["partitions"]), float(client.told["rate"])
+    topic, partitions, rate = settings["source"], int(settings["partitions"]), float(settings["rate"])
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         value = message.value().decode()
@@ -136,32 +139,32 @@ def write(client: Client) -> None:
             client.history.write("note", text=f"{value}: {error}")
 
     began, number = time.monotonic(), 0
-    while not client.is_over:
+    while not client.is_stopping:
         if len(producer) < OUTSTANDING and number < (time.monotonic() - began) * rate:
-            value, partition = f"{client.told['process']}/{number}", client.chance.randrange(partitions)
+            value, partition = f"{settings['process']}/{number}", client.chance.randrange(partitions)
             client.history.write("send", topic=topic, partition=partition, value=value)
             producer.produce(topic, value, partition=partition, on_delivery=delivered)
             number += 1
             producer.poll(0)
         else:
             producer.poll(0.01)
-    assert producer.flush(60) == 0, "the last records were not written in a minute"
+    assert producer.flush(60) == 0, "records were not written within 60 s"
 
 
 class Copy:
-    """consume, transform, produce: results and offsets in one transaction, and anew after what cannot be mended."""
+    """Copies records with their offsets in transactions; starts over with new clients after a fatal error."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.told, self.history = client, client.told, client.history
+        self.client, self.settings, self.history = client, client.settings, client.history
         self.number = 0
 
     def run(self) -> None:
-        """Copy until it is over, with new clients whenever the old ones have failed for good."""
-        while not self.client.is_over:
-            consumer = self.client.consumer([self.told["source"]], self.told["group"])
+        """Copy until SIGTERM, with new clients after a fatal error."""
+        while not self.client.is_stopping:
+            consumer = self.client.consumer([self.settings["source"]], self.settings["group"])
             try:
                 producer = self._producer()
-                while not self.client.is_over:
+                while not self.client.is_stopping:
                     self._step(producer, consumer)
             except KafkaException as error:
                 self.history.write("note", text=f"starting over after {error}")
@@ -170,14 +173,14 @@ class Copy:
 
     def _producer(self) -> Producer:
         settings = {
-            "bootstrap.servers": self.told["bootstrap"],
-            "transactional.id": f"{self.told['group']}-{self.told['slot']}",
+            "bootstrap.servers": self.settings["bootstrap"],
+            "transactional.id": f"{self.settings['group']}-{self.settings['slot']}",
             "transaction.timeout.ms": 20_000,
             "linger.ms": 1,
             **FAST,
         }
         producer = Producer(settings)
-        self.client.again(lambda: producer.init_transactions(CALL_TIMEOUT_S))
+        self.client.retry(lambda: producer.init_transactions(CALL_TIMEOUT_S))
         return producer
 
     def _step(self, producer: Producer, consumer: Consumer) -> None:
@@ -185,7 +188,7 @@ class Copy:
         if not messages:
             return
         self.number += 1
-        txn = f"{self.told['process']}/{self.number}"
+        txn = f"{self.settings['process']}/{self.number}"
         self.history.write("begin", txn=txn)
         producer.begin_transaction()
         try:
@@ -202,63 +205,63 @@ class Copy:
         if self.client.chance.random() < 0.1:
             self._abort(txn, producer, consumer)
             return
-        places = next_offsets(messages)
-        offsets = {"group": self.told["group"], "offsets": rows_of(places), "txn": txn}
+        partitions = next_offsets(messages)
+        offsets = {"group": self.settings["group"], "offsets": rows_of(partitions), "txn": txn}
         self.history.write("committing_offsets", **offsets)
         metadata = consumer.consumer_group_metadata()
-        self.client.again(lambda: producer.send_offsets_to_transaction(places, metadata, CALL_TIMEOUT_S))
+        self.client.retry(lambda: producer.send_offsets_to_transaction(partitions, metadata, CALL_TIMEOUT_S))
         self.history.write("committed_offsets", **offsets)
         self.history.write("committing", txn=txn)
-        self.client.again(lambda: producer.commit_transaction(CALL_TIMEOUT_S))
+        self.client.retry(lambda: producer.commit_transaction(CALL_TIMEOUT_S))
         self.history.write("committed", txn=txn)
 
     def _produce(self, txn: str, producer: Producer, message: Message) -> None:
-        place = {"topic": self.told["target"], "partition": message.partition(), "value": message.value().decode()}
+        fields = {"topic": self.settings["target"], "partition": message.partition(), "value": message.value().decode()}
 
-        def delivered(error: KafkaError | None, answer: Message) -> None:
+        def delivered(error: KafkaError | None, report: Message) -> None:
             if error is None:
-                self.history.write("sent", offset=answer.offset(), txn=txn, **place)
+                self.history.write("sent", offset=report.offset(), txn=txn, **fields)
 
-        self.history.write("send", txn=txn, **place)
-        producer.produce(place["topic"], message.value(), partition=place["partition"], on_delivery=delivered)
+        self.history.write("send", txn=txn, **fields)
+        producer.produce(fields["topic"], message.value(), partition=fields["partition"], on_delivery=delivered)
 
     def _abort(self, txn: str, producer: Producer, consumer: Consumer) -> None:
-        self.client.again(lambda: producer.abort_transaction(CALL_TIMEOUT_S))
+        self.client.retry(lambda: producer.abort_transaction(CALL_TIMEOUT_S))
         self.history.write("aborted", txn=txn)
-        for place in self.client.committed(consumer, self.told["group"]):
-            place.offset = max(0, place.offset)
-            self.history.write("seek", topic=place.topic, partition=place.partition, offset=place.offset)
-            consumer.seek(place)
+        for partition in self.client.committed(consumer, self.settings["group"]):
+            partition.offset = max(0, partition.offset)
+            self.history.write("seek", topic=partition.topic, partition=partition.partition, offset=partition.offset)
+            consumer.seek(partition)
 
 
 def read(client: Client) -> None:
-    """A plain group over source and target that commits what it has read."""
-    group = f"{client.told['group']}-readers"
-    consumer = client.consumer([client.told["source"], client.told["target"]], group)
-    while not client.is_over:
+    """Read source and target in a group, and commit the offsets."""
+    group = f"{client.settings['group']}-readers"
+    consumer = client.consumer([client.settings["source"], client.settings["target"]], group)
+    while not client.is_stopping:
         messages = client.poll(consumer)
         if not messages:
             continue
         offsets = {"group": group, "offsets": rows_of(next_offsets(messages))}
         try:
             client.history.write("committing_offsets", **offsets)
-            places = next_offsets(messages)
-            client.again(lambda places=places: consumer.commit(offsets=places, asynchronous=False))
+            partitions = next_offsets(messages)
+            client.retry(lambda partitions=partitions: consumer.commit(offsets=partitions, asynchronous=False))
             client.history.write("committed_offsets", **offsets)
-            client.again(lambda: client.committed(consumer, group))
+            client.retry(lambda: client.committed(consumer, group))
         except KafkaException as error:
             client.history.write("note", text=f"commit: {error}")
     consumer.close()
 
 
 def share(client: Client) -> None:
-    """A member of a share group that accepts most records, and releases or rejects the others."""
-    group, topic = client.told["share_group"], client.told["source"]
-    bootstrap = client.told["bootstrap"]
+    """Read in a share group, accept most records, and release or reject the others."""
+    group, topic = client.settings["share_group"], client.settings["source"]
+    bootstrap = client.settings["bootstrap"]
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
     consumer = ShareConsumer({**settings, "reconnect.backoff.max.ms": 200, "log_level": 0})
     consumer.subscribe([topic])
-    while not client.is_over:
+    while not client.is_stopping:
         try:
             messages = [message for message in consumer.poll(0.2) if message.error() is None]
             if messages:
@@ -269,24 +272,24 @@ def share(client: Client) -> None:
 
 
 def share_batch(client: Client, consumer: ShareConsumer, group: str, messages: list[Message]) -> None:
-    """One delivery, and its acknowledgements."""
-    places = [(one.topic(), one.partition(), one.offset()) for one in messages]
+    """Acknowledge one batch."""
+    positions = [(one.topic(), one.partition(), one.offset()) for one in messages]
     values = [(one.value().decode(), one.delivery_count()) for one in messages]
-    rows = [[*place, *value] for place, value in zip(places, values, strict=True)]
+    rows = [[*position, *value] for position, value in zip(positions, values, strict=True)]
     client.history.write("acquired", group=group, records=rows)
     kinds = client.chance.choices(["accept", "release", "reject"], [8, 1, 1], k=len(messages))
-    rows = [[*place, kind] for place, kind in zip(places, kinds, strict=True)]
+    rows = [[*position, kind] for position, kind in zip(positions, kinds, strict=True)]
     client.history.write("acknowledging", group=group, records=rows)
     for message, kind in zip(messages, kinds, strict=True):
         consumer.acknowledge(message, AcknowledgeType[kind.upper()])
-    answers = consumer.commit_sync(CALL_TIMEOUT_S)
-    taken = {(place.topic, place.partition) for place, error in answers.items() if error is None}
-    done = [row for row in rows if (row[0], row[1]) in taken]
+    errors = consumer.commit_sync(CALL_TIMEOUT_S)
+    acknowledged = {(partition.topic, partition.partition) for partition, error in errors.items() if error is None}
+    done = [row for row in rows if (row[0], row[1]) in acknowledged]
     client.history.write("acknowledged", group=group, records=done)
 
 
 def main() -> None:
-    """Play the role of the first argument."""
+    """Run the role of the first argument."""
     client = Client(dict(argument.split("=", 1) for argument in sys.argv[2:]))
     {"write": write, "copy": lambda one: Copy(one).run(), "read": read, "share": share}[sys.argv[1]](client)
     client.history.write("closed")

@@ -1,4 +1,4 @@
-"""The client processes of a run: each slot holds one, and a new one with a new name after each kill."""
+"""The client processes of a run: each slot has one, replaced by one with another name after a kill."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STOP_TIMEOUT_S = 90.0
 
 
 def command(client: str, role: str) -> list[str]:
-    """The command line that plays a role by a client library, without its settings."""
+    """The command line of a role with a client library, without the settings."""
     if client == "java":
         return [*program.java("HistoryClient"), role]
     return [sys.executable, "-m", "compat.exactly_once.confluent_client", role]
 
 
 class Slot:
-    """One role of a run, held by one process at a time, whose output goes to a file beside its history."""
+    """One role of a run, executed by one process at a time. Its output is written to a file next to its history."""
 
     def __init__(self, name: str, client: str, folder: Path, settings: Mapping[str, str]) -> None:
         self.name = name
@@ -46,13 +46,13 @@ class Slot:
             self.process = subprocess.Popen([*self._command, *arguments], stdout=log, stderr=log, cwd=ROOT)
 
     def kill9(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
-        """SIGTERM, and a RuntimeError when it does not end in order."""
+        """Send SIGTERM; RuntimeError when the process does not end, or with an error."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -60,7 +60,7 @@ class Slot:
             code = self.process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill9()
-            raise RuntimeError(f"{self.process_name} does not end:\n{self.log()}") from None
+            raise RuntimeError(f"{self.process_name} does not end after SIGTERM:\n{self.log()}") from None
         if code not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
             raise RuntimeError(f"{self.process_name} ended with {code}:\n{self.log()}")
 
@@ -70,12 +70,12 @@ class Slot:
             raise RuntimeError(f"{self.process_name} ended with {self.process.returncode}:\n{self.log()}")
 
     def log(self) -> str:
-        """The end of what the process printed."""
+        """The end of the process's output."""
         return (self.folder / f"{self.process_name}.log").read_text(errors="replace")[-3000:]
 
 
 class Progress:
-    """Counts events of one type in the histories of a folder as they grow."""
+    """Counts events of one type in the growing histories of a directory."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder, self.kind = folder, kind
@@ -83,12 +83,12 @@ class Progress:
         self._read: dict[Path, int] = {}
 
     def update(self) -> int:
-        """Read on, and give the count."""
+        """Read new events; the count so far."""
         for path in self.folder.glob("*.jsonl"):
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
-                whole, newline, _ = file.read().rpartition(b"\n")
-            self._read[path] = self._read.get(path, 0) + len(whole) + len(newline)
-            marked = (line for line in whole.split(b"\n") if f'"{self.kind}"'.encode() in line)
+                complete, newline, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(complete) + len(newline)
+            marked = (line for line in complete.split(b"\n") if f'"{self.kind}"'.encode() in line)
             self.count += sum(json.loads(line)["type"] == self.kind for line in marked)
         return self.count

@@ -1,7 +1,7 @@
-"""One run: a broker, two copies, a writer and a reader, kills of all of them at random moments, and the checker.
+"""One run: a broker, two copiers, a writer and a reader, which are killed at random moments, and the checker.
 
-The moments are counted in committed transactions and then drawn within a fraction of a second, so that every kill hits
-clients at work. After the last kill all is left to heal: the copies must catch up, and no transaction may stay open.
+Each kill follows a random number of committed transactions and a random fraction of a second, so that it hits clients
+that are working. After the last kill the copiers must catch up, and no transaction may stay open.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from compat.checker.history import Writer, read
 from compat.exactly_once.processes import Progress, Slot
 
 PARTITIONS = 3
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 CLIENTS = ("copy-0", "copy-1", "copy-0", "copy-1", "write-0", "read-0")
-"""Whom a kill of a client meets: more often those with transactions."""
+"""The clients to choose from for a kill; those with transactions are more likely."""
 BROKER = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "group.min.session.timeout.ms": "1000",
-    # group.protocol=consumer leaves these to the broker
+    # for group.protocol=consumer these are broker settings
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "3000",
     "group.consumer.min.heartbeat.interval.ms": "100",
@@ -40,7 +40,7 @@ SESSION_MS = 2000
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to; times in seconds."""
+    """The result of a run; times in seconds."""
 
     seed: int
     broker_kills: int = 0
@@ -58,11 +58,11 @@ class Outcome:
 
 
 class Run:
-    """`server` has been started with the settings in BROKER; histories go to `folder`."""
+    """`server` was started with the settings in BROKER; histories are written to `folder`."""
 
     clients: tuple[str, ...] = CLIENTS
     step, step_name = "committed", "commit"
-    """The type of the events by which the kills are timed, and what it is called."""
+    """The type of the events that are counted between kills, and its name in the output."""
 
     def __init__(self, server: Server, client: str, folder: Path, seed: int, rate: int = 300, **more: str) -> None:
         self.server, self.folder = server, folder
@@ -85,7 +85,7 @@ class Run:
         self.progress = Progress(folder, self.step)
 
     def __call__(self, broker_kills: int, client_kills: int) -> Outcome:
-        """Do it; raises RuntimeError when clients end by themselves or nothing moves any more."""
+        """Run; RuntimeError when a client ends by itself or there is no progress."""
         began = time.monotonic()
         self._make_topics()
         try:
@@ -116,7 +116,7 @@ class Run:
         self.chance.shuffle(victims)
         for victim in victims:
             self._wait_for_steps(self.chance.randrange(1, 8))
-            time.sleep(self.chance.uniform(0, 0.2))  # somewhere in a transaction
+            time.sleep(self.chance.uniform(0, 0.2))  # at a random point of a transaction
             if victim == "broker":
                 self._kill_broker()
             else:
@@ -136,31 +136,31 @@ class Run:
         self.outcome.client_kills += 1
 
     def _wait_for_steps(self, count: int) -> None:
-        wanted = self.progress.update() + count
-        self._wait(lambda: self.progress.update() >= wanted, f"{self.step!r} did not happen {count} times more")
+        target = self.progress.update() + count
+        self._wait(lambda: self.progress.update() >= target, f"fewer than {count} further {self.step!r} events")
 
-    def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
-        committed, deadline = self.progress.update(), time.monotonic() + PATIENCE_S
-        while not holds():
+    def _wait(self, condition: Callable[[], bool], failure: str) -> None:
+        committed, deadline = self.progress.update(), time.monotonic() + TIMEOUT_S
+        while not condition():
             for slot in self.slots.values():
                 slot.check()
             if self.progress.update() > committed:
-                committed, deadline = self.progress.count, time.monotonic() + PATIENCE_S
+                committed, deadline = self.progress.count, time.monotonic() + TIMEOUT_S
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{otherwise}, nothing moves; histories are in {self.folder}")
+                raise RuntimeError(f"{failure}, and no progress; histories: {self.folder}")
             time.sleep(0.02)
 
     def _drain(self) -> None:
-        """No more input; the copies catch up and end in order."""
+        """Stop the writer, wait until the copiers have caught up, and stop all clients."""
         self.slots.pop("write-0").stop()
         consumer = self._consumer("read_uncommitted", f"copy-{self.outcome.seed}")
-        places = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
-        ends = [consumer.get_watermark_offsets(place, 30)[1] for place in places]
+        partitions = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(partition, 30)[1] for partition in partitions]
 
         def is_caught_up() -> bool:
-            return [max(0, place.offset) for place in consumer.committed(places, 30)] == ends
+            return [max(0, partition.offset) for partition in consumer.committed(partitions, 30)] == ends
 
-        self._wait(is_caught_up, f"the copies did not reach {ends}")
+        self._wait(is_caught_up, f"the copiers have not reached {ends}")
         consumer.close()
         for slot in self.slots.values():
             slot.stop()
@@ -173,32 +173,32 @@ class Run:
         return (self.source, self.target)
 
     def _read_all(self) -> None:
-        """Every topic from beginning to end; an open transaction would keep a reader from the end of the log."""
+        """Read every topic completely; a finding for each partition with an open transaction."""
         for topic in self._topics_to_read():
             committed = self._consumer("read_committed", f"last-{self.outcome.seed}")
             everything = self._consumer("read_uncommitted", f"last-{self.outcome.seed}")
             for index in range(PARTITIONS):
-                place = TopicPartition(topic, index, 0)
-                stable, end = (one.get_watermark_offsets(place, 30)[1] for one in (committed, everything))
+                partition = TopicPartition(topic, index, 0)
+                stable, end = (one.get_watermark_offsets(partition, 30)[1] for one in (committed, everything))
                 if stable != end:
-                    told = f"{topic}-{index} is stable up to {stable} only, and ends at {end}"
-                    self.outcome.findings.append(Finding("open-transaction", told))
-                self._read(committed, place)
+                    text = f"{topic}-{index} has last stable offset {stable} and log end offset {end}"
+                    self.outcome.findings.append(Finding("open-transaction", text))
+                self._read(committed, partition)
             committed.close()
             everything.close()
 
-    def _read(self, consumer: Consumer, place: TopicPartition) -> None:
-        consumer.assign([place])
-        isolation, deadline = "read_committed", time.monotonic() + PATIENCE_S
+    def _read(self, consumer: Consumer, partition: TopicPartition) -> None:
+        consumer.assign([partition])
+        isolation, deadline = "read_committed", time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             messages = consumer.consume(1000, 1.0)
             good = [message for message in messages if message.error() is None]
             rows = [[one.topic(), one.partition(), one.offset(), one.value().decode()] for one in good]
             self.driver.write("poll", records=rows, isolation=isolation)
-            self.outcome.records += len(good) if place.topic == self._topics_to_read()[-1] else 0
+            self.outcome.records += len(good) if partition.topic == self._topics_to_read()[-1] else 0
             for message in messages:
                 if message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF:
-                    at = {"topic": place.topic, "partition": place.partition, "offset": message.offset()}
+                    at = {"topic": partition.topic, "partition": partition.partition, "offset": message.offset()}
                     self.driver.write("end", isolation=isolation, **at)
                     return
-        raise RuntimeError(f"{place.topic}-{place.partition} does not end")
+        raise RuntimeError(f"the end of {partition.topic}-{partition.partition} was not reached within {TIMEOUT_S} s")

@@ -1,7 +1,7 @@
 """A run with a share group: a writer and three members that accept, release and reject, under the same kills.
 
-The ledger of `compat.checker` has to come out even: no record is held by two, none comes back after its accept or
-reject was answered, and in the end every one has been accepted, rejected or delivered as often as the limit says.
+The checker verifies that no record is locked for two members, that none is delivered after its accept or reject was
+answered, and that in the end every record is accepted, rejected or at the delivery limit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SHARE_BROKER = BROKER | {
 
 
 class ShareRun(Run):
-    """`server` has been started with the settings in SHARE_BROKER."""
+    """`server` was started with the settings in SHARE_BROKER."""
 
     clients = ("share-0", "share-1", "share-2", "share-0", "share-1", "share-2", "write-0")
     step, step_name = "acknowledged", "acknowledgement"
@@ -58,7 +58,7 @@ class ShareRun(Run):
         self.driver.write("share_group", group=self.share_group, topic=self.source, **limits)
 
     def _drain(self) -> None:
-        """No more input; the members go on until nothing is delivered for longer than any lock holds."""
+        """Stop the writer, wait until nothing was delivered for longer than a lock, and stop all members."""
         self.slots.pop("write-0").stop()
         deliveries = Progress(self.folder, "acquired")
         last, quiet_since = deliveries.update(), time.monotonic()
@@ -69,7 +69,7 @@ class ShareRun(Run):
                 last, quiet_since = deliveries.count, time.monotonic()
             return time.monotonic() - quiet_since > QUIET_S
 
-        self._wait(is_quiet, "the members do not come to an end")
+        self._wait(is_quiet, "records are still delivered")
         self.driver.write("drained", group=self.share_group, topic=self.source)
         for slot in self.slots.values():
             slot.stop()

@@ -1,4 +1,4 @@
-"""Rules section 5.3: the checker finds each anomaly that is planted in a history, names it, and finds no other."""
+"""The checker finds each anomaly that is planted in a history, and no other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sent(value, offset, partition=0, process="w", topic="t"):
 
 
 def written(*values, topic="t"):
-    """Sends and their answers, at the offsets from 0."""
+    """Sends and their responses, at offsets from 0 on."""
     both = [(send(value, topic=topic), sent(value, offset, topic=topic)) for offset, value in enumerate(values)]
     return [line for pair in both for line in pair]
 
@@ -46,7 +46,7 @@ def txn(kind, name="x", process="w"):
 
 
 def poll(*records, process="r", topic="t", **more):
-    """Records as (offset, value) of partition 0."""
+    """A poll of (offset, value) of partition 0."""
     return process, "poll", {"records": [[topic, 0, offset, value] for offset, value in records], **more}
 
 
@@ -62,33 +62,33 @@ TWO_READ = [*written("a", "b"), poll((0, "a"), (1, "b")), end(2)]
 
 
 class TestRecords:
-    def test_what_was_written_and_read_is_in_order(self):
+    def test_records_written_and_read_give_no_findings(self):
         assert kinds(*TWO_READ) == []
 
-    def test_an_acknowledged_record_below_others_that_nobody_read_is_lost(self):
+    def test_an_acknowledged_record_that_was_skipped_is_lost(self):
         assert kinds(*written("a", "b"), poll((1, "b"))) == ["lost-write"]
 
     def test_an_acknowledged_record_beyond_the_last_that_was_read_may_still_be_read(self):
         assert kinds(*written("a", "b"), poll((0, "a"))) == []
 
-    def test_an_acknowledged_record_that_is_not_there_at_the_end_is_lost(self):
+    def test_an_acknowledged_record_that_is_missing_at_the_end_is_lost(self):
         assert kinds(*written("a", "b"), poll((0, "a")), end(1)) == ["lost-write"]
 
-    def test_a_record_without_an_answer_may_be_there_or_not(self):
+    def test_a_record_without_a_response_may_be_in_the_log_or_not(self):
         assert kinds(send("a"), end(0)) == []
         assert kinds(send("a"), poll((0, "a")), end(1)) == []
 
     def test_a_record_at_two_offsets_is_a_duplicate(self):
         assert kinds(*written("a"), poll((0, "a"), (1, "a"))) == ["duplicate"]
 
-    def test_a_record_that_is_read_elsewhere_than_it_was_said_to_be_is_a_duplicate(self):
+    def test_a_record_that_is_not_read_at_its_acknowledged_offset_is_a_duplicate(self):
         assert kinds(send("a"), sent("a", 3), poll((4, "a"))) == ["duplicate"]
 
     def test_two_values_at_one_offset_are_inconsistent(self):
         found = kinds(poll((0, "a"), process="one"), poll((0, "b"), process="two"))
         assert found == ["inconsistent-offsets"]
 
-    def test_an_answer_that_gives_the_offset_of_another_record_is_inconsistent(self):
+    def test_a_response_with_the_offset_of_another_record_is_inconsistent(self):
         found = kinds(send("a"), sent("a", 0), send("b"), sent("b", 0))
         assert found == ["inconsistent-offsets", "nonmonotonic-send"]
 
@@ -98,7 +98,7 @@ class TestRecords:
 
 
 class TestTransactions:
-    def test_a_committed_transaction_is_read_whole(self):
+    def test_a_committed_transaction_is_read_completely(self):
         lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing"), txn("committed")]
         assert kinds(*lines, poll((0, "a"), (1, "b"), **COMMITTED), end(3, **COMMITTED)) == []
 
@@ -106,34 +106,34 @@ class TestTransactions:
         lines = [txn("begin"), send("a", txn="x"), txn("aborted"), poll((0, "a"), **COMMITTED)]
         assert kinds(*lines) == ["aborted-read"]
 
-    def test_a_reader_of_everything_may_see_aborted_values(self):
+    def test_a_read_uncommitted_reader_may_read_aborted_values(self):
         assert kinds(txn("begin"), send("a", txn="x"), txn("aborted"), poll((0, "a"))) == []
 
-    def test_a_value_of_a_transaction_whose_commit_was_never_asked_for_is_an_aborted_read(self):
+    def test_a_value_of_a_transaction_without_a_commit_request_is_an_aborted_read(self):
         assert kinds(txn("begin"), send("a", txn="x"), poll((0, "a"), **COMMITTED)) == ["aborted-read"]
 
-    def test_a_value_that_is_read_before_the_commit_was_asked_for_is_precommitted(self):
+    def test_a_value_that_is_read_before_the_commit_request_is_precommitted(self):
         lines = [txn("begin"), send("a", txn="x"), poll((0, "a"), **COMMITTED), txn("committing"), txn("committed")]
         assert kinds(*lines) == ["precommitted-read"]
 
-    def test_a_value_that_is_read_before_the_commit_was_answered_is_in_order(self):
+    def test_a_value_may_be_read_before_the_commit_response(self):
         lines = [txn("begin"), send("a", txn="x"), txn("committing"), poll((0, "a"), **COMMITTED), txn("committed")]
         assert kinds(*lines) == []
 
-    def test_a_committed_transaction_that_nobody_can_read_is_lost(self):
+    def test_a_committed_transaction_that_is_missing_at_the_end_is_lost(self):
         lines = [txn("begin"), send("a", txn="x"), txn("committing"), txn("committed"), end(0, **COMMITTED)]
         assert kinds(*lines) == ["lost-write"]
 
-    def test_only_readers_of_committed_records_prove_that_a_transaction_is_there(self):
+    def test_only_read_committed_readers_prove_that_a_transaction_is_committed(self):
         lines = [txn("begin"), send("a", txn="x"), txn("committing"), txn("committed"), poll((0, "a"))]
         assert kinds(*lines, end(0, **COMMITTED)) == ["lost-write"]
 
-    def test_a_transaction_without_an_answer_may_be_there_or_not(self):
+    def test_a_transaction_without_a_response_may_be_committed_or_not(self):
         lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing")]
         assert kinds(*lines, end(0, **COMMITTED)) == []
         assert kinds(*lines, poll((0, "a"), (1, "b"), **COMMITTED), end(2, **COMMITTED)) == []
 
-    def test_a_value_that_is_sent_again_after_an_abort_is_there_once(self):
+    def test_a_value_that_is_sent_again_after_an_abort_is_read_once(self):
         first = [txn("begin"), send("a", txn="x"), sent("a", 0), txn("aborted")]
         second = [txn("begin", "y"), send("a", txn="y"), sent("a", 2), txn("committing", "y"), txn("committed", "y")]
         assert kinds(*first, *second, poll((2, "a"), **COMMITTED), end(4, **COMMITTED)) == []
@@ -149,7 +149,7 @@ class TestTransactions:
         both = poll((0, "a"), (1, "b"), (3, "a"), **COMMITTED)
         assert kinds(*first, *second, both, end(5, **COMMITTED)) == ["duplicate"]
 
-    def test_a_transaction_of_which_a_part_is_there_is_torn(self):
+    def test_a_partly_visible_transaction_is_torn(self):
         lines = [txn("begin"), send("a", txn="x"), send("b", txn="x"), txn("committing")]
         lines.insert(2, sent("a", 0))
         assert kinds(*lines, poll((0, "a"), **COMMITTED), end(2, **COMMITTED)) == ["torn-transaction"]
@@ -162,34 +162,34 @@ class TestOrder:
     def test_a_poll_that_goes_back_behind_the_one_before(self):
         assert kinds(*written("a", "b"), poll((0, "a"), (1, "b")), poll((1, "b"))) == ["nonmonotonic-poll"]
 
-    def test_a_poll_that_leaves_out_within_itself(self):
+    def test_a_poll_that_skips_within_itself(self):
         other = poll((1, "b"), process="other")
         assert kinds(*written("a", "b", "c"), other, poll((0, "a"), (2, "c"))) == ["int-poll-skip"]
 
-    def test_a_poll_that_leaves_out_after_the_one_before(self):
+    def test_a_poll_that_skips_after_the_one_before(self):
         other = poll((1, "b"), process="other")
         assert kinds(*written("a", "b", "c"), other, poll((0, "a")), poll((2, "c"))) == ["poll-skip"]
 
-    def test_offsets_that_hold_no_record_for_such_a_reader_may_be_left_out(self):
+    def test_invisible_offsets_may_be_skipped(self):
         aborted = [txn("begin"), send("b", txn="x"), sent("b", 1), txn("aborted")]
         lines = [send("a"), sent("a", 0), *aborted, send("c"), sent("c", 2)]
         assert kinds(*lines, poll((0, "a"), (2, "c"), **COMMITTED)) == []
         assert kinds(*lines, poll((1, "b"), process="other"), poll((0, "a"), (2, "c"))) == ["int-poll-skip"]
 
     @pytest.mark.parametrize(
-        "anew",
+        "reset",
         [
             ("r", "assigned", {"partitions": [["t", 0]]}),
             ("r", "revoked", {"partitions": [["t", 0]]}),
             ("r", "seek", {"topic": "t", "partition": 0, "offset": 0}),
         ],
     )
-    def test_an_assignment_or_a_seek_begins_anew(self, anew):
-        assert kinds(*written("a", "b"), poll((0, "a"), (1, "b")), anew, poll((0, "a"))) == []
+    def test_an_assignment_or_a_seek_resets_the_position(self, reset):
+        assert kinds(*written("a", "b"), poll((0, "a"), (1, "b")), reset, poll((0, "a"))) == []
 
-    def test_an_assignment_of_another_partition_does_not(self):
-        anew = ("r", "assigned", {"partitions": [["t", 1]]})
-        assert kinds(*written("a"), poll((0, "a")), anew, poll((0, "a"))) == ["nonmonotonic-poll"]
+    def test_an_assignment_of_another_partition_does_not_reset_the_position(self):
+        reset = ("r", "assigned", {"partitions": [["t", 1]]})
+        assert kinds(*written("a"), poll((0, "a")), reset, poll((0, "a"))) == ["nonmonotonic-poll"]
 
     def test_sends_that_overtake_one_another(self):
         lines = [send("a"), send("b"), sent("b", 0), sent("a", 1)]
@@ -216,12 +216,12 @@ class TestCommittedOffsets:
         lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
         assert kinds(*lines, offsets("fetched_offsets", -1, since=2.0)) == ["committed-offset-regression"]
 
-    def test_a_commit_that_is_under_way_may_be_found_or_not(self):
+    def test_a_commit_without_a_response_may_be_found_or_not(self):
         lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5), offsets("committing_offsets", 9)]
         assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == []
         assert kinds(*lines, offsets("fetched_offsets", 9, since=3.0)) == []
 
-    def test_a_commit_that_was_answered_after_the_question_may_be_found_or_not(self):
+    def test_a_commit_that_was_answered_after_the_request_may_be_found_or_not(self):
         lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
         assert kinds(*lines, offsets("fetched_offsets", -1, since=0.5)) == []
 
@@ -260,7 +260,7 @@ class TestCopies:
     def test_a_value_that_is_not_from_the_source(self):
         assert self.copied((0, "a"), (1, "b"), (2, "c")) == ["copy-invented"]
 
-    def test_a_copy_that_nobody_read_to_the_end_proves_nothing(self):
+    def test_a_copy_that_was_not_read_to_the_end_is_unread(self):
         unread = poll((0, "a"), (1, "b"), topic="u", process="u", **COMMITTED)
         assert kinds(self.declared, *self.source, unread) == ["copy-unread"]
 
@@ -280,18 +280,18 @@ class TestShareGroups:
         assert kinds(self.settings, self.acquired(1), *self.acked("accept"), self.drained) == []
 
     @pytest.mark.parametrize("kind", ["accept", "reject"])
-    def test_a_record_that_comes_back_after_its_end(self, kind):
+    def test_a_record_that_is_delivered_after_its_end(self, kind):
         found = kinds(self.settings, self.acquired(1), *self.acked(kind), self.acquired(2, "n"))
         assert found == ["share-redelivered"]
 
-    def test_a_released_record_comes_back_with_the_next_count(self):
+    def test_a_released_record_is_delivered_with_the_next_count(self):
         again = [self.acquired(2, "n"), *self.acked("accept", "n")]
         assert kinds(self.settings, self.acquired(1), *self.acked("release"), *again, self.drained) == []
 
     def test_a_record_that_two_members_hold(self):
         assert kinds(self.settings, self.acquired(1), self.acquired(2, "n")) == ["share-held-by-two"]
 
-    def test_a_lock_that_ran_out_lets_another_member_have_it(self):
+    def test_a_record_is_delivered_to_another_member_after_its_lock(self):
         moments = [self.settings, self.acquired(1), *[("driver", "note", {"text": ""})] * 30, self.acquired(2, "n")]
         assert kinds(*moments) == []
 
@@ -302,7 +302,7 @@ class TestShareGroups:
         ]
 
     @pytest.mark.parametrize("left", [("m", "closed", {}), ("driver", "killed", {"victim": "m"})])
-    def test_what_a_member_that_is_gone_held_is_free(self, left):
+    def test_records_of_a_member_that_has_left_are_available(self, left):
         assert kinds(self.settings, self.acquired(1), left, self.acquired(2, "n")) == []
 
     def test_a_count_that_does_not_rise(self):
@@ -313,30 +313,30 @@ class TestShareGroups:
         lines = [line for count in (1, 2, 3) for line in (self.acquired(count), *self.acked("release"))]
         assert kinds(self.settings, *lines) == ["share-delivery-count"]
 
-    def test_a_broker_that_starts_again_may_have_forgotten_locks_and_counts(self):
+    def test_a_restarted_broker_may_have_lost_locks_and_counts(self):
         assert kinds(self.settings, self.acquired(1), ("driver", "restarted", {}), self.acquired(1, "n")) == []
 
-    def test_a_broker_that_starts_again_may_not_have_forgotten_acknowledgements(self):
+    def test_a_restarted_broker_must_not_have_lost_acknowledgements(self):
         lines = [self.settings, self.acquired(1), *self.acked("accept"), ("driver", "restarted", {})]
         pause = [("driver", "note", {"text": ""})] * 30
         assert kinds(*lines, *pause, self.acquired(1, "n")) == ["share-redelivered"]
         assert kinds(*lines, self.acquired(1, "n"), *self.acked("accept", "n")) == ["share-ended-twice"]
 
-    def test_what_was_fetched_before_a_restart_may_be_handed_out_after_it(self):
+    def test_records_fetched_before_a_restart_may_be_delivered_after_it(self):
         lines = [self.settings, self.acquired(1), *self.acked("accept"), ("driver", "restarted", {})]
         assert kinds(*lines, self.acquired(1, "n"), *self.acked("accept", "n", is_answered=False)) == []
 
-    def test_a_record_that_never_comes_to_an_end(self):
+    def test_a_record_that_is_never_finished(self):
         assert kinds(self.settings, self.acquired(1), *self.acked("release"), self.drained) == ["share-unfinished"]
 
     def test_a_record_that_was_never_delivered(self):
         assert kinds(self.settings, *written("v0"), self.drained) == ["share-unfinished"]
 
-    def test_a_record_that_is_out_of_deliveries_has_come_to_its_end(self):
+    def test_a_record_at_the_delivery_limit_is_finished(self):
         lines = [line for count in (1, 2) for line in (self.acquired(count), *self.acked("release"))]
         assert kinds(self.settings, *lines, self.drained) == []
 
-    def test_an_accept_without_an_answer_may_have_happened(self):
+    def test_an_accept_without_a_response_may_have_succeeded(self):
         lines = [self.settings, self.acquired(1), *self.acked("accept", is_answered=False)]
         assert kinds(*lines, self.drained) == []
         assert kinds(*lines, ("driver", "killed", {"victim": "m"}), self.acquired(2, "n"), self.drained) == []
@@ -355,18 +355,18 @@ class TestFiles:
                     writer.write(kind, **fields)
             writer.close()
 
-    def test_a_directory_of_clean_histories_ends_with_0(self, tmp_path):
+    def test_histories_without_findings_exit_with_0(self, tmp_path):
         self.write(tmp_path, *TWO_READ)
         done = self.run(tmp_path)
-        assert (done.returncode, done.stdout) == (0, "nothing found in 6 events of 2 processes\n")
+        assert (done.returncode, done.stdout) == (0, "no findings in 6 events of 2 processes\n")
 
-    def test_a_finding_is_one_line_that_tells_where_and_ends_with_1(self, tmp_path):
+    def test_a_finding_is_one_line_and_exits_with_1(self, tmp_path):
         self.write(tmp_path, *written("a"), poll((0, "a"), (3, "a")))
         done = self.run(tmp_path)
         assert done.returncode == 1
         assert done.stdout == "duplicate: 'a' is at t-0@0 (r at r.jsonl:1), t-0@3 (r at r.jsonl:1)\n"
 
-    def test_files_are_put_together_by_their_times(self, tmp_path):
+    def test_files_are_merged_by_time(self, tmp_path):
         one, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))
         for writer in (one, other, one):
             writer.write("restarted")
@@ -374,31 +374,34 @@ class TestFiles:
         other.close()
         assert [event.process for event in read([tmp_path])] == ["b", "a", "b"]
 
-    def test_a_torn_last_line_is_dropped(self):
+    def test_an_incomplete_last_line_is_ignored(self):
         line = json.dumps({"at": 1.0, "process": "w", "type": "restarted"})
         assert len(list(events_of("torn", f"{line}\n{line[:20]}"))) == 1
 
     @pytest.mark.parametrize(
-        ("line", "told"),
+        ("line", "message"),
         [
-            ("{", "no JSON"),
-            ("[]", "no event of a known type"),
-            ('{"type": "sing"}', "no event of a known type"),
+            ("{", "not JSON"),
+            ("[]", "not an event of a known type"),
+            ('{"type": "sing"}', "not an event of a known type"),
             ('{"type": "begin", "at": 1, "process": "p"}', "begin needs 'txn' as str"),
             ('{"type": "restarted", "at": true, "process": "p"}', "restarted needs 'at' as float"),
-            ('{"type": "poll", "at": 1, "process": "p", "records": [["t", 0, "1", "v"]]}', "which is not"),
+            (
+                '{"type": "poll", "at": 1, "process": "p", "records": [["t", 0, "1", "v"]]}',
+                r"row .* is not \[str, int, int, str\]",
+            ),
         ],
     )
-    def test_a_line_that_is_no_event_is_named(self, line, told):
-        with pytest.raises(HistoryError, match=told) as raised:
+    def test_an_invalid_line_is_reported(self, line, message):
+        with pytest.raises(HistoryError, match=message) as raised:
             list(events_of("bad", f"{line}\n"))
         assert str(raised.value).startswith("bad:1: ")
 
     @pytest.mark.parametrize("arguments", [[], ["/nowhere/history"]])
-    def test_a_mistake_is_one_line_and_ends_with_2(self, arguments):
+    def test_invalid_arguments_exit_with_2(self, arguments):
         done = self.run(*arguments)
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1
 
-    def test_a_history_that_holds_nothing_is_a_mistake(self, tmp_path):
+    def test_an_empty_history_exits_with_2(self, tmp_path):
         assert self.run(tmp_path).returncode == 2
