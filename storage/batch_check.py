@@ -32,7 +32,7 @@ from barnabas.wire.records import (
 Origin = Literal["client", "coordinator", "replication"]
 """The source of an append: clients are checked fully, coordinators may write control batches, leaders are trusted."""
 
-_LAST_CODEC = int(max(Codec))  # an iteration over an enum costs as much as the rest of the checks
+_LAST_CODEC = int(max(Codec))  # computed once: iterating over an enum costs as much as all other checks
 _UNLIMITED_MS = 2**63 - 1
 
 

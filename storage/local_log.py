@@ -1,4 +1,4 @@
-"""The segments of a log and which of them are durable; what their records mean is known to `storage.log`.
+"""The segments of a log, and which of them are durable. Offsets, producers and leader epochs are in `storage.log`.
 
 Invariants:
 - all data below `synced_offset` is durable;

@@ -205,7 +205,7 @@ class Log(LocalLog):
         jitter_ms = self.config.segment_jitter_ms
         segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
         self.segments.add(segment)
-        self.segments.warm(active)
+        self.segments.keep_open(active)
         self._dir_version += 1
         self._snapshots.write(self.producers)
         return segment

@@ -53,7 +53,7 @@ class LogReader:
             at = segments.floor_index(offset)
             found = None
             while at < len(segments):
-                segments.warm(segments[at])
+                segments.keep_open(segments[at])
                 found = segments[at].locate(offset)
                 if found is not None:
                     break

@@ -1,4 +1,4 @@
-"""What the loader is given and what it returns: a log's checkpointed offsets, and the log's state in memory."""
+"""A log's checkpointed offsets, which the loader takes, and the log's state in memory, which it fills."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ class ProducerState:
 
 
 def marker_of(batch: memoryview) -> EndMarker | None:
-    """The transaction marker in a control batch; None for other control records and emptied batches."""
+    """The transaction marker in a control batch; None for other control records and batches without records."""
     record = next(iter_records(next(iter_batches(batch))), None)
     if record is None:
         return None

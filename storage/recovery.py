@@ -4,9 +4,9 @@ Below the recovery point everything was synced. An invalid or missing batch ther
 and DamagedLog is raised. Above it a power failure may have lost any of the writes, in any order, so the log is cut
 before the first invalid batch, or at a gap between two segments.
 
-The indexes of the segment that holds the recovery point may not be synced. They are rebuilt from the headers of its
-batches; record data is read, and its CRC checked, from the recovery point on, and below it where batches are so small
-that reading everything is cheaper than reading header by header.
+The indexes of the segment that holds the recovery point are perhaps not synced. They are rebuilt from the headers of
+its batches; record data is read, and its CRC checked, from the recovery point on, and below it where batches are so
+small that reading everything is cheaper than reading header by header.
 
 The tail that is cut is nearly always one torn write. But valid batches may follow the invalid one: writes that reached
 the disk before a lost one, or synced data that was damaged since the recovery points were last written. These cases

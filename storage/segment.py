@@ -238,7 +238,7 @@ class Segment(SegmentFiles):
         return header.magic == MAGIC and self.base_offset <= header.base_offset <= header.last_offset <= last_offset
 
     def locate(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the first batch that ends at or past `offset`; None if there is none.
+        """(position, size) of the first batch that ends at or above `offset`; None if there is none.
 
         Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2).
         """

@@ -15,12 +15,12 @@ from barnabas.storage.segment import Segment
 class Segments:
     """A sorted list of segments, looked up by offset."""
 
-    __slots__ = ("_bases", "_list", "_warm")
+    __slots__ = ("_bases", "_list", "_read_last")
 
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._list: list[Segment] = []
-        self._warm: Segment | None = None
+        self._read_last: Segment | None = None
 
     def __len__(self) -> int:
         return len(self._list)
@@ -42,8 +42,8 @@ class Segments:
         """Remove a segment from the list; the caller handles its files."""
         at = bisect_left(self._bases, segment.base_offset)
         del self._bases[at], self._list[at]
-        if self._warm is segment:
-            self._warm = None
+        if self._read_last is segment:
+            self._read_last = None
 
     @property
     def active(self) -> Segment:
@@ -58,13 +58,13 @@ class Segments:
         """The segment that holds `offset` and all after it."""
         return self._list[max(0, self.floor_index(offset)) :]
 
-    def warm(self, segment: Segment) -> None:
+    def keep_open(self, segment: Segment) -> None:
         """Keep a segment open that is being read, and close the one read before."""
-        if segment is self._warm or segment is self._list[-1]:
+        if segment is self._read_last or segment is self._list[-1]:
             return
-        if self._warm is not None and self._warm is not self._list[-1]:
-            self._warm.release()
-        self._warm = segment
+        if self._read_last is not None and self._read_last is not self._list[-1]:
+            self._read_last.release()
+        self._read_last = segment
 
     def next_base(self, at: int) -> int | None:
         """The base offset of the segment after index `at`, None for the last."""

@@ -32,7 +32,7 @@ class SparseIndex:
         self._saved = 0
 
     def _columns(self) -> Sequence[array[int]]:
-        """The two arrays, in the order in which their values stand in an entry."""
+        """The two arrays, in the order of their values in an entry."""
         raise NotImplementedError
 
     def _read_entries(self) -> bytes | None:

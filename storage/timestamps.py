@@ -25,7 +25,7 @@ class OffsetAndTimestamp(NamedTuple):
 def offset_for_timestamp(segments: Segments, log_start_offset: int, timestamp: int) -> OffsetAndTimestamp | None:
     """The first record at or above the log start whose timestamp in ms is at least `timestamp`; None without one."""
     for segment in segments.from_offset(log_start_offset):
-        segments.warm(segment)
+        segments.keep_open(segment)
         if segment.size and segment.max_timestamp >= timestamp:
             found = _in_segment(segment, timestamp, log_start_offset)
             if found is not None:
@@ -37,7 +37,7 @@ def max_timestamp_offset(segments: Segments, log_start_offset: int) -> OffsetAnd
     """The first record with the greatest timestamp of the log; None when no record has a timestamp."""
     best: Segment | None = None
     for segment in segments.from_offset(log_start_offset):
-        segments.warm(segment)
+        segments.keep_open(segment)
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
     if best is None or best.max_timestamp < 0:

@@ -1,1 +1,1 @@
-"""Looking over a log directory that no broker is using, and repairing what is damaged in it. Rule L2."""
+"""Checks and repairs a log directory that no broker is using (rule L2)."""

@@ -14,7 +14,7 @@ from barnabas.storage.segment import Segment
 
 
 class Replacement:
-    """The replacement by one cleaned segment; `run`, or the steps in the order in which they stand here."""
+    """The replacement by one cleaned segment: `run`, or `publish`, `take_over`, `retire`, `finish` in this order."""
 
     __slots__ = ("_log", "_new", "_replaced")
 

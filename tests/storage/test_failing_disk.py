@@ -36,7 +36,7 @@ class FailingFiles(UnsyncedFiles):
             raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
 
 
-class StingyFiles(UnsyncedFiles):
+class ShortWriteFiles(UnsyncedFiles):
     """Writes a few bytes per call, as a system may."""
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:
@@ -101,7 +101,7 @@ def test_failed_sync_is_raised_and_advances_nothing(tmp_path: Path) -> None:
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:
-    log = open_log(tmp_path, files=StingyFiles())
+    log = open_log(tmp_path, files=ShortWriteFiles())
     for at in range(5):
         append(log, batch_of([b"%d" % at * 50]))
     assert [offset for offset, _ in values_from(kill(log), 0)] == [0, 1, 2, 3, 4]

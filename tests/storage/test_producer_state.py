@@ -45,7 +45,7 @@ def refused(log: Log, sequence: int, count: int = 1, **options: int) -> ErrorCod
     return caught.value.code
 
 
-def essence(state: ProducerState) -> dict[int, tuple[int, ...]]:
+def snapshot_fields(state: ProducerState) -> dict[int, tuple[int, ...]]:
     """The fields of each producer that a snapshot keeps."""
     return {
         producer_id: (
@@ -66,7 +66,7 @@ def full_replay(log: Log) -> dict[int, tuple[int, ...]]:
     for segment in log.segments:
         for header, batch in segment.batches():
             state.replay(header, batch)
-    return essence(state)
+    return snapshot_fields(state)
 
 
 def test_exact_repeat_is_answered_with_the_original_offset(tmp_path: Path) -> None:
@@ -233,12 +233,12 @@ def test_any_stop_gives_the_state_of_a_full_replay(
                 batch_of([b"v"], producer=(producer_id, epoch, sequence), transactional=producer_id in open_producers),
             )
             sequences[producer_id] = sequence + 1
-        assert essence(log.producers) == full_replay(log)
+        assert snapshot_fields(log.producers) == full_replay(log)
     starts = [header.base_offset for segment in log.segments for header in segment.scan(0)]
     if starts:
         log.truncate_to(starts[cut * (len(starts) - 1) // 100])
-        assert essence(log.producers) == full_replay(log)
-        assert essence(kill(log).producers) == full_replay(log)
+        assert snapshot_fields(log.producers) == full_replay(log)
+        assert snapshot_fields(kill(log).producers) == full_replay(log)
 
 
 def test_snapshot_of_truncated_data_is_not_used(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_snapshot_of_truncated_data_is_not_used(tmp_path: Path) -> None:
     for sequence in range(0, 10, 2):
         send(log, sequence, 2, producer_id=2)
     log.truncate_to(9)
-    assert essence(log.producers) == full_replay(log)
+    assert snapshot_fields(log.producers) == full_replay(log)
     assert set(log.producers.producers) == {1, 2}
 
 
@@ -264,11 +264,11 @@ def test_older_snapshot_is_used_instead_of_a_torn_one(tmp_path: Path, damage: Ca
     for sequence in range(8):
         send(log, sequence)
     log.close()
-    expected = essence(log.producers)
+    expected = snapshot_fields(log.producers)
     newest = max(Path(log.directory).glob("*.snapshot"))
     newest.write_bytes(damage(newest.read_bytes()))
     again = restart(log)
-    assert essence(again.producers) == expected
+    assert snapshot_fields(again.producers) == expected
     assert not newest.exists()
 
 

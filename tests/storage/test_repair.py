@@ -79,7 +79,7 @@ def values_in(path: Path) -> list[tuple[int, bytes | None]]:
     return found
 
 
-def spoil(path: Path, chance: random.Random) -> None:
+def damage_files(path: Path, chance: random.Random) -> None:
     """Change, truncate or remove some of the partition's files, except for its topic id (R22)."""
     names = sorted(set(path.glob("t-0/*")) - {path / "t-0" / layout.PARTITION_METADATA})
     for victim in chance.sample(names, chance.randint(1, 4)):
@@ -113,7 +113,7 @@ def test_repair_of_anything_keeps_what_is_whole(tmp_path: Path, whole: Path, see
     batches = [(header, bytes(batch)) for segment in log.segments for header, batch in segment.batches()]
     records = values_from(log, 0)
     dirs.close()
-    spoil(path, random.Random(seed))
+    damage_files(path, random.Random(seed))
     left = [file.read_bytes() for file in path.glob("t-0/*.log")]
     kept = [header for header, batch in batches if any(is_in(batch, content) for content in left)]
     expected = [
