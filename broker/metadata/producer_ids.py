@@ -1,4 +1,4 @@
-"""Producer ids: this broker takes blocks of 1000 from the controller and hands them out one by one (KIP-730)."""
+"""Producer ids: the broker gets blocks of 1000 from the controller and allocates them one by one (KIP-730)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class ProducerIds:
-    """Gives every producer an id that no other has ever had; an unused rest of a block is lost at a restart."""
+    """Allocates producer ids that were never used before; the unused ids of a block are lost at a restart."""
 
     __slots__ = ("_allocate", "_end", "_next")
 
@@ -17,7 +17,7 @@ class ProducerIds:
         self._end = 0
 
     def next(self) -> int:
-        """A new producer id. KafkaError if the controller cannot write down the block."""
+        """Allocate a producer id. KafkaError if the controller cannot write a new block."""
         if self._next == self._end:
             self._next, size = self._allocate()
             self._end = self._next + size

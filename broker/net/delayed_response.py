@@ -1,6 +1,6 @@
 """A delayed response: what a handler returns when it cannot answer yet (long polls, JoinGroup, waits for commits).
 
-While it is open its connection handles no further request, so responses leave in the order of the requests (Kafka
+While it is open its connection handles no further request, so responses are sent in the order of the requests (Kafka
 mutes the channel for the same reason). There is no registry of delayed responses: only the partition, coordinator or
 timer that will resolve one, and its connection, refer to it.
 

@@ -289,5 +289,5 @@ class LogCleaner:
 
 
 def _is_gone(partition: Partition) -> bool:
-    """Whether it has been deleted or taken offline since it was last asked."""
+    """Whether the partition is deleted or offline by now."""
     return partition.is_gone

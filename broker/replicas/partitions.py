@@ -281,7 +281,7 @@ class Partitions:
         self.offline[topic, index] = reason
         self._log_dirs.take_offline(topic, index)
         logger.error(
-            "Partition %s-%d is offline, the others serve on: %s. Stop the broker and look at it with "
+            "Partition %s-%d is offline, the others are served: %s. Stop the broker and look at it with "
             "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired",
             *(topic, index, reason.rstrip(".")),
         )

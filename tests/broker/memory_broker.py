@@ -1,4 +1,4 @@
-"""A broker without sockets and without a loop: bytes go in, bytes come out, and the clock is turned by hand."""
+"""A broker without sockets and event loop: tests pass bytes in, take bytes out, and set the clock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START_MS = 1_700_000_000_000
 
 
 class Clock:
-    """Both clocks; they move when a test says so."""
+    """Both clocks of a broker; only tests advance them."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -39,20 +39,20 @@ class Clock:
         self.now_ms += int(seconds * 1000)
 
 
-class Syncs:
-    """Runs syncs at once, or holds them back until a test lets one run."""
+class Flushes:
+    """Runs flushes in `submit`, or keeps them until a test runs them."""
 
     def __init__(self) -> None:
-        self.is_holding = False
+        self.is_paused = False
         self.held: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         self.held.append((work, then))
-        if not self.is_holding:
+        if not self.is_paused:
             self.run()
 
     def run(self) -> None:
-        """Do what was held back first, and tell."""
+        """Run the oldest flush that was kept."""
         work, then = self.held.pop(0)
         failure = None
         try:
@@ -63,7 +63,7 @@ class Syncs:
 
 
 class MemoryBroker:
-    """A broker in this process, with a clock of its own."""
+    """A broker in this process, with its own clock."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class MemoryBroker:
         more_dirs: Sequence[Path] = (),
     ) -> None:
         self.clock = Clock()
-        self.syncs = Syncs()
+        self.flushes = Flushes()
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
         self.broker: Broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
-            flushes=self.syncs,
+            flushes=self.flushes,
             files=files,
             now=lambda: self.clock.now,
             now_ms=lambda: self.clock.now_ms,
@@ -94,20 +94,20 @@ class MemoryBroker:
         return client
 
     def advance(self, seconds: float) -> None:
-        """Turn the clock, and fire what is due on the way."""
+        """Advance the clock, and run the timers that become due."""
         end = self.clock.now + seconds
         while (deadline := self.broker.loop.timers.next_deadline()) <= end:
             self.clock.advance(max(0.0, deadline - self.clock.now))
             self.broker.loop.timers.fire(self.clock.now)
         self.clock.advance(end - self.clock.now)
 
-    def run_sync(self) -> None:
-        """Let one sync that was held back run, and what it leads to."""
-        self.syncs.run()
+    def run_flush(self) -> None:
+        """Run the oldest flush that was kept, and end the turn."""
+        self.flushes.run()
         self.broker.loop.after_turn()
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
-        """Make a topic; its id."""
+        """Create a topic; returns its id."""
         from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
         answer = self.client().ask(
@@ -125,7 +125,7 @@ class MemoryBroker:
 
 
 class Client:
-    """One connection: requests in, responses out."""
+    """One connection that sends requests and receives responses."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Client:
         self.outputs += 1
 
     def frame(self, request: Message, version: int) -> bytes:
-        """The bytes of a request; its answer will be expected in order."""
+        """The bytes of a request, whose response is expected in order."""
         correlation_id = len(self.sent) + 1
         self.sent.append((request.api_key, version, correlation_id))
         return b"".join(
@@ -165,7 +165,7 @@ class Client:
         )
 
     def feed(self, data: bytes) -> None:
-        """Bytes arrive; what they lead to happens, to the end of the loop's turn."""
+        """Pass bytes to the connection, and end the turn."""
         self.connection.receive(memoryview(bytearray(data)), self.memory.clock.now)
         self.memory.broker.loop.after_turn()
 
@@ -173,7 +173,7 @@ class Client:
         self.feed(self.frame(request, version))
 
     def collect(self) -> None:
-        """Take what the connection has to send, as a transport would."""
+        """Take the connection's output, as the transport does."""
         connection = self.connection
         while connection.out:
             while connection.out:
@@ -184,7 +184,7 @@ class Client:
             self.memory.broker.loop.after_turn()
 
     def answers(self) -> list[Message]:
-        """Every whole answer that has come, decoded; the correlation ids are checked for order."""
+        """All complete responses, decoded; checks their correlation ids."""
         self.collect()
         found = []
         while len(self.inbox) >= 4:
@@ -202,20 +202,20 @@ class Client:
         return found
 
     def ask(self, request: Message, version: int, response_class: type[R]) -> R:
-        """Send a request and take its answer, which must be there at once."""
+        """Send a request and return its response, which must not be delayed."""
         self.send(request, version)
         (answer,) = self.answers()
         assert isinstance(answer, response_class)
         return cast("R", answer)
 
     def touch(self, topic: str) -> None:
-        """Ask for the metadata of a topic."""
+        """Request the metadata of a topic, which creates it."""
         self.send(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
         self.answers()
 
 
 def batch(*values: bytes, timestamp: int = START_MS, **options: Any) -> bytes:
-    """A record batch of these values."""
+    """A record batch with these values."""
     builder = BatchBuilder(**options)
     for index, value in enumerate(values):
         builder.append(timestamp + index, None, value)

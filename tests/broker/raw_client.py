@@ -1,4 +1,4 @@
-"""A client without opinions: it sends any request in any version and reads what comes back."""
+"""A minimal client: sends any request in any version and reads the response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAIT_S = 30.0
 
 
 class RawClient:
-    """One connection. Calling it sends a request and gives the answer; `send` and `read` do one half each."""
+    """One connection. A call sends a request and returns its response; `send` and `read` do one half each."""
 
     def __init__(self, bootstrap, client_id="raw"):
         host, port = bootstrap.rsplit(":", 1)
@@ -40,7 +40,7 @@ class RawClient:
         self.socket.sendall(packing.pack(">i", len(body)) + body)
 
     def read(self):
-        """The next answer; waits for it."""
+        """Wait for the next response and return it."""
         (size,) = packing.unpack(">i", self._take(4))
         frame = self._take(size)
         (correlation_id,) = packing.unpack_from(">i", frame)
@@ -49,7 +49,7 @@ class RawClient:
         return message_for(key)[1].decode(frame[start:], version)
 
     def has_answer(self):
-        """Whether something has arrived already."""
+        """Whether bytes have arrived."""
         return bool(select.select([self.socket], [], [], 0)[0])
 
     def _take(self, size):

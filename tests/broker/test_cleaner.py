@@ -1,6 +1,6 @@
-"""The broker's side of compaction: which log, which limits, what is written down, and what is done about trouble.
+"""The broker's side of compaction: choice of logs, limits, checkpoints, and handling of failures.
 
-The cleaner process is the real one; the waiting is for what it leads to.
+The cleaner process is the real one; tests wait for its results.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def log_cleaner(memory: MemoryBroker) -> LogCleaner:
 
 @asynccontextmanager
 async def cleaning(directory: Path, **sets: str) -> AsyncIterator[MemoryBroker]:
-    """A broker whose cleaner is at work, on the real clock."""
+    """A broker whose cleaner runs, on the real clock."""
     settings = SETTINGS | {name.replace("_", "."): value for name, value in sets.items()}
     memory = MemoryBroker(directory, settings)
     memory.broker.loop.now = trio.current_time
@@ -59,7 +59,7 @@ def create(memory: MemoryBroker, *names: str, policy: str = "compact") -> None:
 
 
 def produce(memory: MemoryBroker, topic: str, count: int = 22, key: bytes = b"k") -> None:
-    """Records of 100 KB with one key: ten fill a segment."""
+    """Append records of 100 KB with one key: ten fill a segment."""
     partition = memory.broker.partitions.get(topic, 0)
     for _ in range(count):
         builder = BatchBuilder()
@@ -77,7 +77,7 @@ def content(path: Path) -> bytes:
 
 
 def flip_a_bit(path: Path) -> bytes:
-    """Damage the first batch; what the file holds then."""
+    """Damage the first batch of a file; returns the file's content."""
     damaged = bytearray(path.read_bytes())
     damaged[500] ^= 1
     path.write_bytes(damaged)
@@ -85,15 +85,15 @@ def flip_a_bit(path: Path) -> bytes:
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for something to come true; a minute at most."""
+    """Wait until `condition` is true, for a minute at most."""
     with trio.move_on_after(60) as scope:
-        while not condition():  # noqa: ASYNC110 - files and logs tell nobody
+        while not condition():  # noqa: ASYNC110 - files and logs send no events
             await trio.sleep(0.01)
     assert not scope.cancelled_caught, what
 
 
-async def test_dirty_log_is_cleaned_and_clean_one_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """L7: and how far it is clean is written down in Kafka's file."""
+async def test_a_dirty_log_is_cleaned_and_a_clean_one_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """L7: and the cleaned offset is written to Kafka's checkpoint file."""
     caplog.set_level(logging.INFO)
     async with cleaning(tmp_path / "data") as memory:
         create(memory, "t")
@@ -114,7 +114,7 @@ async def test_dirty_log_is_cleaned_and_clean_one_left_alone(tmp_path: Path, cap
         assert "1 of 20 records kept" in cleaned[0]
 
 
-async def test_restart_goes_on_from_the_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_restart_continues_from_the_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with cleaning(tmp_path / "data") as memory:
         create(memory, "t")
@@ -125,7 +125,7 @@ async def test_restart_goes_on_from_the_checkpoint(tmp_path: Path, caplog: pytes
         await until(lambda: "from dirty offset 20 up to 30" in caplog.text, "the log is cleaned from 20 on")
 
 
-async def test_checkpoint_of_a_deleted_topic_says_nothing_about_its_namesake(
+async def test_the_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_its_name(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -140,10 +140,10 @@ async def test_checkpoint_of_a_deleted_topic_says_nothing_about_its_namesake(
         await until(lambda: caplog.text.count("from dirty offset 0 up to 20") == 2, "the new log is cleaned whole")
 
 
-async def test_damaged_log_is_uncleanable_and_the_others_go_on(
+async def test_a_damaged_log_is_uncleanable_and_others_are_cleaned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kafka's uncleanable partitions: said once, and never tried again by this broker."""
+    """Kafka's uncleanable partitions: logged once, and not tried again until a restart."""
     caplog.set_level(logging.INFO)
     async with cleaning(tmp_path / "data", log_cleaner_threads="0") as memory:
         create(memory, "bad", "good")
@@ -165,10 +165,10 @@ async def test_damaged_log_is_uncleanable_and_the_others_go_on(
         assert content(path) == damaged
 
 
-async def test_cleaner_that_was_killed_is_replaced(
+async def test_a_killed_cleaner_is_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its turn comes again after the backoff; what it left half done is no trouble."""
+    """The log is cleaned again after the backoff, whatever the killed process has left."""
     caplog.set_level(logging.INFO)
     killed: list[int] = []
     start = CleanerProcess.start
@@ -188,7 +188,7 @@ async def test_cleaner_that_was_killed_is_replaced(
         assert killed
 
 
-async def test_topic_deleted_while_it_is_cleaned_is_no_trouble(
+async def test_a_topic_may_be_deleted_while_it_is_cleaned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -214,7 +214,7 @@ async def test_topic_deleted_while_it_is_cleaned_is_no_trouble(
 
 
 async def test_segments_are_not_deleted_while_a_cleaner_reads_them(tmp_path: Path) -> None:
-    """L5: DeleteRecords holds at once; the files go when the cleaner is done."""
+    """L5: DeleteRecords is effective immediately; the files are deleted when the cleaner has finished."""
     async with cleaning(tmp_path / "data", log_cleaner_threads="0") as memory:
         create(memory, "t", policy="compact,delete")
         produce(memory, "t")
@@ -234,7 +234,7 @@ async def test_disabled_cleaner_cleans_nothing(tmp_path: Path) -> None:
     memory.close()
 
 
-async def test_limits_are_shared_by_the_cleaners_there_are(tmp_path: Path) -> None:
+async def test_limits_are_divided_between_the_cleaners(tmp_path: Path) -> None:
     sets = {
         "log.cleaner.threads": "4",
         "log.cleaner.dedupe.buffer.size": "80000000",
@@ -253,7 +253,7 @@ async def test_limits_are_shared_by_the_cleaners_there_are(tmp_path: Path) -> No
 # --- the process
 
 
-async def test_process_cleans_as_it_is_told(tmp_path: Path) -> None:
+async def test_the_process_cleans_a_log(tmp_path: Path) -> None:
     log = open_log(tmp_path, compacted())
     for value in (b"1", b"2", b"3"):
         append(log, batch_of([value], key=b"a"))
@@ -273,7 +273,7 @@ async def test_process_cleans_as_it_is_told(tmp_path: Path) -> None:
     assert keys_and_values(log)[0] == (0, b"a", b"1"), "the log is as it was: swapping is the broker's"
 
 
-async def test_process_tells_why_it_cannot(tmp_path: Path) -> None:
+async def test_the_process_reports_why_it_failed(tmp_path: Path) -> None:
     log = open_log(tmp_path, compacted())
     append(log, batch_of([b"1"], key=b"a"))
     log.roll(0.0)
@@ -291,7 +291,7 @@ async def test_process_tells_why_it_cannot(tmp_path: Path) -> None:
     await process.close()
 
 
-async def test_process_ends_with_its_input(tmp_path: Path) -> None:
+async def test_the_process_ends_when_its_input_is_closed(tmp_path: Path) -> None:
     process = CleanerProcess()
     await process._input.aclose()
     with pytest.raises(CleanerLost):
@@ -300,8 +300,8 @@ async def test_process_ends_with_its_input(tmp_path: Path) -> None:
     await process.close()
 
 
-async def test_throttle_waits_for_what_is_too_much() -> None:
-    """log.cleaner.io.max.bytes.per.second, on a clock of its own."""
+async def test_the_throttle_sleeps_when_the_limit_is_exceeded() -> None:
+    """log.cleaner.io.max.bytes.per.second, with a simulated clock."""
     clock = [100.0]
     slept: list[float] = []
 

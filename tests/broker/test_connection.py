@@ -1,4 +1,4 @@
-"""The connection without its socket: framing, order, limits, hostile bytes, failures that stay where they are."""
+"""The connection without its socket: framing, order, limits, hostile bytes, isolation of failures."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_requests_of_one_read_are_answered_in_order(client: Client) -> None:
     assert len(client.answers()) == 4
 
 
-def test_a_request_may_come_byte_by_byte(client: Client) -> None:
+def test_a_request_may_arrive_byte_by_byte(client: Client) -> None:
     for byte in client.frame(ASK, 4) + client.frame(MetadataRequest(topics=None), 12):
         client.feed(bytes([byte]))
     first, second = client.answers()
@@ -66,7 +66,7 @@ def test_a_request_may_come_byte_by_byte(client: Client) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_cut_of_the_stream_gives_the_same_answers(memory: MemoryBroker, seed: int) -> None:
+def test_any_split_of_the_stream_gives_the_same_responses(memory: MemoryBroker, seed: int) -> None:
     chance = random.Random(seed)
     client = memory.client()
     client.touch("t")
@@ -78,7 +78,7 @@ def test_any_cut_of_the_stream_gives_the_same_answers(memory: MemoryBroker, seed
     position = 0
     while position < len(data):
         space = client.connection.space()
-        if space is not None:  # a large frame: the transport reads into the frame's own buffer
+        if space is not None:  # a large frame: the transport reads into the frame's buffer
             count = min(len(space), 1 + chance.randrange(100_000), len(data) - position)
             space[:count] = data[position : position + count]
             space.release()
@@ -98,7 +98,7 @@ def test_any_cut_of_the_stream_gives_the_same_answers(memory: MemoryBroker, seed
     )
 
 
-def test_answers_stay_in_order_while_a_long_poll_is_parked(memory: MemoryBroker, client: Client) -> None:
+def test_responses_stay_in_order_while_one_is_delayed(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     client.send(fetch("t", 0), 11)
     client.send(ASK, 3)
@@ -110,10 +110,10 @@ def test_answers_stay_in_order_while_a_long_poll_is_parked(memory: MemoryBroker,
     assert kinds == [FetchResponse, ApiVersionsResponse, ApiVersionsResponse, MetadataResponse]
 
 
-def test_a_parked_connection_reads_once_more_and_then_waits(memory: MemoryBroker, client: Client) -> None:
+def test_a_connection_with_a_delayed_response_reads_only_once_more(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     client.send(fetch("t", 0), 11)
-    assert client.connection.wants_data  # so that a client that leaves is noticed
+    assert client.connection.wants_data  # so that a disconnect is noticed
     client.send(ASK, 3)
     assert not client.connection.wants_data
     memory.advance(0.5)
@@ -121,7 +121,7 @@ def test_a_parked_connection_reads_once_more_and_then_waits(memory: MemoryBroker
     assert client.connection.wants_data
 
 
-def test_requests_wait_while_their_answers_are_not_read(memory: MemoryBroker, client: Client) -> None:
+def test_requests_wait_while_the_client_does_not_read_responses(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     client.ask(produce("t", batch(bytes(900_000))), 9, ProduceResponse)
     frames = b"".join(client.frame(fetch("t", 0), 11) for _ in range(10))
@@ -131,7 +131,7 @@ def test_requests_wait_while_their_answers_are_not_read(memory: MemoryBroker, cl
     assert len(client.answers()) == 10
 
 
-def test_a_client_that_leaves_takes_its_parked_reply_along(memory: MemoryBroker, client: Client) -> None:
+def test_disconnecting_cancels_a_delayed_response(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     partition = memory.broker.partitions.get("t", 0)
     client.send(fetch("t", 0), 11)
@@ -153,12 +153,12 @@ def test_a_client_that_leaves_takes_its_parked_reply_along(memory: MemoryBroker,
         (b"\x00\x00\x00\x06\x00\x12\x00\x00\x00\x00", "shorter"),
     ],
 )
-def test_what_is_no_frame_is_told_by_name(client: Client, start: bytes, reason: str) -> None:
+def test_bytes_of_another_protocol_are_named_in_the_error(client: Client, start: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         client.feed(start)
 
 
-def test_the_size_is_judged_before_the_rest_arrives(memory: MemoryBroker) -> None:
+def test_the_size_is_checked_before_the_rest_arrives(memory: MemoryBroker) -> None:
     client = memory.client(max_frame_bytes=1000)
     for byte in (1001).to_bytes(4, "big")[:3]:
         client.feed(bytes([byte]))
@@ -166,7 +166,7 @@ def test_the_size_is_judged_before_the_rest_arrives(memory: MemoryBroker) -> Non
         client.feed((1001).to_bytes(4, "big")[3:])
 
 
-def test_memory_grows_with_the_bytes_that_come_not_with_the_size_announced(client: Client) -> None:
+def test_buffers_grow_with_the_received_bytes_not_with_the_announced_size(client: Client) -> None:
     client.feed((100 * 1024 * 1024).to_bytes(4, "big") + bytes(100))
     buffer = client.connection._buffer
     assert buffer is not None
@@ -204,7 +204,7 @@ def test_a_request_that_is_not_served_closes_the_connection(client: Client, api_
         client.feed(len(body).to_bytes(4, "big") + body)
 
 
-def test_a_request_cut_short_is_a_protocol_error(memory: MemoryBroker) -> None:
+def test_a_truncated_request_is_a_protocol_error(memory: MemoryBroker) -> None:
     body = memory.client().frame(MetadataRequest(topics=[]), 12)[4:]
     for size in range(len(body)):
         with pytest.raises(ProtocolError):
@@ -212,10 +212,10 @@ def test_a_request_cut_short_is_a_protocol_error(memory: MemoryBroker) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_garbage_is_an_answer_or_a_protocol_error(
+def test_garbage_gives_a_response_or_a_protocol_error(
     memory: MemoryBroker, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing else may come out of a connection, and the next one is served."""
+    """A connection sends nothing else, and the next connection is served."""
     chance = random.Random(seed)
     client = memory.client()
     frame = bytearray(
@@ -242,13 +242,13 @@ def failing(error: Exception):
 
 @pytest.fixture
 def broken_handlers(monkeypatch: pytest.MonkeyPatch):
-    """Have an API's handler raise."""
+    """Make an API's handler raise an exception."""
 
     def install(request_class: type, error: Exception) -> None:
         api.route_for(request_class.api_key, request_class.max_version)
         handler = (failing(error), api._handlers[request_class.api_key][1])
         monkeypatch.setitem(api._handlers, request_class.api_key, handler)
-        monkeypatch.setattr(api, "_routes", {})  # what is routed now must not outlive the test
+        monkeypatch.setattr(api, "_routes", {})  # routes with the broken handler are dropped after the test
 
     return install
 
@@ -262,21 +262,21 @@ def test_a_bug_is_logged_and_answered_without_its_traceback(client: Client, brok
     client.ask(ASK, 3, ApiVersionsResponse)
 
 
-def test_a_bug_in_an_answer_without_an_error_code_closes_the_connection(client: Client, broken_handlers) -> None:
+def test_a_bug_in_an_api_without_an_error_code_closes_the_connection(client: Client, broken_handlers) -> None:
     broken_handlers(ListOffsetsRequest, ZeroDivisionError())
     client.send(ListOffsetsRequest(), 7)
     assert client.connection.is_closing
     assert client.answers() == []
 
 
-def test_an_error_of_a_whole_request_is_told_in_the_shape_of_its_answer(client: Client, broken_handlers) -> None:
+def test_an_error_of_a_whole_request_has_the_shape_of_its_response(client: Client, broken_handlers) -> None:
     broken_handlers(ProduceRequest, KafkaError(ErrorCode.POLICY_VIOLATION, "no"))
     answer = client.ask(produce("t", batch(b"x")), 9, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.POLICY_VIOLATION
     assert answer.responses[0].partition_responses[0].error_message == "no"
 
 
-def test_a_pending_reply_resolved_before_it_is_returned_is_answered(client: Client, monkeypatch) -> None:
+def test_a_delayed_response_may_be_resolved_before_the_handler_returns(client: Client, monkeypatch) -> None:
     def handler(ctx, request):
         delayed = DelayedResponse()
         delayed.resolve(DescribeClusterResponse(cluster_id="here"))
@@ -288,7 +288,7 @@ def test_a_pending_reply_resolved_before_it_is_returned_is_answered(client: Clie
     client.ask(ASK, 3, ApiVersionsResponse)
 
 
-def test_only_the_first_outcome_of_a_pending_reply_counts() -> None:
+def test_only_the_first_outcome_of_a_delayed_response_counts() -> None:
     outcomes = []
     delayed = DelayedResponse()
     delayed.attach(outcomes.append)
@@ -298,8 +298,8 @@ def test_only_the_first_outcome_of_a_pending_reply_counts() -> None:
     assert outcomes == [ListOffsetsResponse()]
 
 
-def test_a_frame_that_is_kept_waiting_may_be_overwritten_by_the_next_read(memory: MemoryBroker, client: Client) -> None:
-    """The transport reads every connection into one buffer: what waits must be a copy."""
+def test_a_frame_that_is_held_back_survives_the_next_read(memory: MemoryBroker, client: Client) -> None:
+    """The transport reads all connections into one buffer: bytes that are held back must be a copy."""
     client.touch("t")
     client.send(fetch("t", 0), 11)
     data = bytearray(client.frame(ASK, 3))
@@ -309,8 +309,8 @@ def test_a_frame_that_is_kept_waiting_may_be_overwritten_by_the_next_read(memory
     assert [type(answer) for answer in client.answers()] == [FetchResponse, ApiVersionsResponse]
 
 
-def test_large_frames_wait_for_room_and_come_in_turn(memory: MemoryBroker) -> None:
-    """queued.max.request.bytes: what all connections are reading together."""
+def test_large_frames_above_the_limit_wait_for_their_turn(memory: MemoryBroker) -> None:
+    """queued.max.request.bytes limits the frames of all connections together."""
     buffers = FrameBuffers(max_bytes=300_000)
     first, second, third = [memory.client(buffers=buffers) for _ in range(3)]
     first.touch("t")
@@ -329,7 +329,7 @@ def test_large_frames_wait_for_room_and_come_in_turn(memory: MemoryBroker) -> No
     assert buffers.reserved_bytes == 0
 
 
-def test_one_frame_is_let_in_whatever_the_limit(memory: MemoryBroker) -> None:
+def test_one_frame_is_always_admitted(memory: MemoryBroker) -> None:
     client = memory.client(buffers=FrameBuffers(max_bytes=0))
     client.touch("t")
     frame = client.frame(produce("t", batch(bytes(200_000))), 9)

@@ -1,4 +1,4 @@
-"""The controller on a real data directory: every change survives a restart, and broker and configuration follow it."""
+"""The controller on a real data directory: every change survives a restart and is applied by its subscribers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ids = count(1)
 
 
 class SyncFails(Files):
-    """A disk that is quick, and whose syncs can be made to fail."""
+    """A fast disk whose syncs can be made to fail."""
 
     is_failing = False
 
@@ -45,7 +45,7 @@ class SyncFails(Files):
             raise OSError(5, "Input/output error")
 
     def sync_dir(self, path: str) -> None:
-        """Nothing is lost in a test."""
+        """Does nothing, since nothing is lost in a test."""
 
 
 class Subscriber:
@@ -111,7 +111,7 @@ class Node:
 
 
 def told(image: ClusterImage) -> dict[str, Any]:
-    """What an image says, but for what each start writes anew."""
+    """The content of an image without what each start writes."""
     return {key: value for key, value in vars(image).items() if key not in {"offset", "epoch", "brokers"}}
 
 
@@ -130,7 +130,7 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
     else:
         first.kill()
     second = Node(tmp_path)
-    if not is_clean:  # a crash makes every partition's leader anew
+    if not is_clean:  # after a crash every partition has a new leader epoch
         before = {**before, "topics": second.image.topics, "topics_by_id": second.image.topics_by_id}
         assert {n: t.topic_id for n, t in first.image.topics.items()} == {
             n: t.topic_id for n, t in second.image.topics.items()
@@ -212,9 +212,7 @@ def test_a_changed_default_of_the_broker_reaches_its_topics(tmp_path: Path) -> N
     memory.close()
 
 
-def test_a_config_that_does_nothing_here_is_named_once_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_config_that_is_not_acted_on_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     node = Node(tmp_path)
     node.controller.auto_create_topic("orders")
     with caplog.at_level(logging.WARNING):
@@ -231,7 +229,7 @@ def test_listeners_of_a_running_broker_cannot_change_yet(tmp_path: Path) -> None
     assert node.image.configs == {}
 
 
-def test_offsets_are_kept_in_a_compacted_topic_of_their_own_shape(tmp_path: Path) -> None:
+def test_the_offsets_topic_is_compacted_and_has_its_own_settings(tmp_path: Path) -> None:
     """G2."""
     node = Node(tmp_path, offsets_topic_num_partitions="3")
     node.controller.auto_create_topic("__consumer_offsets")
@@ -251,7 +249,7 @@ def test_topics_that_are_not_created_automatically(tmp_path: Path) -> None:
     assert node.image.topics == {}
 
 
-def test_a_topic_that_is_there_is_not_created_again(tmp_path: Path) -> None:
+def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.controller.auto_create_topic("orders")
     offset = node.image.offset
@@ -259,7 +257,7 @@ def test_a_topic_that_is_there_is_not_created_again(tmp_path: Path) -> None:
     assert node.image.offset == offset
 
 
-def test_after_a_failed_sync_nothing_is_changed_any_more(tmp_path: Path) -> None:
+def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
     """Never retry a failed fsync: what is on the disk is unknown."""
     node = Node(tmp_path)
     node.files.is_failing = True
@@ -292,9 +290,7 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     assert len(again.image.topics) == 20
 
 
-def test_a_log_longer_than_one_read_is_replayed_wherever_the_read_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_is_replayed_wherever_a_read_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = Node(tmp_path)
     for index in range(10):
         node.controller.auto_create_topic(f"t{index}")

@@ -1,4 +1,4 @@
-"""Failing disks: EIO on sync, write and read, no space, no descriptors, a directory that has gone (rules section 3)."""
+"""Failing disks: EIO on sync, write and read, no space, no descriptors, a directory that has disappeared (L2, L5)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_disks(memory: MemoryBroker) -> None:
 
 
 class FaultyFiles(Files):
-    """A disk on which `errors[operation]` says what is raised for the paths that contain `errors_in`."""
+    """A disk that raises `errors[operation]` for paths that contain `errors_in`."""
 
     def __init__(self) -> None:
         self.errors: dict[str, int] = {}
@@ -132,7 +132,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class TestFailedSync:
-    def test_ends_its_directory_and_no_other(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+    def test_fails_its_directory_and_no_other(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
         files.errors["sync"] = errno.EIO
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         assert (send(memory, "there"), read(memory, "there")[0], latest(memory, "there")) == (56, 56, 56)
@@ -144,7 +144,7 @@ class TestFailedSync:
         assert "1 partitions are offline" in second
         assert "there-0" in second
 
-    def test_is_never_tried_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_is_never_retried(self, memory: MemoryBroker, files: FaultyFiles) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
         files.errors.clear()
@@ -156,21 +156,21 @@ class TestFailedSync:
         memory.advance(3600)
         assert not [path for path in files.syncs if files.errors_in in path]
 
-    def test_answers_all_who_wait_for_it(self, memory: MemoryBroker, files: FaultyFiles) -> None:
-        memory.syncs.is_holding = True
+    def test_fails_all_requests_that_wait_for_it(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+        memory.flushes.is_paused = True
         clients = [memory.client() for _ in range(3)]
         reader = memory.client()
         reader.send(fetch(at(1), topic="there", max_wait_ms=10_000), 12)
         for one in clients:
             one.send(produce(to(0, batch(b"y")), topic="there"), 9)
         files.errors["sync"] = errno.EIO
-        memory.run_sync()
+        memory.run_flush()
         found = [answers(one.answers()[0])[0] for one in clients]
         assert [(one.error_code, one.base_offset) for one in found] == [(E.KAFKA_STORAGE_ERROR, -1)] * 3
         assert reader.answers()[0].responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
-        assert memory.syncs.held == []
+        assert memory.flushes.held == []
 
-    def test_leaves_no_marker_of_a_clean_stop_and_a_new_start_checks(
+    def test_leaves_no_clean_shutdown_marker_so_the_next_start_recovers(
         self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
     ) -> None:
         files.errors["sync"] = errno.EIO
@@ -193,7 +193,7 @@ class TestFailedSync:
         assert found[str(tmp_path / "a")][0] == 0
         assert "here" in found[str(tmp_path / "a")][1]
 
-    def test_new_partitions_go_where_the_disk_works(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_new_partitions_are_created_in_working_directories(self, memory: MemoryBroker, files: FaultyFiles) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
         for name in ("one", "two", "three"):
@@ -236,8 +236,8 @@ class TestFailedSync:
         assert memory.broker.halt_reason == "no log directory is left"
         memory.close()
 
-    def test_takes_the_groups_that_are_kept_there(self, tmp_path: Path, files: FaultyFiles) -> None:
-        """G2: a commit that may be lost is not acknowledged, and the group has no coordinator any more."""
+    def test_takes_its_groups_offline(self, tmp_path: Path, files: FaultyFiles) -> None:
+        """G2: a commit that may be lost is not acknowledged, and the group has no coordinator."""
         memory = MemoryBroker(tmp_path / "a", ALWAYS, files=files, more_dirs=[tmp_path / "b"])
         client = memory.client()
         find(client)
@@ -254,7 +254,7 @@ class TestFailedSync:
 
 
 class TestRefusedWrite:
-    def test_on_a_full_disk_takes_the_append_back_and_all_goes_on_when_there_is_room(
+    def test_on_a_full_disk_undoes_the_append_and_works_again_once_there_is_space(
         self, memory: MemoryBroker, files: FaultyFiles, caplog
     ) -> None:
         log = memory.broker.partitions.get("there", 0).log
@@ -279,9 +279,7 @@ class TestRefusedWrite:
         check_disks(memory)
         assert caplog.text == ""
 
-    def test_an_offset_commit_on_a_full_disk_is_refused_and_taken_later(
-        self, tmp_path: Path, files: FaultyFiles
-    ) -> None:
+    def test_an_offset_commit_fails_on_a_full_disk_and_succeeds_later(self, tmp_path: Path, files: FaultyFiles) -> None:
         memory = MemoryBroker(tmp_path, ALWAYS, files=files)
         client = memory.client()
         find(client)
@@ -295,7 +293,7 @@ class TestRefusedWrite:
         assert fetch_committed(client, "t") == 7
         memory.close()
 
-    def test_out_of_descriptors_a_roll_is_put_off(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+    def test_a_roll_is_postponed_without_descriptors(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
         log = memory.broker.partitions.get("there", 0).log
         log.config.segment_bytes = 200
         files.errors["open"] = errno.EMFILE
@@ -307,7 +305,7 @@ class TestRefusedWrite:
         assert send(memory, "there", bytes(100)) == 0
         assert len(log.segments) == 2
 
-    def test_a_sync_that_finds_no_descriptor_is_begun_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_a_flush_without_a_descriptor_is_started_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
         client = memory.client()
         memory.create_topic("third")
         home = memory.broker.log_dirs.dir_of("third", 0)
@@ -321,7 +319,7 @@ class TestRefusedWrite:
         memory.advance(0.2)
         assert answers(client.answers()[0])[0].error_code == 0
 
-    def test_a_broken_write_ends_the_directory(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_a_write_error_fails_the_directory(self, memory: MemoryBroker, files: FaultyFiles) -> None:
         files.errors["write"] = errno.EIO
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         files.errors.clear()
@@ -329,7 +327,7 @@ class TestRefusedWrite:
         assert memory.broker.log_dirs.dirs[1].failure is not None
         assert send(memory, "here") == 0
 
-    def test_a_full_disk_refuses_a_topic_and_leaves_nothing_of_it(
+    def test_a_topic_cannot_be_created_on_a_full_disk_and_leaves_no_files(
         self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
     ) -> None:
         files.errors_in, files.errors["write"] = str(tmp_path / "a"), errno.ENOSPC
@@ -340,7 +338,7 @@ class TestRefusedWrite:
         assert send(memory, "new") == 0
 
     @pytest.mark.parametrize("operation", ["mkdirs", "write", "open"])
-    def test_a_partition_that_cannot_be_made_yet_is_made_when_there_is_room(
+    def test_a_partition_is_created_as_soon_as_there_is_space(
         self, memory: MemoryBroker, files: FaultyFiles, operation: str, caplog
     ) -> None:
         files.errors_in, files.errors[operation] = "new-0", errno.EMFILE if operation == "open" else errno.ENOSPC
@@ -355,7 +353,7 @@ class TestRefusedWrite:
         assert send(memory, "new") == 0
         assert memory.broker.partitions.offline == {}
 
-    def test_checkpoints_that_find_no_room_are_told_once_and_written_later(
+    def test_failed_checkpoints_are_logged_once_and_written_later(
         self, memory: MemoryBroker, files: FaultyFiles, caplog
     ) -> None:
         files.errors["write"] = errno.ENOSPC
@@ -365,10 +363,10 @@ class TestRefusedWrite:
         files.errors.clear()
         assert memory.broker.log_dirs.write_high_watermarks()
 
-    def test_records_are_deleted_on_a_full_disk_though_nobody_is_promised_it(
+    def test_records_are_deleted_on_a_full_disk_though_the_response_is_an_error(
         self, memory: MemoryBroker, files: FaultyFiles
     ) -> None:
-        """L5: whole segments go, oldest first, since that makes room; the answer says that the start was not kept."""
+        """L5: whole segments are deleted, oldest first, to free space; the error says that the start is not durable."""
         log = memory.broker.partitions.get("there", 0).log
         log.config.segment_bytes = 200
         for _ in range(3):
@@ -383,8 +381,8 @@ class TestRefusedWrite:
         assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].low_watermark) == (0, 3)
 
 
-class TestUnreadable:
-    def test_is_told_to_who_asks_and_harms_nobody_else(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+class TestReadError:
+    def test_fails_the_fetch_and_nothing_else(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
         log = memory.broker.partitions.get("there", 0).log
         log.segments.active.release()
         files.errors["read"] = errno.EIO
@@ -398,10 +396,8 @@ class TestUnreadable:
         assert read(memory, "there") == (0, [b"x", b"x"])
 
     @pytest.mark.parametrize("size", [10, 100_000])
-    def test_a_file_that_has_become_shorter_never_spoils_the_stream(
-        self, memory: MemoryBroker, size: int, caplog
-    ) -> None:
-        """What was promised in the frame's length comes, or an error, or the connection closes."""
+    def test_a_truncated_file_never_corrupts_the_response_stream(self, memory: MemoryBroker, size: int, caplog) -> None:
+        """As many bytes as the frame's length says arrive, or an error, or the connection is closed."""
         assert send(memory, "there", bytes(size)) == 0
         log = memory.broker.partitions.get("there", 0).log
         client = memory.client()
@@ -419,14 +415,14 @@ class TestUnreadable:
                 second.answers()
 
 
-class TestVanishedDirectory:
-    def test_acknowledges_nothing_that_went_nowhere(self, memory: MemoryBroker, tmp_path: Path, caplog) -> None:
+class TestMissingDirectory:
+    def test_acknowledges_no_lost_record(self, memory: MemoryBroker, tmp_path: Path, caplog) -> None:
         shutil.rmtree(tmp_path / "b")
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         assert send(memory, "here") == 0
         assert "the directory was removed" in errors(caplog)[0]
 
-    def test_is_noticed_by_looking(self, memory: MemoryBroker, tmp_path: Path) -> None:
+    def test_is_found_by_the_disk_check(self, memory: MemoryBroker, tmp_path: Path) -> None:
         (tmp_path / "b").rename(tmp_path / "c")
         check_disks(memory)
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
@@ -441,12 +437,10 @@ def client(memory: MemoryBroker) -> Client:
 
 
 class TestClockJumps:
-    """L12: deadlines go by the monotonic clock, and nothing on the disk by the wall clock."""
+    """L12: deadlines use the monotonic clock, and no decision about files uses the wall clock."""
 
     @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, 3_600_000, -3_600_000, -(10**12)])
-    def test_records_are_taken_read_and_never_rolled_or_deleted_by_a_jump(
-        self, memory: MemoryBroker, jump_ms: int
-    ) -> None:
+    def test_a_clock_jump_rolls_and_deletes_nothing(self, memory: MemoryBroker, jump_ms: int) -> None:
         memory.clock.now_ms += jump_ms
         now_ms = memory.clock.now_ms
         log = memory.broker.partitions.get("here", 0).log
@@ -461,7 +455,7 @@ class TestClockJumps:
         assert len(log.segments) <= 2
 
     @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000])
-    def test_a_parked_fetch_and_a_flush_keep_their_time(self, tmp_path: Path, jump_ms: int) -> None:
+    def test_a_clock_jump_does_not_move_deadlines_of_fetches_and_flushes(self, tmp_path: Path, jump_ms: int) -> None:
         memory = MemoryBroker(tmp_path, {"barnabas.log.sync": "interval", "log.flush.interval.ms": "500"})
         memory.create_topic("t")
         reader = memory.client()

@@ -1,4 +1,4 @@
-"""L2: a partition whose log cannot be served is offline, says so to everyone, and leaves the others alone."""
+"""L2: a partition whose log cannot be served is offline for every request, and the other partitions are served."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WHY = "the disk has lost a part of it"
 
 @pytest.fixture
 def client(memory: MemoryBroker) -> Client:
-    """A topic of two partitions; the first one fails."""
+    """A topic with two partitions, of which the first fails."""
     memory.create_topic("t", 2)
     for partition in (0, 1):
         append(memory, "t", b"a", partition=partition)
@@ -117,7 +117,7 @@ def test_metadata_shows_an_offline_partition_without_leader(client: Client) -> N
     assert [one.partition_index for one in sizes.results[0].topics[0].partitions] == [1]
 
 
-def test_reader_that_waits_is_told(memory: MemoryBroker) -> None:
+def test_a_delayed_fetch_is_answered(memory: MemoryBroker) -> None:
     memory.create_topic("t")
     client = memory.client()
     client.send(fetch(at(0), max_wait_ms=30_000), 12)
@@ -128,13 +128,13 @@ def test_reader_that_waits_is_told(memory: MemoryBroker) -> None:
     assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR  # type: ignore[attr-defined]
 
 
-def test_log_tells_the_operator_what_happened_and_what_to_do(
+def test_the_log_line_says_what_happened_and_what_to_do(
     memory: MemoryBroker, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
         memory.broker.partitions.get("t", 1).fail(WHY)
     (record,) = caplog.records
-    assert f"Partition t-1 is offline, the others serve on: {WHY}. " in record.getMessage()
+    assert f"Partition t-1 is offline, the others are served: {WHY}. " in record.getMessage()
     assert "barnabas storage check" in record.getMessage()
 
 
@@ -142,8 +142,8 @@ def corrupt(data: Path, partition: str) -> None:
     (data / partition / "leader-epoch-checkpoint").write_text("not a checkpoint\n")
 
 
-def test_log_that_cannot_be_loaded_is_offline_until_it_can(tmp_path: Path) -> None:
-    """Files and checkpoints stay over clean stops, or a later start would take damage for a torn tail."""
+def test_a_log_that_cannot_be_loaded_is_offline_until_it_can(tmp_path: Path) -> None:
+    """Files and checkpoints survive clean stops, or a later start would treat the damage as a torn tail."""
     data = tmp_path / "data"
     first = MemoryBroker(data)
     first.create_topic("t", 2)
@@ -184,7 +184,7 @@ def test_log_that_has_lost_synced_records_is_offline(tmp_path: Path, caplog: pyt
     assert f"{path} is damaged at byte 0" in record.getMessage()
 
 
-def test_damage_that_a_fetch_meets_takes_the_partition_offline(memory: MemoryBroker, tmp_path: Path) -> None:
+def test_damage_found_by_a_fetch_takes_the_partition_offline(memory: MemoryBroker, tmp_path: Path) -> None:
     memory.create_topic("t", 2)
     for _ in range(2):
         append(memory, "t", b"a")
@@ -200,7 +200,7 @@ def test_damage_that_a_fetch_meets_takes_the_partition_offline(memory: MemoryBro
     assert [produce_code(client, partition) for partition in (0, 1)] == [E.KAFKA_STORAGE_ERROR, 0]
 
 
-def test_recovery_tells_what_it_has_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_logs_what_it_truncated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = tmp_path / "data"
     killed = MemoryBroker(data)
     killed.create_topic("t")

@@ -1,4 +1,4 @@
-"""The reactor on real sockets of the loopback: limits, slow peers, failures that stay alone, large answers, the end."""
+"""The reactor on loopback sockets: limits, slow peers, isolation of failures, large responses, shutdown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1
 
 
 class Loopback:
-    """A reactor with one listener, and blocking-free clients of it."""
+    """A reactor with one listener, and its asynchronous clients."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class Loopback:
         limits: Limits | None = None,
         *,
         sets: Mapping[str, str] | None = None,
-        syncs: FlushThreads | None = None,
+        flushes: FlushThreads | None = None,
     ) -> None:
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, "dev")
-        self.syncs = syncs or FlushThreads()
-        self.broker = open_broker(config, [str(data_dir)], flushes=self.syncs)
+        self.flushes = flushes or FlushThreads()
+        self.broker = open_broker(config, [str(data_dir)], flushes=self.flushes)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
         self.reactor = Reactor(self.broker.loop, limits or Limits(), Dispatcher(self.broker).dispatch)
-        self.reactor.watch(self.syncs.fileno(), self.syncs.collect)
+        self.reactor.watch(self.flushes.fileno(), self.flushes.collect)
         self.reactor.listen(Listener("PLAINTEXT", listening))
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", *self.address)])
         self.peers: list[Peer] = []
@@ -67,7 +67,7 @@ class Loopback:
 
 
 class Peer:
-    """A client's end."""
+    """The client's side of a connection."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
@@ -122,7 +122,7 @@ async def serving(data_dir: Path, limits: Limits | None = None, **options: Any) 
         for peer in loopback.peers:
             peer.stream.socket.close()
         loopback.broker.log_dirs.close()
-        loopback.syncs.close()
+        loopback.flushes.close()
 
 
 def produce(topic: str, records: bytes) -> ProduceRequest:
@@ -147,7 +147,7 @@ async def make_topic(peer: Peer, name: str) -> None:
 
 
 @pytest.mark.trio
-async def test_large_batches_come_back_as_they_went(tmp_path: Path) -> None:
+async def test_large_batches_are_read_as_they_were_written(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         peer = await loopback.dial()
         await make_topic(peer, "t")
@@ -162,7 +162,7 @@ async def test_large_batches_come_back_as_they_went(tmp_path: Path) -> None:
         assert isinstance(answer, FetchResponse)
         got = bytes(answer.responses[0].partitions[0].records or b"")
         position = 0
-        for records in sent:  # all but base offset and leader epoch is as it was
+        for records in sent:  # only base offset and leader epoch have changed
             assert got[position + 8 : position + 12] == records[8:12]
             assert got[position + 16 : position + len(records)] == records[16:]
             position += len(records)
@@ -170,7 +170,7 @@ async def test_large_batches_come_back_as_they_went(tmp_path: Path) -> None:
 
 
 @pytest.mark.trio
-async def test_a_reader_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_read_delays_no_other(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         lazy, busy = await loopback.dial(), await loopback.dial()
         await make_topic(busy, "t")
@@ -204,7 +204,7 @@ async def test_a_long_poll_is_woken_across_connections_and_by_its_deadline(tmp_p
 @pytest.mark.parametrize(
     "data", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xa5", bytes(range(200, 256)) * 9, b"\0" * 64]
 )
-async def test_a_peer_that_speaks_something_else_is_closed_alone(tmp_path: Path, data: bytes, caplog) -> None:
+async def test_a_connection_with_another_protocol_is_closed_alone(tmp_path: Path, data: bytes, caplog) -> None:
     async with serving(tmp_path) as loopback:
         good, bad = await loopback.dial(), await loopback.dial()
         await bad.stream.send_all(data)
@@ -217,7 +217,7 @@ async def test_a_peer_that_speaks_something_else_is_closed_alone(tmp_path: Path,
 
 
 @pytest.mark.trio
-async def test_answers_before_the_bad_request_still_leave(tmp_path: Path) -> None:
+async def test_responses_before_a_bad_request_are_still_sent(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         peer = await loopback.dial()
         await peer.send((ASK, 3))
@@ -302,7 +302,7 @@ async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tm
 
 
 @pytest.mark.trio
-async def test_out_of_descriptors_the_broker_goes_on_and_takes_up_again(tmp_path: Path, monkeypatch) -> None:
+async def test_accepting_pauses_while_there_are_no_descriptors(tmp_path: Path, monkeypatch) -> None:
     async with serving(tmp_path) as loopback:
         first = await loopback.dial()
         await first.ask(ASK, 3)
@@ -330,7 +330,7 @@ async def test_out_of_descriptors_the_broker_goes_on_and_takes_up_again(tmp_path
 
 
 @pytest.mark.trio
-async def test_a_peer_that_resets_is_forgotten(tmp_path: Path) -> None:
+async def test_a_reset_connection_is_removed(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         good, gone = await loopback.dial(), await loopback.dial()
         await make_topic(good, "t")
@@ -347,7 +347,7 @@ async def test_a_peer_that_resets_is_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.trio
-async def test_a_segment_deleted_while_it_is_sent_is_sent_whole(tmp_path: Path) -> None:
+async def test_a_segment_deleted_while_it_is_sent_is_sent_completely(tmp_path: Path) -> None:
     """A slice keeps its file open."""
     async with serving(tmp_path) as loopback:
         peer = await loopback.dial()
@@ -368,7 +368,7 @@ async def test_a_segment_deleted_while_it_is_sent_is_sent_whole(tmp_path: Path) 
 
 
 @pytest.mark.trio
-async def test_stopping_lets_answers_leave_and_closes(tmp_path: Path) -> None:
+async def test_a_stop_sends_responses_and_closes_connections(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         peer, parked = await loopback.dial(), await loopback.dial()
         await make_topic(peer, "t")
@@ -390,8 +390,8 @@ async def test_stopping_lets_answers_leave_and_closes(tmp_path: Path) -> None:
             await loopback.dial()
 
 
-class SlowSync(FlushThreads):
-    """Lets a thread sync only when a test says so."""
+class SlowFlushes(FlushThreads):
+    """Threads that flush when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -406,10 +406,10 @@ class SlowSync(FlushThreads):
 
 
 @pytest.mark.trio
-async def test_stopping_answers_what_waits_for_the_disk_before_it_closes(tmp_path: Path) -> None:
-    """A record that will be on the disk in a moment is acknowledged, not left in doubt."""
-    syncs = SlowSync()
-    async with serving(tmp_path, sets={"barnabas.log.sync": "always"}, syncs=syncs) as loopback:
+async def test_a_stop_waits_for_responses_that_wait_for_a_flush(tmp_path: Path) -> None:
+    """A record that is being flushed is acknowledged before the connection closes."""
+    flushes = SlowFlushes()
+    async with serving(tmp_path, sets={"barnabas.log.sync": "always"}, flushes=flushes) as loopback:
         producer, reader = await loopback.dial(), await loopback.dial()
         await make_topic(producer, "t")
         await reader.send((fetch("t", 0, max_wait_ms=15_000), 11))
@@ -420,7 +420,7 @@ async def test_stopping_answers_what_waits_for_the_disk_before_it_closes(tmp_pat
         loopback.reactor.stop_reading()
         assert await reader.is_closed()
         assert loopback.reactor.connection_count == 1
-        syncs.may_sync.set()
+        flushes.may_sync.set()
         answer = await producer.receive(ProduceResponse, 9)
         assert isinstance(answer, ProduceResponse)
         assert answer.responses[0].partition_responses[0].base_offset == 0
@@ -429,7 +429,7 @@ async def test_stopping_answers_what_waits_for_the_disk_before_it_closes(tmp_pat
 
 
 @pytest.mark.trio
-async def test_a_sync_in_a_thread_wakes_the_reactor(tmp_path: Path) -> None:
+async def test_a_flush_in_a_thread_wakes_the_reactor(tmp_path: Path) -> None:
     async with serving(tmp_path, sets={"barnabas.log.sync": "always"}) as loopback:
         peers = [await loopback.dial() for _ in range(3)]
         await make_topic(peers[0], "t")
@@ -470,13 +470,13 @@ def test_a_taken_port_is_an_error() -> None:
     first.close()
 
 
-def test_an_address_of_both_families_is_told_as_ipv4() -> None:
+def test_a_mapped_ipv6_address_is_shown_as_ipv4() -> None:
     assert reactor_module._plain("::ffff:10.1.2.3") == "10.1.2.3"
     assert reactor_module._plain("::1") == "::1"
 
 
 @pytest.mark.trio
-async def test_the_address_dialled_is_the_address_advertised(tmp_path: Path) -> None:
+async def test_the_address_the_client_has_connected_to_is_advertised(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
         answer = await (await loopback.dial()).ask(MetadataRequest(topics=[]), 12)
         assert isinstance(answer, MetadataResponse)
@@ -484,8 +484,8 @@ async def test_the_address_dialled_is_the_address_advertised(tmp_path: Path) -> 
 
 
 @pytest.mark.trio
-async def test_requests_that_waited_for_a_full_turn_of_answers_go_on(tmp_path: Path) -> None:
-    """Answers of exactly what a turn may send must not leave the requests behind them waiting for ever."""
+async def test_requests_go_on_after_a_turn_sent_all_it_may(tmp_path: Path) -> None:
+    """Responses of exactly the size of a turn must not hold back the following requests for ever."""
     async with serving(tmp_path) as loopback:
         peer = await loopback.dial()
         await make_topic(peer, "t")

@@ -33,7 +33,7 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
 
 
 def produce(memory: MemoryBroker, count: int, timestamp: int = START_MS) -> None:
-    """Batches of which each fills a segment."""
+    """Append batches that fill a segment each."""
     partition = memory.broker.partitions.get("t", 0)
     for _ in range(count):
         records = bytearray(batch(b"v" * 900_000, timestamp=timestamp))
@@ -55,7 +55,7 @@ def start(memory: MemoryBroker, topic: str = "t") -> int:
 
 
 def set_aside(memory: MemoryBroker) -> list[str]:
-    """The names of the files that wait for their removal."""
+    """The names of the files that are renamed and not removed yet."""
     directory = Path(memory.broker.partitions.get("t", 0).log.directory)
     return sorted(path.name for path in directory.glob("*.deleted"))
 
@@ -77,7 +77,7 @@ async def test_old_segments_go_after_a_week_by_default(memory: MemoryBroker, cap
 
 @pytest.mark.trio
 async def test_files_are_renamed_first_and_removed_after_the_delay(memory: MemoryBroker) -> None:
-    """L5: file.delete.delay.ms is a minute; whoever is reading a file keeps it until he is done."""
+    """L5: file.delete.delay.ms is a minute; open files stay readable."""
     set_topic(memory, "retention.bytes", str(SEGMENT_BYTES))
     produce(memory, 3)
     await Retention(memory.broker.loop, memory.broker.partitions).check()
@@ -105,7 +105,7 @@ async def test_changed_retention_holds_at_the_next_check(memory: MemoryBroker) -
 async def test_timestamp_in_the_future_is_warned_of_once(
     memory: MemoryBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """L12: the producer's clock is wrong; the segment stays until that moment has passed."""
+    """L12: the producer's clock is wrong; the segment stays until that time has passed."""
     checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 1, timestamp=START_MS + 3_000_000)
     await checks.check()
@@ -149,11 +149,11 @@ async def test_one_failing_disk_does_not_stop_the_others(
         ({"log_retention_ms": "-1", "log_retention_hours": "5"}, -1),
     ],
 )
-def test_milliseconds_go_before_minutes_before_hours(sets: dict[str, str], retention_ms: int) -> None:
+def test_milliseconds_override_minutes_override_hours(sets: dict[str, str], retention_ms: int) -> None:
     assert LogConfig.from_map({}, configured(**sets).topic_defaults()).retention_ms == retention_ms
 
 
 @pytest.mark.parametrize("name", ["log_retention_ms", "log_retention_minutes", "log_retention_hours"])
-def test_retention_of_no_time_is_refused_at_start(name: str) -> None:
+def test_a_retention_of_zero_is_refused_at_start(name: str) -> None:
     with pytest.raises(ConfigError, match=r"must be unlimited \(-1\) or, equal or greater than 1"):
         configured(**{name: "0"})

@@ -71,16 +71,16 @@ def test_an_acknowledgement_is_answered_when_its_state_is_durable(tmp_path):
     queue.produce(b"a", b"b")
     member = Member(queue, "one")
     assert member.take() == [(0, 1, 1)]
-    queue.syncs.is_holding = True
+    queue.flushes.is_paused = True
     member.client.send(member.acknowledge_request((0, 0, [ACCEPT])), 2)
     assert member.answers() == []
-    queue.run_sync()
+    queue.run_flush()
     (answer,) = member.answers()
     assert answer.responses[0].partitions[0].error_code == 0
     member.epoch += 1
     member.send(acks=[(1, 1, [ACCEPT])])
     assert member.answers() == []
-    queue.run_sync()
+    queue.run_flush()
     (answer,) = member.answers()
     assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
     queue.close()

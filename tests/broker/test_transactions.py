@@ -442,23 +442,23 @@ def test_transactions_are_answered_and_marked_only_when_durable(tmp_path):
     assert producer.produce(b"one") == 0
     assert producer.produce(b"two", partition=1) == 0
     logs = [memory.broker.partitions.get("t", index).log for index in (0, 1)]
-    memory.syncs.is_holding = True
+    memory.flushes.is_paused = True
     producer.client.send(producer.end_request(True), 5)
     assert not producer.client.answers()
     assert [log.log_end_offset for log in logs] == [1, 1], "no marker before the outcome is safe"
     crash_here("prepared")
-    memory.run_sync()
+    memory.run_flush()
     (answer,) = producer.client.answers()
     assert answer.error_code == 0
     assert [log.log_end_offset for log in logs] == [2, 2]
     assert [log.last_stable_offset for log in logs] == [0, 0]
     crash_here("marked")
     assert describe(memory).transaction_state == "PrepareCommit"
-    memory.run_sync()
+    memory.run_flush()
     assert [log.last_stable_offset for log in logs] == [2, 2]
     crash_here("completed")
-    while memory.syncs.held:
-        memory.run_sync()
+    while memory.flushes.held:
+        memory.run_flush()
     assert describe(memory).transaction_state == "CompleteCommit"
     memory.close()
     for name in copies:
@@ -480,13 +480,13 @@ def test_a_write_waits_until_adding_its_partition_is_durable(tmp_path):
     producer = TransactionalClient(memory)
     producer.start()
     log = memory.broker.partitions.get("t", 0).log
-    memory.syncs.is_holding = True
+    memory.flushes.is_paused = True
     producer.client.send(producer.produce_request(b"one"), 12)
     assert log.log_end_offset == 0
-    memory.run_sync()
+    memory.run_flush()
     assert log.log_end_offset == 1
-    while memory.syncs.held:
-        memory.run_sync()
+    while memory.flushes.held:
+        memory.run_flush()
     (answer,) = producer.client.answers()
     assert answer.responses[0].partition_responses[0].error_code == 0
     assert b"one" in fetched(memory, isolation=0)[2], "kept whole while it waited"
@@ -542,18 +542,18 @@ def test_state_that_is_not_durable_is_not_reported(tmp_path, asks):
     memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
     producer, watcher = TransactionalClient(memory), memory.client()
     assert producer.find() == 0
-    memory.syncs.is_holding = True
+    memory.flushes.is_paused = True
     request = p.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
     producer.client.send(request, 5)
-    while len(memory.syncs.held) > 1:
-        memory.run_sync()
+    while len(memory.flushes.held) > 1:
+        memory.run_flush()
     if asks == "describe":
         watcher.send(t.DescribeTransactionsRequest(transactional_ids=["x"]), 0)
     else:
         watcher.send(t.ListTransactionsRequest(), 2)
     assert (producer.client.answers(), watcher.answers()) == ([], [])
-    while memory.syncs.held:
-        memory.run_sync()
+    while memory.flushes.held:
+        memory.run_flush()
     assert producer.client.answers()[0].error_code == 0
     (answer,) = watcher.answers()
     assert [one.transactional_id for one in answer.transaction_states] == ["x"]

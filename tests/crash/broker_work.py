@@ -53,7 +53,7 @@ class BrokerWork:
         self.random = random
         self.promises = promises
         self.memory = start(disk)
-        self.memory.syncs.is_holding = True
+        self.memory.flushes.is_paused = True
         self.promise(lambda promises: setattr(promises, "cluster_id", self.memory.broker.cluster_id))
         self.waiting: dict[Client, Then | None] = {self.memory.client(): None for _ in range(4)}
         self.sequences: dict[tuple[bytes, int], tuple[int, int]] = {}  # by partition: producer id and next sequence
@@ -77,11 +77,11 @@ class BrokerWork:
         self.create_topic(next(iter(self.waiting)))
         for _ in range(steps):
             self.step()
-            if self.memory.syncs.held and self.random.random() < 0.5:
+            if self.memory.flushes.held and self.random.random() < 0.5:
                 self.sync()
             if self.random.random() < 0.1:
                 self.work_in_background()
-        while self.memory.syncs.held:
+        while self.memory.flushes.held:
             self.sync()
 
     def step(self, action: Callable[[Client], None] | None = None) -> None:
@@ -95,7 +95,7 @@ class BrokerWork:
 
     def sync(self) -> None:
         """Run a sync; between files the rest of the broker may act."""
-        self.meanwhile(self.memory.run_sync)
+        self.meanwhile(self.memory.run_flush)
         self.process_responses()
 
     def meanwhile(self, work: Callable[[], None], action: Callable[[Client], None] | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_S = "tests/broker/test_sync_policy.py::"
+_S = "tests/broker/test_flush_policy.py::"
 _B = "tests/crash/test_broker_crashes.py::test_answers_of_a_broker_hold_after_any_crash"
 _ENV = {"BARNABAS_CRASH_STATES": "2000", "BARNABAS_SEED": "1"}
 BROKER = (
@@ -13,7 +13,7 @@ BROKER = (
         "broker/replicas/partition.py",
         "        if offset < self.log.high_watermark:\n            then(ErrorCode.NONE)\n",
         "        if offset < self.log.log_end_offset:\n            then(ErrorCode.NONE)\n",
-        _S + "TestAlways::test_neither_producer_nor_reader_hears_of_a_record_before_it_is_synced",
+        _S + "TestAlways::test_a_record_is_neither_acknowledged_nor_readable_before_its_flush",
     ),
     Mutant(
         "acknowledged-before-the-sync-and-crashed",
@@ -28,7 +28,7 @@ BROKER = (
         "broker/replicas/flush_policy.py",
         "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
-        _S + "TestAlways::test_what_comes_while_a_sync_runs_goes_into_the_next_together",
+        _S + "TestAlways::test_records_appended_during_a_flush_share_the_next_one",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
@@ -45,21 +45,21 @@ BROKER = (
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         "        if log.unflushed <= self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
-        _S + "TestOtherPolicies::test_flush_messages_bounds_what_is_acknowledged_and_not_on_the_disk",
+        _S + "TestOtherPolicies::test_flush_messages_limits_the_acknowledged_records_that_are_not_flushed",
     ),
     Mutant(
         "offset-commit-answered-before-the-sync",
         "broker/coordinators/runtime.py",
         "        if log.high_watermark == log.log_end_offset:\n            self._committed",
         "        if True:\n            self._committed",
-        _S + "TestGroups::test_a_committed_offset_is_neither_acknowledged_nor_shown_before_its_sync",
+        _S + "TestGroups::test_a_committed_offset_is_not_acknowledged_or_fetched_before_its_flush",
     ),
     Mutant(
         "failed-sync-tried-again",
         "broker/replicas/flusher.py",
         '            self._failures.take_offline(self._log_dir, "sync", failure)\n            return\n        for',
         "            self._requested |= {policy: None for policy, _ in flushes}\n        for",
-        "tests/broker/test_disk_failures.py::TestFailedSync::test_is_never_tried_again",
+        "tests/broker/test_disk_failures.py::TestFailedSync::test_is_never_retried",
     ),
     Mutant(
         "metadata-answered-before-the-sync",

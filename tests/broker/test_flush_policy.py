@@ -1,4 +1,4 @@
-"""Sync policy: what is acknowledged and what is seen never runs ahead of the disk (R12, R13, R15, G2)."""
+"""Flush policies: no record is acknowledged or readable before its flush (R12, R13, R15, G2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 
 
 class WatchedFiles(Files):
-    """Remembers what was synced."""
+    """Records what was synced."""
 
     def __init__(self) -> None:
         self.synced: list[str] = []
@@ -62,20 +62,20 @@ class WatchedFiles(Files):
 
 
 def start(data_dir: Path, sets: dict[str, str] | None = None, **options) -> MemoryBroker:
-    """A broker with two topics, `t` of three partitions and `u`, whose directories are on the disk."""
+    """A broker with two topics, `t` with three partitions and `u`, whose directories are synced."""
     memory = MemoryBroker(data_dir, sets, **options)
     memory.create_topic("t", 3)
     memory.create_topic("u")
     client = memory.client()
     for partition in range(3):
         client.ask(produce(to(partition, batch(b"first"))), 9, ProduceResponse)
-    memory.syncs.is_holding = True
+    memory.flushes.is_paused = True
     return memory
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
-    """The policy `always`; syncs happen when a test says so."""
+    """`barnabas.log.sync=always`; flushes run when a test runs them."""
     memory = start(tmp_path / "data", ALWAYS)
     yield memory
     memory.close()
@@ -91,7 +91,7 @@ def log_of(memory: MemoryBroker, partition: int = 0):
 
 
 def seen(memory: MemoryBroker) -> tuple[list[bytes | None], int, int]:
-    """What a reader of t-0 gets: values, the high watermark and the latest offset."""
+    """What a client reads from t-0: (values, high watermark, latest offset)."""
     answer = memory.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
     asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
     latest = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
@@ -112,93 +112,93 @@ def set_config(memory: MemoryBroker, topic: str, **configs: str) -> None:
 
 class TestAlways:
     @pytest.mark.parametrize("acks", [1, -1])
-    def test_neither_producer_nor_reader_hears_of_a_record_before_it_is_synced(
+    def test_a_record_is_neither_acknowledged_nor_readable_before_its_flush(
         self, memory: MemoryBroker, client: Client, acks: int
     ) -> None:
         client.send(produce(to(0, batch(b"second")), acks=acks), 9)
         assert client.answers() == []
         assert seen(memory) == ([b"first"], 1, 1)
         assert (log_of(memory).log_end_offset, log_of(memory).synced_offset) == (2, 1)
-        memory.run_sync()
+        memory.run_flush()
         (answer,) = answers(client.answers()[0])
         assert (answer.error_code, answer.base_offset) == (0, 1)
         assert seen(memory) == ([b"first", b"second"], 2, 2)
         assert log_of(memory).synced_offset == 2
 
-    def test_acks_0_has_no_answer_and_is_synced_like_the_others(self, memory: MemoryBroker, client: Client) -> None:
+    def test_a_record_with_acks_0_is_flushed_too(self, memory: MemoryBroker, client: Client) -> None:
         """R13."""
         client.feed(client.frame(produce(to(0, batch(b"second")), acks=0), 9))
         client.sent.clear()
         assert seen(memory)[1] == 1
-        memory.run_sync()
+        memory.run_flush()
         assert client.answers() == []
         assert seen(memory)[1] == 2
 
-    def test_what_comes_while_a_sync_runs_goes_into_the_next_together(self, memory: MemoryBroker) -> None:
+    def test_records_appended_during_a_flush_share_the_next_one(self, memory: MemoryBroker) -> None:
         clients = [memory.client() for _ in range(4)]
         for number, one in enumerate(clients):
             one.send(produce(to(number % 3, batch(b"%d" % number))), 9)
-        assert len(memory.syncs.held) == 1
-        memory.run_sync()
+        assert len(memory.flushes.held) == 1
+        memory.run_flush()
         assert [len(one.answers()) for one in clients] == [1, 0, 0, 0]
-        assert len(memory.syncs.held) == 1
-        memory.run_sync()
+        assert len(memory.flushes.held) == 1
+        memory.run_flush()
         assert [len(one.answers()) for one in clients] == [0, 1, 1, 1]
-        assert memory.syncs.held == []
+        assert memory.flushes.held == []
 
-    def test_a_request_of_several_partitions_waits_for_all_and_tells_each(self, memory: MemoryBroker) -> None:
+    def test_a_request_for_several_partitions_waits_for_all_of_them(self, memory: MemoryBroker) -> None:
         first, second = memory.client(), memory.client()
         first.send(produce(to(1, batch(b"x"))), 9)
         second.send(produce(to(0, batch(b"a")), to(1, batch(b"b")), to(7, batch(b"nowhere"))), 9)
-        memory.run_sync()
+        memory.run_flush()
         assert second.answers() == []
-        memory.run_sync()
+        memory.run_flush()
         assert [(one.error_code, one.base_offset) for one in answers(second.answers()[0])] == [
             (0, 1),
             (0, 2),
             (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
         ]
 
-    def test_a_repeated_batch_waits_for_the_sync_of_the_first(self, memory: MemoryBroker) -> None:
-        """I1: a retry must not acknowledge what a power cut could still take."""
+    def test_a_duplicate_batch_waits_for_the_flush_of_the_first(self, memory: MemoryBroker) -> None:
+        """I1: a retry must not acknowledge a record that a power failure could still lose."""
         first, retry = memory.client(), memory.client()
-        memory.syncs.is_holding = False
+        memory.flushes.is_paused = False
         producer_id = init(first).producer_id
-        memory.syncs.is_holding = True
+        memory.flushes.is_paused = True
         request = produce(to(0, batch(b"once", producer_id=producer_id, producer_epoch=0, base_sequence=0)))
         for one in (first, retry):
             one.send(request, 9)
             assert one.answers() == []
-        memory.run_sync()
+        memory.run_flush()
         for one in (first, retry):
             (answer,) = answers(one.answers()[0])
             assert (answer.error_code, answer.base_offset) == (0, 1)
-        assert memory.syncs.held == []
+        assert memory.flushes.held == []
         assert len(memory.client().ask(request, 9, ProduceResponse).responses) == 1
 
-    def test_a_parked_reader_is_woken_by_the_sync(self, memory: MemoryBroker, client: Client) -> None:
+    def test_a_delayed_fetch_is_woken_by_the_flush(self, memory: MemoryBroker, client: Client) -> None:
         reader = memory.client()
         reader.send(fetch(at(1), max_wait_ms=10_000, min_bytes=60), 12)
         client.send(produce(to(0, batch(b"second"))), 9)
         assert reader.answers() == []
-        memory.run_sync()
+        memory.run_flush()
         assert values(reader.answers()[0].responses[0].partitions[0]) == [(1, b"second")]
 
-    def test_a_parked_reader_counts_only_what_it_may_read(self, memory: MemoryBroker, client: Client) -> None:
+    def test_a_delayed_fetch_counts_only_committed_bytes(self, memory: MemoryBroker, client: Client) -> None:
         reader = memory.client()
         size = len(batch(b"x"))
         reader.send(fetch(at(1), max_wait_ms=10_000, min_bytes=3 * size), 12)
         for _ in range(3):
             memory.client().send(produce(to(0, batch(b"x"))), 9)
-        memory.run_sync()
+        memory.run_flush()
         assert reader.answers() == []
-        memory.run_sync()
+        memory.run_flush()
         assert len(values(reader.answers()[0].responses[0].partitions[0])) == 3
 
-    def test_only_data_is_synced_and_directories_when_a_file_is_new(self, tmp_path: Path) -> None:
+    def test_only_data_files_are_synced_and_directories_of_new_files(self, tmp_path: Path) -> None:
         files = WatchedFiles()
         memory = start(tmp_path / "data", ALWAYS, files=files)
-        memory.syncs.is_holding = False
+        memory.flushes.is_paused = False
         directory = log_of(memory).directory
         files.synced.clear()
         for _ in range(3):
@@ -214,8 +214,8 @@ class TestAlways:
         memory.close()
 
     def test_recovery_point_stays_in_its_segment_until_the_indexes_are_synced(self, memory: MemoryBroker) -> None:
-        """L1: a recovery must come by every segment whose index a power cut could have torn."""
-        memory.syncs.is_holding = False
+        """L1: recovery must include every segment whose index a power failure could have damaged."""
+        memory.flushes.is_paused = False
         log = log_of(memory)
         memory.client().ask(produce(to(0, batch(b"a", b"b"))), 9, ProduceResponse)
         assert (log.synced_offset, log.recovery_point) == (3, 3)
@@ -226,38 +226,38 @@ class TestAlways:
         log.flush()
         assert log.recovery_point == 5
 
-    def test_a_topic_deleted_while_its_records_are_synced_is_told(self, memory: MemoryBroker, client: Client) -> None:
+    def test_deleting_a_topic_fails_requests_waiting_for_its_flush(self, memory: MemoryBroker, client: Client) -> None:
         other = memory.client()
         client.send(produce(to(0, batch(b"a"))), 9)
         other.send(produce(to(0, batch(b"b")), topic="u"), 9)
         memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
         (answer,) = answers(client.answers()[0])
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        memory.run_sync()
-        memory.run_sync()
+        memory.run_flush()
+        memory.run_flush()
         assert answers(other.answers()[0])[0].error_code == 0
 
-    def test_a_directory_renamed_under_a_sync_of_a_new_topic_fails_nothing(self, memory: MemoryBroker) -> None:
+    def test_a_directory_renamed_during_its_flush_is_no_failure(self, memory: MemoryBroker) -> None:
         memory.create_topic("new")
         other = memory.client()
         memory.client().send(produce(to(0, batch(b"a")), topic="new"), 9)
         memory.client().ask(DeleteTopicsRequest(topic_names=["new"], timeout_ms=1000), 5, DeleteTopicsResponse)
         other.send(produce(to(0, batch(b"b")), topic="u"), 9)
-        memory.run_sync()
-        memory.run_sync()
+        memory.run_flush()
+        memory.run_flush()
         assert answers(other.answers()[0])[0].error_code == 0
         assert memory.broker.log_dirs.dirs[0].failure is None
 
-    def test_a_client_that_leaves_while_it_waits_harms_nobody(self, memory: MemoryBroker, client: Client) -> None:
+    def test_a_client_may_disconnect_while_it_waits_for_a_flush(self, memory: MemoryBroker, client: Client) -> None:
         other = memory.client()
         client.send(produce(to(0, batch(b"a"))), 9)
         other.send(produce(to(0, batch(b"b"))), 9)
         client.connection.close()
-        memory.run_sync()
-        memory.run_sync()
+        memory.run_flush()
+        memory.run_flush()
         assert answers(other.answers()[0])[0].base_offset == 2
 
-    def test_what_a_crash_left_to_the_page_cache_is_synced_before_anyone_reads_it(self, tmp_path: Path) -> None:
+    def test_records_left_in_the_page_cache_by_a_crash_are_flushed_before_they_are_read(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", ALWAYS)
         memory.client().send(produce(to(0, batch(b"second"))), 9)
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
@@ -270,14 +270,14 @@ class TestAlways:
 
 
 class TestGroups:
-    """G2: what a coordinator answers is on the disk."""
+    """G2: a coordinator responds only after its records are flushed."""
 
-    def test_a_committed_offset_is_neither_acknowledged_nor_shown_before_its_sync(self, memory: MemoryBroker) -> None:
-        memory.syncs.is_holding = False
+    def test_a_committed_offset_is_not_acknowledged_or_fetched_before_its_flush(self, memory: MemoryBroker) -> None:
+        memory.flushes.is_paused = False
         client, reader = memory.client(), memory.client()
         find(client)
         assert commit(client, "t", 5) == {0}
-        memory.syncs.is_holding = True
+        memory.flushes.is_paused = True
         request = OffsetCommitRequest(
             group_id="g",
             topics=[
@@ -290,82 +290,82 @@ class TestGroups:
         assert client.answers() == []
         with pytest.raises(ValueError, match="not enough values"):
             fetch_committed(reader, "t")
-        memory.run_sync()
+        memory.run_flush()
         assert isinstance(client.answers()[0], OffsetCommitResponse)
         (shown,) = reader.answers()
         assert shown.groups[0].topics[0].partitions[0].committed_offset == 6
         assert fetch_committed(reader, "t") == 6
 
-    def test_a_generation_begins_when_it_is_on_the_disk(self, memory: MemoryBroker) -> None:
-        memory.syncs.is_holding = False
+    def test_a_generation_starts_when_its_record_is_flushed(self, memory: MemoryBroker) -> None:
+        memory.flushes.is_paused = False
         client = memory.client()
         find(client)
         joined = client.ask(join_request(member_id_of(client)), 9, JoinGroupResponse)
-        memory.syncs.is_holding = True
+        memory.flushes.is_paused = True
         client.send(sync_request(joined), 5)
         assert client.answers() == []
-        memory.run_sync()
+        memory.run_flush()
         (synced,) = client.answers()
         assert isinstance(synced, SyncGroupResponse)
         assert (synced.error_code, synced.assignment) == (0, b"mine")
 
 
 class TestOtherPolicies:
-    def test_with_os_nothing_is_synced_and_everything_is_answered_at_once(self, tmp_path: Path) -> None:
+    def test_with_os_nothing_is_flushed_and_no_response_is_delayed(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         assert memory.broker.partitions.get("t", 0).flush_policy is None
         (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
         assert answer.base_offset == 1
         assert seen(memory)[1] == 2
         memory.advance(3600)
-        assert memory.syncs.held == []
+        assert memory.flushes.held == []
         memory.close()
 
-    def test_interval_answers_at_once_and_syncs_within_the_interval(self, tmp_path: Path) -> None:
+    def test_with_interval_no_response_is_delayed_and_flushes_come_within_the_interval(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "interval", "log.flush.interval.ms": "500"})
         log = log_of(memory, 1)
         memory.advance(1)
-        memory.run_sync()
+        memory.run_flush()
         memory.client().ask(produce(to(1, batch(b"a"))), 9, ProduceResponse)
         memory.advance(0.4)
         memory.client().ask(produce(to(1, batch(b"b"))), 9, ProduceResponse)
-        before = len(memory.syncs.held)
+        before = len(memory.flushes.held)
         memory.advance(0.11)
-        assert (before, len(memory.syncs.held)) == (0, 1)
+        assert (before, len(memory.flushes.held)) == (0, 1)
         assert log.synced_offset < log.log_end_offset == log.high_watermark == 3
-        memory.run_sync()
+        memory.run_flush()
         assert log.synced_offset == 3
         memory.close()
 
-    def test_flush_messages_of_one_is_always_for_that_topic(self, tmp_path: Path) -> None:
+    def test_flush_messages_of_one_means_always_for_that_topic(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         set_config(memory, "t", flush_messages="1")
         client = memory.client()
         client.send(produce(to(0, batch(b"a"))), 9)
         assert client.answers() == []
         memory.client().ask(produce(to(0, batch(b"a")), topic="u"), 9, ProduceResponse)
-        memory.run_sync()
+        memory.run_flush()
         assert answers(client.answers()[0])[0].base_offset == 1
         memory.close()
 
-    def test_flush_messages_bounds_what_is_acknowledged_and_not_on_the_disk(self, tmp_path: Path) -> None:
+    def test_flush_messages_limits_the_acknowledged_records_that_are_not_flushed(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os", "log.flush.interval.messages": "3"})
-        memory.syncs.is_holding = False
+        memory.flushes.is_paused = False
         log_of(memory).flush()
-        memory.syncs.is_holding = True
+        memory.flushes.is_paused = True
         client = memory.client()
         for offset in (1, 2):
             assert answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))[0].base_offset == offset
         client.send(produce(to(0, batch(b"third"))), 9)
         assert client.answers() == []
         assert seen(memory)[1] == 3
-        memory.run_sync()
+        memory.run_flush()
         assert answers(client.answers()[0])[0].base_offset == 3
         assert (log_of(memory).synced_offset, seen(memory)[1]) == (4, 4)
         assert len(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse).responses) == 1
         memory.close()
 
-    def test_a_limit_that_is_lifted_releases_who_waits(self, tmp_path: Path) -> None:
+    def test_removing_the_flush_policy_releases_waiting_requests(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         set_config(memory, "t", flush_messages="1")
         client, reader = memory.client(), memory.client()
@@ -374,7 +374,7 @@ class TestOtherPolicies:
         set_config(memory, "t", flush_messages=str(2**63 - 1))
         assert answers(client.answers()[0])[0].base_offset == 1
         assert values(reader.answers()[0].responses[0].partitions[0]) == [(1, b"a")]
-        memory.run_sync()
+        memory.run_flush()
         memory.close()
 
     def test_flush_ms_of_a_running_topic_counts_from_its_next_record(self, tmp_path: Path) -> None:
@@ -382,14 +382,14 @@ class TestOtherPolicies:
         set_config(memory, "t", flush_ms="2000")
         memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse)
         memory.advance(1.9)
-        assert memory.syncs.held == []
+        assert memory.flushes.held == []
         memory.advance(0.2)
-        memory.run_sync()
+        memory.run_flush()
         assert log_of(memory).synced_offset == 2
         memory.close()
 
 
-def test_each_log_directory_has_syncs_of_its_own(tmp_path: Path) -> None:
+def test_each_log_directory_has_its_own_flushes(tmp_path: Path) -> None:
     memory = start(tmp_path / "a", ALWAYS, more_dirs=[tmp_path / "b"])
     homes = {index: memory.broker.log_dirs.dir_of("t", index) for index in range(3)}
     assert len(set(homes.values())) == 2
@@ -398,32 +398,32 @@ def test_each_log_directory_has_syncs_of_its_own(tmp_path: Path) -> None:
     one, other = memory.client(), memory.client()
     one.send(produce(to(here, batch(b"a"))), 9)
     other.send(produce(to(there, batch(b"b"))), 9)
-    assert len(memory.syncs.held) == 2
-    memory.syncs.held.reverse()
-    memory.run_sync()
+    assert len(memory.flushes.held) == 2
+    memory.flushes.held.reverse()
+    memory.run_flush()
     assert (len(one.answers()), len(other.answers())) == (0, 1)
-    memory.run_sync()
+    memory.run_flush()
     assert len(one.answers()) == 1
     memory.close()
 
 
-class TestBreadth:
-    def test_many_files_are_synced_with_their_file_system(self, tmp_path: Path) -> None:
+class TestSyncfsChoice:
+    def test_many_files_are_synced_by_syncfs(self, tmp_path: Path) -> None:
         files = WatchedFiles()
         memory = MemoryBroker(tmp_path / "data", ALWAYS, files=files)
         memory.create_topic("t", 40)
-        memory.syncs.is_holding = True
+        memory.flushes.is_paused = True
         clients = [memory.client() for _ in range(40)]
         for index, one in enumerate(clients):
             one.send(produce(to(index, batch(b"a"))), 9)
-        memory.run_sync()
+        memory.run_flush()
         files.synced.clear()
-        memory.run_sync()
+        memory.run_flush()
         assert files.synced[0] == "the whole file system"
         assert all(len(one.answers()) == 1 for one in clients)
         memory.close()
 
-    def test_the_whole_is_tried_more_rarely_where_it_is_slower(self) -> None:
+    def test_syncfs_is_tried_less_often_where_it_is_slower(self) -> None:
         choice = SyncfsChoice()
         choice.record(1, 0.001, used_syncfs=False)
         assert not choice.uses_syncfs(MANY_FILES - 1)
