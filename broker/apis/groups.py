@@ -44,7 +44,9 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> DelayedRespons
         delayed.resolve(response)
 
     client = client_of(ctx)
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, at: groups.join(request, answer, client, at))
+    ctx.broker.group_coordinators.handle(
+        request.group_id, lambda groups, at: groups.classic.join(request, answer, client, at)
+    )
     return delayed
 
 
@@ -55,7 +57,9 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> DelayedRespons
     if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, at: groups.sync(request, delayed.resolve, at))
+    ctx.broker.group_coordinators.handle(
+        request.group_id, lambda groups, at: groups.classic.sync(request, delayed.resolve, at)
+    )
     return delayed
 
 
@@ -64,7 +68,7 @@ def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse
     """Renew the member's session."""
     delayed = DelayedResponse(send_before_close=True)
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.heartbeat(request, delayed.resolve, at)
+        request.group_id, lambda groups, at: groups.classic.heartbeat(request, delayed.resolve, at)
     )
     return delayed
 
@@ -82,5 +86,5 @@ def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> DelayedRespo
             response = LeaveGroupResponse(error_code=response.members[0].error_code)
         delayed.resolve(response)
 
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, at: groups.leave(request, answer, at))
+    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, at: groups.classic.leave(request, answer, at))
     return delayed

@@ -60,5 +60,5 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
                 partition.error_code = codes.get((topic.name, partition.partition_index), partition.error_code)
         delayed.resolve(response)
 
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, _: groups.delete_offsets(request, answer))
+    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, _: groups.offsets.delete(request, answer))
     return delayed

@@ -96,7 +96,7 @@ def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_st
     image = ctx.broker.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if asked.topics is None:
-        response = coordinator.fetch_offsets(asked, require_stable=require_stable)
+        response = coordinator.offsets.fetch(asked, require_stable=require_stable)
         if by_id:
             response.topics = [topic for topic in response.topics if _set_id(image, topic)]
         return response
@@ -109,7 +109,7 @@ def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_st
             unknown[position] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
         else:
             known.append(_with_name_and_id(topic, found))
-    response = coordinator.fetch_offsets(
+    response = coordinator.offsets.fetch(
         OffsetFetchRequestGroup(group_id=asked.group_id, topics=known), require_stable=require_stable
     )
     for position, answer in unknown.items():

@@ -80,7 +80,7 @@ def txn_offset_commit(
             return
         try:
             ctx.broker.group_coordinators.handle(
-                request.group_id, lambda groups, at: groups.commit_offsets(commit, complete, client, at, producer)
+                request.group_id, lambda groups, at: groups.offsets.commit(commit, complete, client, at, producer)
             )
         except KafkaError as error:
             delayed.resolve(_offsets_failed(request, error))

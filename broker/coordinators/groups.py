@@ -146,11 +146,11 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             self.handle_all(lambda groups, at: groups.metadata_changed(changed, at))
 
     def _topic_deleted(self, topic: TopicImage) -> None:
-        self.handle_all(lambda groups, _: groups.topic_deleted(topic.name, topic.topic_id))
+        self.handle_all(lambda groups, _: groups.offsets.topic_deleted(topic.name, topic.topic_id))
 
     def expire_offsets(self) -> None:
         """Remove offsets older than `offsets.retention.minutes`, and groups that are empty without them."""
-        self.handle_all(lambda groups, at: groups.expire_offsets(at))
+        self.handle_all(lambda groups, at: groups.offsets.expire(at))
 
     def _new(self, at: Moment) -> tuple[GroupCoordinator, Replay]:
         from barnabas.broker.coordinators.replay import group_replay

@@ -55,9 +55,9 @@ GROUPS = (
     ),
     Mutant(
         "unstable-offsets-shown",
-        "coord/groups/coordinator.py",
-        "        if require_stable and self._pending:\n",
-        "        if require_stable and not self._pending:\n",
+        "coord/groups/group_offsets.py",
+        "        if require_stable and self.pending:\n",
+        "        if require_stable and not self.pending:\n",
         _CLASSIC,
         _SEEDS,
     ),

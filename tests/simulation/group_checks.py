@@ -123,11 +123,13 @@ class GroupLog:
     def check(self, live: GroupCoordinator) -> None:
         """Check that the live coordinator has the same offsets and groups."""
         for (group, topic, partition), (_, offset) in self.offsets.items():
-            found = live.offsets.get(group, topic, partition)
+            found = live.offsets.store.get(group, topic, partition)
             assert found is not None, f"{group} has lost its offset of {topic}-{partition}"
             assert found.offset == offset, f"{group} has {found.offset} of {topic}-{partition}, its log has {offset}"
         pending = sum(len(held) for held in self._pending.values())
-        assert live.pending_count == pending, f"{live.pending_count} offsets are pending, {pending} in the log"
+        assert len(live.offsets.pending) == pending, (
+            f"{len(live.offsets.pending)} offsets are pending, {pending} in the log"
+        )
         for group_id, kept in self.groups.items():
             self._check_group(live, group_id, kept)
 
@@ -144,8 +146,8 @@ class GroupLog:
 
 def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
     """Check that two group coordinators have equal offsets, and equal groups in all that survives a restart."""
-    assert live.offsets == loaded.offsets, "the offsets differ from the log"
-    assert live.pending_count == loaded.pending_count, "the pending offsets differ from the log"
+    assert live.offsets.store == loaded.offsets.store, "the offsets differ from the log"
+    assert len(live.offsets.pending) == len(loaded.offsets.pending), "the pending offsets differ from the log"
     for group_id, group in live.groups.items():
         kept = loaded.groups.get(group_id)
         assert kept is not None, f"{group_id} is not in the log"

@@ -98,7 +98,7 @@ class Groups:
         groups = broker.group_coordinators.of_group(GROUP)
         for partition in range(self.partitions):
             end = broker.partitions.get(IN, partition).log.log_end_offset
-            found = groups.offsets.get(GROUP, IN, partition)
+            found = groups.offsets.store.get(GROUP, IN, partition)
             assert end == (0 if found is None else found.offset), (
                 f"the group has not reached the end of partition {partition}: {found}"
             )

@@ -40,6 +40,17 @@ class Rebalance:
         self._timers = timers
         self._config = config
 
+    def due(self, key: TimerKey, group: ClassicGroup, at: Moment, result: Result) -> None:
+        """A timer has expired."""
+        if key.kind == "session":
+            self.session_over(group, key.member_id, at, result)
+        elif key.kind == "initial":
+            self.initial_delay_over(group, at, result)
+        elif key.kind == "join":
+            self.complete_join(group, at, result)
+        else:
+            self.sync_timed_out(group, at, result)
+
     # ---- join phase
 
     def prepare_or_complete(self, group: ClassicGroup, at: Moment, result: Result) -> None:

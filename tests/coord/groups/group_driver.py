@@ -110,7 +110,7 @@ class Driver:
             protocol_type=protocol_type,
             protocols=protocols(*names, metadata=metadata),
         )
-        self.handle(self.coordinator.join(request, ticket, context, self.at))
+        self.handle(self.coordinator.classic.join(request, ticket, context, self.at))
         if settle:
             self.settle()
         return ticket
@@ -135,7 +135,7 @@ class Driver:
             ],
             **names,
         )
-        self.handle(self.coordinator.sync(request, ticket, self.at))
+        self.handle(self.coordinator.classic.sync(request, ticket, self.at))
         self.settle()
         return ticket
 
@@ -144,7 +144,7 @@ class Driver:
         request = g.HeartbeatRequest(
             group_id=group_id, generation_id=generation, member_id=member_id, group_instance_id=instance_id
         )
-        self.handle(self.coordinator.heartbeat(request, ticket, self.at))
+        self.handle(self.coordinator.classic.heartbeat(request, ticket, self.at))
         return self.answers[ticket].error_code
 
     def leave(self, *identities, group_id="g"):
@@ -155,7 +155,7 @@ class Driver:
             member_id, instance_id = identity if isinstance(identity, tuple) else (identity, None)
             members.append(g.MemberIdentity(member_id=member_id, group_instance_id=instance_id))
         request = g.LeaveGroupRequest(group_id=group_id, members=members)
-        self.handle(self.coordinator.leave(request, ticket, self.at))
+        self.handle(self.coordinator.classic.leave(request, ticket, self.at))
         self.settle()
         return self.answers[ticket]
 
@@ -192,13 +192,13 @@ class Driver:
             topics=[o.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[one])],
         )
         context = ClientContext("client", "/127.0.0.1", version)
-        self.handle(self.coordinator.commit_offsets(request, ticket, context, self.at))
+        self.handle(self.coordinator.offsets.commit(request, ticket, context, self.at))
         return self.answers[ticket].topics[0].partitions[0].error_code
 
     def fetch(self, topic="t", partition=0, *, group_id="g", topic_id=bytes(16)):
         """The committed offset of one partition, with its leader epoch and metadata."""
         topics = [o.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])]
-        answer = self.coordinator.fetch_offsets(o.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
+        answer = self.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
         assert answer.error_code == 0
         found = answer.topics[0].partitions[0]
         assert found.error_code == 0
@@ -210,7 +210,7 @@ class Driver:
         partitions = [o.OffsetDeleteRequestPartition(partition_index=partition)]
         topics = [o.OffsetDeleteRequestTopic(name=topic, partitions=partitions)]
         request = o.OffsetDeleteRequest(group_id=group_id, topics=topics)
-        self.handle(self.coordinator.delete_offsets(request, ticket))
+        self.handle(self.coordinator.offsets.delete(request, ticket))
         answer = self.answers[ticket]
         return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
 

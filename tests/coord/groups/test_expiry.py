@@ -28,7 +28,7 @@ def subscription(*topics):
 
 def sweep(driver, seconds=0.0):
     driver.now += seconds  # sessions do not end here: their timers are another matter
-    driver.handle(driver.coordinator.expire_offsets(driver.at))
+    driver.handle(driver.coordinator.offsets.expire(driver.at))
 
 
 def hold(driver, offset=50, *, topic="t", topic_id=bytes(16), group_id="g"):
@@ -145,7 +145,7 @@ class TestOffsetsInTransactions:
         assert driver.delete_group() == 0
         end(driver)
         assert driver.group() is None
-        assert driver.coordinator.pending_count == 0
+        assert len(driver.coordinator.offsets.pending) == 0
 
     def test_do_not_come_back_after_they_were_deleted(self, driver):
         driver.commit(1, topic="other")
@@ -158,7 +158,7 @@ class TestOffsetsInTransactions:
     def test_go_with_their_topic_and_no_other_of_its_name(self, driver, committed_to, is_kept):
         driver.commit(1, topic_id=committed_to)
         hold(driver, topic_id=committed_to, group_id="other")
-        driver.handle(driver.coordinator.topic_deleted("t", b"A" * 16))
+        driver.handle(driver.coordinator.offsets.topic_deleted("t", b"A" * 16))
         end(driver)
         assert (driver.fetch()[0] == 1) is is_kept
         assert (driver.fetch(group_id="other")[0] == 50) is is_kept

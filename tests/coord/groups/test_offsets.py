@@ -38,23 +38,23 @@ def test_all_offsets_of_a_group_can_be_asked_for(driver):
     driver.commit(2, topic="a", partition=1, topic_id=ID_A)
     driver.commit(3, topic="b")
     driver.commit(4, topic="b", group_id="other")
-    answer = driver.coordinator.fetch_offsets(o.OffsetFetchRequestGroup(group_id="g", topics=None))
+    answer = driver.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id="g", topics=None))
     found = [
         (topic.name, topic.topic_id, partition.partition_index, partition.committed_offset)
         for topic in answer.topics
         for partition in topic.partitions
     ]
     assert found == [("a", ID_A, 0, 1), ("a", ID_A, 1, 2), ("b", bytes(16), 0, 3)]
-    nothing = driver.coordinator.fetch_offsets(o.OffsetFetchRequestGroup(group_id="none", topics=None))
+    nothing = driver.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id="none", topics=None))
     assert (nothing.topics, nothing.error_code) == ([], 0)
 
 
 def test_offsets_survive_a_restart(driver):
     driver.commit(42, metadata="note", leader_epoch=7, topic_id=ID_A)
     driver.commit(5, partition=1)
-    before = driver.coordinator.offsets
+    before = driver.coordinator.offsets.store
     driver.restart()
-    assert driver.coordinator.offsets == before
+    assert driver.coordinator.offsets.store == before
     assert driver.fetch() == (42, 7, "note")
 
 
@@ -73,7 +73,7 @@ def test_a_retention_of_its_own_is_kept_with_the_offset(driver):
     driver.commit(42, retention_ms=1000)
     assert driver.log[-1][1][:2] == b"\0\1"
     driver.restart()
-    assert driver.coordinator.offsets.get("g", "t", 0).expire_timestamp_ms == START_MS + 1000
+    assert driver.coordinator.offsets.store.get("g", "t", 0).expire_timestamp_ms == START_MS + 1000
 
 
 def test_an_offset_of_a_former_topic_of_that_name_is_not_shown(driver):
@@ -204,7 +204,7 @@ def test_a_deleted_topic_takes_its_offsets_of_all_groups_along(driver):
     driver.commit(1, topic="gone")
     driver.commit(2, topic="gone", partition=3, group_id="other")
     driver.commit(3, topic="stays")
-    driver.handle(driver.coordinator.topic_deleted("gone"))
+    driver.handle(driver.coordinator.offsets.topic_deleted("gone"))
     driver.restart()
     assert driver.fetch("gone") == (-1, -1, "")
     assert driver.fetch("gone", 3, group_id="other") == (-1, -1, "")

@@ -36,13 +36,13 @@ def commit(driver, member_id="m1", epoch=2, *, partition=0, version=10, producer
         topics=[topic],
     )
     context = ClientContext("client", "/127.0.0.1", version)
-    driver.handle(driver.coordinator.commit_offsets(request, "commit", context, driver.at, producer))
+    driver.handle(driver.coordinator.offsets.commit(request, "commit", context, driver.at, producer))
     return driver.answers.pop("commit").topics[0].partitions[0].error_code
 
 
 def fetch(driver, member_id=None, epoch=-1):
     asked = o.OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
-    return driver.coordinator.fetch_offsets(asked)
+    return driver.coordinator.offsets.fetch(asked)
 
 
 class TestCommits:

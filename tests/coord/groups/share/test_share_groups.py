@@ -303,7 +303,7 @@ def test_a_share_group_is_no_consumer_group(driver):
     driver.join()
     with pytest.raises(KafkaError, match="not a consumer group"):
         driver.group().validate_commit(OffsetCommitRequest(), 9, is_transactional=False)
-    fetched = driver.coordinator.fetch_offsets(OffsetFetchRequestGroup(group_id="g", topics=None))
+    fetched = driver.coordinator.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=None))
     assert fetched.error_code == E.GROUP_ID_NOT_FOUND
     with pytest.raises(KafkaError, match="not a consumer group"):
         driver.group().validate_offset_delete()
@@ -313,7 +313,7 @@ def test_an_id_that_another_type_has_is_not_found(driver):
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
     commit = OffsetCommitRequest(group_id="c", generation_id_or_member_epoch=-1, topics=[topic])
-    driver.handle(driver.coordinator.commit_offsets(commit, "commit", LATEST, driver.at))
+    driver.handle(driver.coordinator.offsets.commit(commit, "commit", LATEST, driver.at))
     answer = driver.join(group_id="c")
     assert (answer.error_code, answer.error_message) == (E.GROUP_ID_NOT_FOUND, "Group c is not a share group.")
     assert driver.alter({0: 1}, group_id="c").error_code == E.GROUP_ID_NOT_FOUND

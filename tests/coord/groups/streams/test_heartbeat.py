@@ -433,7 +433,7 @@ def commit(driver, member_id, epoch, partition=0, context=LATEST):
             )
         ],
     )
-    driver.handle(driver.coordinator.commit_offsets(request, "c", context, driver.at))
+    driver.handle(driver.coordinator.offsets.commit(request, "c", context, driver.at))
     return driver.answers.pop("c").topics[0].partitions[0].error_code
 
 

@@ -1,0 +1,120 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: to a classic group, or to a consumer group with members (KIP-848).
+
+An empty consumer group is no hindrance: the classic group replaces it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
+from barnabas.coord.groups.group import CONSUMER
+from barnabas.coord.machine import Moment, Result
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.coord.groups.classic.membership import Membership
+    from barnabas.coord.groups.consumer.classic_members import ClassicMembers
+    from barnabas.coord.groups.consumer.group import ConsumerGroup
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.groups import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        SyncGroupRequest,
+    )
+
+
+class ClassicRequests:
+    """The requests of the classic protocol to the groups of one coordinator."""
+
+    def __init__(
+        self, groups: dict[str, Group], membership: Membership, classic_members: Callable[[], ClassicMembers]
+    ) -> None:
+        """`membership` serves classic groups, `classic_members` consumer groups."""
+        self._groups = groups
+        self._membership = membership
+        self._classic_members = classic_members
+
+    def join(self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment) -> Result:
+        """JoinGroup. The reply is in the result, or in that of the event that ends the join phase."""
+        result = Result()
+        group = self._consumer_group(request.group_id)
+        try:
+            if group is None:
+                answer = self._membership.join(request, ticket, context, at, result)
+            else:
+                self._membership.check_join(request)
+                answer = self._classic_members().join(group, request, context, at, result)
+        except KafkaError as refused:
+            if group is not None:
+                result = Result()
+            unknown = refused.code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
+            answer = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
+        if answer is not None:
+            result.reply(ticket, answer, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
+        return result
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment) -> Result:
+        """SyncGroup. The reply is in the result, or in that of the leader's SyncGroup."""
+        result = Result()
+        try:
+            check_group_id(request.group_id)
+            group = self._consumer_group(request.group_id)
+            if group is None:
+                answer = self._membership.sync(request, ticket, at, result)
+            else:
+                answer = self._classic_members().sync(group, request, at)
+        except KafkaError as refused:
+            answer = sync_error(refused.code)
+        if answer is not None:
+            result.reply(ticket, answer)
+        return result
+
+    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, at: Moment) -> Result:
+        """Heartbeat."""
+        result = Result()
+        try:
+            check_group_id(request.group_id)
+            group = self._consumer_group(request.group_id)
+            if group is None:
+                answer = self._membership.heartbeat(request, at)
+            else:
+                answer = self._classic_members().heartbeat(group, request, at)
+        except KafkaError as refused:
+            answer = HeartbeatResponse(error_code=int(refused.code))
+        result.reply(ticket, answer)
+        return result
+
+    def leave(self, request: LeaveGroupRequest, ticket: Ticket, at: Moment) -> Result:
+        """LeaveGroup; the one member of v0-2 is the only entry of `members`."""
+        result = Result()
+        try:
+            check_group_id(request.group_id)
+            group = self._consumer_group(request.group_id)
+            if group is None:
+                answer = self._membership.leave(request, at, result)
+            else:
+                answer = self._classic_members().leave(group, request, at, result)
+        except KafkaError as refused:
+            answer = LeaveGroupResponse(error_code=int(refused.code))
+        result.reply(ticket, answer)
+        return result
+
+    def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The group if it is a consumer group with members."""
+        group = self._groups.get(group_id)
+        if group is None or group.group_type != CONSUMER or group.is_empty:
+            return None
+        return cast("ConsumerGroup", group)
+
+
+def check_group_id(group_id: str) -> None:
+    """KafkaError INVALID_GROUP_ID for an empty id."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)

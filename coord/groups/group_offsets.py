@@ -1,0 +1,173 @@
+"""OffsetCommit, OffsetFetch, OffsetDelete and the expiry of offsets, for the groups of one coordinator (rule G2).
+
+KIP-211, KIP-447, KIP-496, KIP-848. Durable state is the store and what open transactions hold back (`PendingOffsets`);
+records change both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coord.groups import offsets, records
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic_requests import check_group_id
+from barnabas.coord.groups.expiry import expired
+from barnabas.coord.groups.offsets import OffsetStore
+from barnabas.coord.groups.pending_offsets import PendingOffsets
+from barnabas.coord.machine import CoordinatorRecord, Moment, Result
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offsets import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchResponseGroup,
+)
+from barnabas.wire.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from barnabas.coord.groups.classic.rebalance import Rebalance
+    from barnabas.coord.groups.config import GroupConfig
+    from barnabas.coord.groups.context import ClientContext
+    from barnabas.coord.groups.group import Group
+    from barnabas.coord.machine import Ticket
+    from barnabas.wire.messages.offsets import (
+        OffsetCommitRequest,
+        OffsetDeleteRequest,
+        OffsetDeleteRequestTopic,
+        OffsetFetchRequestGroup,
+        OffsetFetchResponseTopics,
+    )
+    from barnabas.wire.types import Uuid
+
+GROUP_NOT_FOUND_SINCE = 9
+"""OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
+GROUP_NOT_FOUND_IN_TRANSACTION_SINCE = 6
+"""TxnOffsetCommit versions from here on know GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH."""
+
+
+class GroupOffsets:
+    """The committed offsets of all groups of one coordinator."""
+
+    def __init__(self, groups: dict[str, Group], config: GroupConfig, rebalance: Rebalance) -> None:
+        """`rebalance` renews the sessions of members of classic groups that commit."""
+        self.store = OffsetStore()
+        self.pending = PendingOffsets()
+        self._groups = groups
+        self._config = config
+        self._rebalance = rebalance
+
+    def commit(
+        self,
+        request: OffsetCommitRequest,
+        ticket: Ticket,
+        context: ClientContext,
+        at: Moment,
+        producer: tuple[int, int] | None = None,
+    ) -> Result:
+        """OffsetCommit; the topics exist and have both name and id.
+
+        With a producer's id and epoch it is TxnOffsetCommit: the offsets are pending until the transaction ends (T11).
+        """
+        result = Result()
+        result.producer = producer
+        try:
+            self._check_commit(request, context, at, is_transactional=producer is not None)
+        except KafkaError as refused:
+            result.reply(ticket, offsets.commit_error(request, refused.code))
+            return result
+        result.records, answer = offsets.commit(request, self._config.offset_metadata_max_bytes, at)
+        result.reply(ticket, answer, lambda error: offsets.commit_error(request, error))
+        return result
+
+    def _check_commit(
+        self, request: OffsetCommitRequest, context: ClientContext, at: Moment, *, is_transactional: bool
+    ) -> None:
+        """KafkaError unless the group accepts this commit; it renews the session of a member of a classic group."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.generation_id_or_member_epoch < 0:
+                return  # from no member: a simple group, created by the record
+            since = GROUP_NOT_FOUND_IN_TRANSACTION_SINCE if is_transactional else GROUP_NOT_FOUND_SINCE
+            knows = context.api_version >= since
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION)
+        group.validate_commit(request, context.api_version, is_transactional=is_transactional)
+        if isinstance(group, ClassicGroup) and request.member_id in group.members:
+            self._rebalance.renew_session(group, group.members[request.member_id], at)
+
+    def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
+        """OffsetFetch of one group; `topics` None: of all topics. A group that does not exist has no offsets: no error.
+
+        With `require_stable`, offsets that open transactions may change are UNSTABLE_OFFSET_COMMIT (KIP-447).
+        """
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        if group is not None:
+            try:
+                group.validate_fetch(request.member_id, request.member_epoch)
+            except KafkaError as refused:
+                return OffsetFetchResponseGroup(group_id=group_id, error_code=int(refused.code))
+        if request.topics is None:
+            found = offsets.fetch_all(self.store, group_id)
+        else:
+            found = offsets.fetch(self.store, group_id, request.topics)
+        if require_stable and self.pending:
+            self._mark_unstable(group_id, found)
+        return OffsetFetchResponseGroup(group_id=group_id, topics=found)
+
+    def _mark_unstable(self, group_id: str, found: list[OffsetFetchResponseTopics]) -> None:
+        for topic in found:
+            for position, partition in enumerate(topic.partitions):
+                index = partition.partition_index
+                if self.pending.has(records.offset_key(group_id, topic.name, index)):
+                    topic.partitions[position] = offsets.unstable(index)
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """The records that remove all offsets of a group, pending ones included."""
+        pending = [CoordinatorRecord(key, None) for key in self.pending.of_group(group_id)]
+        return [*self.store.tombstones(group_id), *pending]
+
+    def delete(self, request: OffsetDeleteRequest, ticket: Ticket) -> Result:
+        """OffsetDelete, of topics that the group's members do not subscribe to."""
+        result = Result()
+        answer = OffsetDeleteResponse()
+        try:
+            check_group_id(request.group_id)
+            group = self._groups.get(request.group_id)
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.validate_offset_delete()
+            answer.topics = [self._delete_topic_offsets(group, topic, result) for topic in request.topics]
+        except KafkaError as refused:
+            answer.error_code = int(refused.code)
+        result.reply(ticket, answer, lambda error: OffsetDeleteResponse(error_code=int(error)))
+        return result
+
+    def _delete_topic_offsets(
+        self, group: Group, topic: OffsetDeleteRequestTopic, result: Result
+    ) -> OffsetDeleteResponseTopic:
+        subscribed = group.is_subscribed_to(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        answer = OffsetDeleteResponseTopic(name=topic.name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            tombstone = records.offset_tombstone(group.group_id, topic.name, index)
+            is_there = self.store.get(group.group_id, topic.name, index) or self.pending.has(tombstone.key)
+            if is_there and not subscribed:
+                result.records.append(tombstone)
+            answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
+        return answer
+
+    def topic_deleted(self, topic: str, topic_id: Uuid = ZERO_UUID) -> Result:
+        """A topic was deleted: remove its offsets, but not those of another topic of that name."""
+        result = Result()
+        result.records = self.store.topic_tombstones(topic, topic_id)
+        result.records += [CoordinatorRecord(key, None) for key in self.pending.of_topic(topic, topic_id)]
+        return result
+
+    def expire(self, at: Moment) -> Result:
+        """Remove the offsets that have expired, and groups without members and offsets."""
+        result = Result()
+        retention_ms = self._config.offsets_retention_ms
+        for group in self._groups.values():
+            result.records += expired(group, self.store, self.pending, retention_ms, at.now_ms)
+        return result
