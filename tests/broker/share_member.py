@@ -1,4 +1,4 @@
-"""A member of a share group that speaks to a `MemoryBroker`: fetches and acknowledges, request by request."""
+"""A member of a share group on a `MemoryBroker`, driven request by request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = 2
 
 
 class Queue(MemoryBroker):
-    """A broker with a topic `q`, that can be restarted on its data."""
+    """A broker with a topic `q` that can be restarted on its data."""
 
     def __init__(self, data_dir, partitions=1, **sets):
         self.data_dir = data_dir
@@ -24,7 +24,7 @@ class Queue(MemoryBroker):
         self.topic_id = self.create_topic("q", partitions)
 
     def restart(self):
-        self.broker.is_stopping = True  # or the end of the connections would be the end of sessions
+        self.broker.is_stopping = True  # so that closed connections do not release records
         self.close()
         super().__init__(self.data_dir, self.sets)
 
@@ -40,7 +40,7 @@ class Queue(MemoryBroker):
         assert answer.results[0].partitions[0].error_code == 0, answer
 
     def kept(self, group="g", partition=0):
-        """What the share coordinator keeps of a share partition."""
+        """The saved state of a share partition."""
         asked = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=0)
         request = s.ReadShareGroupStateRequest(
             group_id=group, topics=[s.ReadStateData(topic_id=self.topic_id, partitions=[asked])]
@@ -48,7 +48,7 @@ class Queue(MemoryBroker):
         return self.client().ask(request, 0, s.ReadShareGroupStateResponse).results[0].partitions[0]
 
     def produce(self, *values, partition=0, records=None):
-        """Append one batch of these values, or record batches as they are."""
+        """Append one batch of these values, or record batches unchanged."""
         data = PartitionProduceData(index=partition, records=records or batch(*values))
         request = ProduceRequest(
             acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="q", partition_data=[data])]
@@ -71,7 +71,7 @@ class Queue(MemoryBroker):
         assert answer.responses[0].error_code == 0, answer
 
     def live(self, group="g", partition=0):
-        """The records of a share partition, as the broker has them."""
+        """The records of a share partition, in the broker's memory."""
         from barnabas.coord.share_state.key import SharePartitionKey
 
         return self.broker.share_partitions.find(SharePartitionKey(group, self.topic_id, partition)).state
@@ -127,7 +127,7 @@ class Member:
         return found
 
     def fetch(self, **wishes):
-        """Ask, and take the answer, which must be there at once."""
+        """Send a request and return its response, which must be immediate."""
         self.send(**wishes)
         (answer,) = self.answers()
         return answer

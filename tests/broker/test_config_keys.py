@@ -1,4 +1,4 @@
-"""The broker keys: Kafka's own table, and the honesty of the `used` marks."""
+"""The broker keys: compared with Kafka's own table; the `used` marks compared with the code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_key_has_one_sentence_of_documentation() -> None:
 
 
 def _names_in_code(*packages: str) -> set[str]:
-    """Every name and attribute that the code outside the declarations speaks of."""
+    """Every name and attribute that the code outside of the declarations uses."""
     names: set[str] = set()
     for package in packages:
         for path in (ROOT / package).rglob("*.py"):
@@ -87,7 +87,7 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
 
 
 def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
-    """An accepted change takes effect: by the server, the partitions, the groups, and the cleaner at its next pass."""
+    """An accepted change takes effect: in the server, the partitions, the groups, and the cleaner's next pass."""
     followed = {
         "max.connections",
         "max.connections.per.ip",

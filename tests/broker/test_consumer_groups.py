@@ -58,7 +58,7 @@ def beat(client, group, member_id, epoch, *, owned=None, version=1, **fields):
         group_id=group, member_id=member_id, member_epoch=epoch, topic_partitions=partitions, **fields
     )
     deadline = time.monotonic() + DEADLINE_S
-    while True:  # Kafka loads its coordinators behind the answers
+    while True:  # Kafka loads its coordinators asynchronously
         answer = client(request, version)
         if answer.error_code not in LOADING:
             return answer
@@ -73,7 +73,7 @@ def given(answer):
 
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
-    """Send heartbeats until an answer is as wanted; assignments come no faster than their interval."""
+    """Send heartbeats until a response matches; assignments have a minimum interval."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         answer = beat(client, group, member_id, epoch, **fields)
@@ -85,7 +85,7 @@ def beat_until(client, group, member_id, epoch, condition, **fields):
 
 
 def join(client, group, member_id, partitions=4, **fields):
-    """Join, and stay until so many partitions have come: Kafka's coordinator is a moment behind its topics."""
+    """Join, and send heartbeats until so many partitions are assigned: Kafka applies new topics asynchronously."""
     answer = beat(client, group, member_id, 0, **fields)
     assert answer.error_code == 0, answer
     while sum(map(len, given(answer).values())) < partitions:

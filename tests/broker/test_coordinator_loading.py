@@ -1,4 +1,4 @@
-"""G2, T1: coordinators with large logs are loaded beside the serving loop, and say so to those who ask meanwhile."""
+"""G2, T1: coordinators with large logs are loaded beside the serving loop; requests are rejected meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SESSION_S = 10.0
 
 @pytest.fixture
 def data_dir(tmp_path, monkeypatch):
-    """A directory; whatever is in it is loaded beside the loop."""
+    """A directory whose coordinators are loaded beside the loop."""
     monkeypatch.setattr(coordinator_runtime, "SYNCHRONOUS_LOAD_BYTES", -1)
     return tmp_path / "data"
 
@@ -30,7 +30,7 @@ def broker(data_dir) -> MemoryBroker:
 
 
 def filled(data_dir) -> g.JoinGroupResponse:
-    """Leaves a group with a member and an offset, and a transaction that is open with another offset."""
+    """Write a group with a member and an offset, and an open transaction with another offset."""
     memory = broker(data_dir)
     memory.create_topic("t")
     client = memory.client()
@@ -96,7 +96,7 @@ def test_session_timeouts_start_when_the_coordinator_is_loaded(data_dir) -> None
     filled(data_dir)
     memory = broker(data_dir)
     client = memory.client()
-    memory.clock.advance(60)  # nothing fires: a loop that was kept busy elsewhere
+    memory.clock.advance(60)  # no timer fires, as if the loop had been busy
     memory.advance(0)
     memory.advance(SESSION_S - 1)
     assert group_described(client) == (0, "Stable")
@@ -131,10 +131,10 @@ def test_a_marker_written_during_loading_is_read_from_the_log(data_dir) -> None:
     memory = broker(data_dir)
     client = memory.client()
     for loading in memory.broker.group_coordinators._loading._unfinished.values():
-        assert not loading.read(lambda: True)  # begun, with the log as it is now
+        assert not loading.read(lambda: True)  # started, with the current log
     memory.broker.transaction_coordinators._loading._run_slice()
     producer = TransactionalClient(memory)
-    assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted for it
+    assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted first
     assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS
     memory.advance(0)
     request = o.OffsetFetchRequest(

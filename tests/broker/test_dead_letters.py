@@ -1,4 +1,4 @@
-"""KIP-1191: what a share group rejects, or fails at too often, is in its dead-letter queue, with where it was."""
+"""KIP-1191: records that a share group rejects, or that are delivered too often, go to its dead-letter queue."""
 
 from __future__ import annotations
 

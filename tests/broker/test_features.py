@@ -117,7 +117,7 @@ GATES = {
 def test_a_protocol_is_enabled_while_its_feature_has_a_level(
     memory: MemoryBroker, client: Client, feature: str, level: int
 ) -> None:
-    """As in Kafka: a data directory from before a protocol has no level of its feature, until somebody sets one."""
+    """As in Kafka: a data directory from before a protocol has no level of its feature, until one is set."""
     unsupported = ErrorCode.UNSUPPORTED_VERSION
 
     def codes() -> list[int]:

@@ -1,4 +1,4 @@
-"""Fetch: long polls, limits, isolation, epochs, topic ids, errors that stay with their partition."""
+"""Fetch: long polls, limits, isolation, epochs, topic ids, errors of single partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 
 
 def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0) -> int:
-    """Produce one batch; its base offset."""
+    """Produce one batch and return its base offset."""
     request = ProduceRequest(
         acks=-1,
         timeout_ms=1000,
@@ -258,7 +258,7 @@ def test_a_read_committed_long_poll_waits_while_a_transaction_is_open(memory: Me
 
 
 def test_a_diverging_epoch_is_reported(memory: MemoryBroker, client: Client) -> None:
-    """KIP-595, R5: a last fetched epoch that ended earlier here gives no data, but the epoch and its end."""
+    """KIP-595, R5: a last fetched epoch that ended earlier here returns that epoch and its end, no records."""
     partition = memory.broker.partitions.get("t", 0)
     append(memory, "t", b"a", b"b")
     partition.leader_epoch = 3
@@ -273,7 +273,7 @@ def test_a_diverging_epoch_is_reported(memory: MemoryBroker, client: Client) -> 
 
 
 def test_a_fetch_of_a_follower_is_rejected(client: Client) -> None:
-    """Rule 4 of security, brokers: CLUSTER_AUTHORIZATION_FAILED."""
+    """CLUSTER_AUTHORIZATION_FAILED."""
     old = client.ask(fetch(at(0), replica_id=2), 4, FetchResponse)
     assert old.responses[0].partitions[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     new = client.ask(fetch(at(0), replica_state=FetchRequestReplicaState(replica_id=2)), 15, FetchResponse)

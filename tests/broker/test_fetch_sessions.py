@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227, R20): what is told once is not told again, and who loses a session finds out."""
+"""Fetch sessions (KIP-227, R20): incremental responses, lost sessions, eviction."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_session_without_partitions_is_closed(memory: MemoryBroker, client: Cl
 
 
 def test_epoch_minus_one_closes_the_session(memory: MemoryBroker, client: Client) -> None:
-    """Spark closes its sessions so when it puts a consumer back into its pool."""
+    """Spark closes its sessions this way when it returns a consumer to its pool."""
     first = start(client, at(0))
     assert len(memory.broker.fetch_sessions) == 1
     answer = client.ask(fetch(session_id=first.session_id, session_epoch=-1), 12, FetchResponse)

@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups, DeleteGroups, OffsetDelete and expiry with groups of every type side by side.
+"""ListGroups, DescribeGroups, DeleteGroups, OffsetDelete and expiry with groups of every type.
 
 KIP-518, KIP-848, KIP-932, KIP-1043, KIP-1071, KIP-211.
 """
@@ -43,7 +43,7 @@ def memory(tmp_path):
 
 @pytest.fixture
 def client(memory: MemoryBroker) -> Client:
-    """A group of every type, each with a member that reads `t`, and one of nobody in particular."""
+    """A group of every type, each with a member that reads `t`, and one without a type."""
     client = memory.client()
     for name in EVERYONE:
         find(client, name)
@@ -134,7 +134,7 @@ def test_groups_are_listed_by_state_and_type(client: Client, filters: dict[str, 
 
 @pytest.mark.parametrize("group", [CONSUMER, SHARE, STREAMS])
 def test_a_group_of_another_type_cannot_be_joined_as_classic(client: Client, group: str) -> None:
-    """KIP-1043: until version 5 such a group is Dead and no error."""
+    """KIP-1043: up to version 5 such a group is Dead, not an error."""
     (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 6, g.DescribeGroupsResponse).groups
     assert (found.error_code, found.error_message) == (
         E.GROUP_ID_NOT_FOUND,
@@ -176,7 +176,7 @@ def test_offsets_are_deleted_unless_a_member_is_subscribed(client: Client, group
 
 
 def test_empty_groups_expire_except_share_groups(memory: MemoryBroker, client: Client) -> None:
-    """KIP-211, KIP-932: where a share group stands is kept elsewhere, and until somebody deletes the group."""
+    """KIP-211, KIP-932: offsets of share groups are kept by the share coordinator until the group is deleted."""
     memory.broker.group_coordinators.expire_offsets()
     assert listed(client).keys() == EVERYONE
     for name in (CLASSIC, CONSUMER, SHARE, STREAMS):

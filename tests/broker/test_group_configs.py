@@ -1,4 +1,4 @@
-"""Configs of groups (resource type 32): what may be set, what is told of it, and what holds for the group.
+"""Configs of groups (resource type 32): validation, descriptions and effective values.
 
 KIP-848, KIP-932, KIP-1071. Source of the sentences: Kafka 4.4 `GroupConfig.validate`.
 """
@@ -16,7 +16,7 @@ from barnabas.wire.messages import configs as c
 from tests.broker.memory_broker import Client, MemoryBroker
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
-"""Kafka's, but for what the dev profile changes."""
+"""Kafka's defaults, except for those that the dev profile changes."""
 
 BROKER, GROUP = 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -169,7 +169,7 @@ def test_an_invalid_offset_reset_is_rejected(client: Client) -> None:
 
 
 def test_the_session_timeout_must_exceed_the_heartbeat_interval(tmp_path) -> None:
-    """What the group does not say itself it has from the broker."""
+    """A group uses the broker's value of a config that it does not set."""
     memory = MemoryBroker(
         tmp_path / "data",
         {"group.consumer.min.session.timeout.ms": "1000", "group.consumer.max.heartbeat.interval.ms": "50000"},
@@ -205,7 +205,7 @@ def test_a_change_of_the_brokers_key_applies_to_every_group(memory: MemoryBroker
 
 
 def test_tags_cannot_be_appended(memory: MemoryBroker, client: Client) -> None:
-    """As in Kafka, which does not take a group's list for one when it comes to appending."""
+    """As in Kafka, which rejects appending to lists of groups."""
     name = "streams.rack.aware.assignment.tags"
     assert change(client, "g", (name, SET, "zone, cluster")) == (0, None)
     assert memory.broker.group_configs("g").streams_rack_aware_assignment_tags == ("zone", "cluster")

@@ -52,7 +52,7 @@ def join_request(group_id, member_id="", **values):
 
 
 def join(client, group_id, version=9, **values):
-    """Join as a new dynamic member and wait for the generation."""
+    """Join as a new dynamic member and wait for the next generation."""
     answer = client(join_request(group_id, **values), version)
     if answer.error_code == E.MEMBER_ID_REQUIRED:
         answer = client(join_request(group_id, answer.member_id, **values), version)
@@ -116,12 +116,12 @@ def test_find_coordinator_of_an_unknown_type_is_an_invalid_request(client):
     assert [found.error_code for found in answer.coordinators] in ([], [E.INVALID_REQUEST])
 
 
-# ---- the life of a member
+# ---- members
 
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic, version):
-    """Every version of every request of a member's life, along the ladder of JoinGroup's."""
+    """Every version of the requests of a member, combined by the version of JoinGroup."""
     topic_id = client.create_topic(topic)
     joined = join(client, group, version)
     assert joined.leader == joined.member_id
@@ -255,7 +255,7 @@ def test_commits_are_answered_for_each_partition(client, group, topic, version):
     unknown = E.UNKNOWN_TOPIC_OR_PARTITION
     assert [(part.partition_index, part.error_code) for part in answer.topics[0].partitions] in (
         [(9, unknown), (0, 0), (8, unknown), (1, 0)],
-        [(9, unknown), (8, unknown), (0, 0), (1, 0)],  # Kafka puts those it refuses in front
+        [(9, unknown), (8, unknown), (0, 0), (1, 0)],  # Kafka returns the rejected ones first
     )
     assert answer.topics[0].topic_id == (topic_id if version >= 10 else ZERO)
     assert answer.topics[0].name == ("" if version >= 10 else topic)
@@ -285,7 +285,7 @@ def test_the_length_of_commit_metadata_is_limited(client, group, topic):
 
 
 def fetch(client, group_id, version, topic="", topic_id=ZERO, partitions=(0, 1), everything=False):
-    """OffsetFetch in any version; gives (error, [(name, id, [(partition, offset, epoch, metadata, error)])])."""
+    """OffsetFetch in any version; returns (error, [(name, id, [(partition, offset, epoch, metadata, error)])])."""
     indexes = list(partitions)
     if version >= 8:
         topics = [o.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
@@ -386,7 +386,7 @@ def test_the_offsets_of_a_deleted_topic_are_deleted(client, group, topic):
     client.create_topic(topic)
     client(commit_request(group, topic), 9)
     client.delete_topic(topic)
-    for _ in range(200):  # Kafka does it a little later
+    for _ in range(200):  # Kafka does it asynchronously
         if fetch(client, group, 9, everything=True) == (0, []):
             break
     client.create_topic(topic)

@@ -1,4 +1,4 @@
-"""G1, G2: what the broker does around the coordinators: log, timers, restarts and failures, on a clock of its own."""
+"""G1, G2: the coordinator runtime: log, timers, restarts and failures, in simulated time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from barnabas.wire.records import iter_batches
 from tests.broker.memory_broker import MemoryBroker
 
 OFFSETS = "__consumer_offsets"
-FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # fifty would take the tests' time
+FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # the default of 50 would slow the tests down
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def sync_request(joined, group_id="g"):
 
 
 def stable(client, group_id="g", **values):
-    """A group of one; its JoinGroup answer."""
+    """Create a group of one member; returns its JoinGroup response."""
     find(client, group_id)
     member_id = member_id_of(client, group_id=group_id, **values)
     joined = client.ask(join_request(member_id, group_id=group_id, **values), 9, g.JoinGroupResponse)
@@ -95,7 +95,7 @@ def fetch(client, topic, group_id="g"):
 
 
 def offsets_partition(memory, group_id="g"):
-    """The partition that holds the group."""
+    """The partition of the group."""
     (partition,) = [
         one for one in memory.broker.partitions.of_topic(OFFSETS) if one.log.log_end_offset and _holds(one, group_id)
     ]
@@ -130,7 +130,7 @@ class TestOffsetsTopic:
         memory.close()
 
     def test_without_enough_brokers_there_is_no_coordinator(self, tmp_path):
-        memory = MemoryBroker(tmp_path / "data", {}, profile="kafka")  # wants three replicas
+        memory = MemoryBroker(tmp_path / "data", {}, profile="kafka")  # requires three replicas
         client = memory.client()
         assert find(client).error_code == E.COORDINATOR_NOT_AVAILABLE
         memory.close()
@@ -256,12 +256,12 @@ class TestRestart:
         memory.close()
 
     def test_a_topic_that_is_created_again_has_no_offsets(self, memory, tmp_path):
-        """Even when the broker stopped between the topic's end and its offsets'."""
+        """Even if the broker stopped between the deletions of the topic and of its offsets."""
         memory.create_topic("t")
         client = memory.client()
         find(client)
         assert commit(client, "t", 42) == {0}
-        memory.broker.group_coordinators.stop()  # so that nobody hears of the deletion
+        memory.broker.group_coordinators.stop()  # so that the deletion is not applied
         client.ask(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
         memory = self.restarted(memory, tmp_path)
         memory.create_topic("t")
@@ -350,7 +350,7 @@ def test_the_coordinator_has_the_address_that_the_client_connected_to(memory):
 
 class TestExpiry:
     def test_expired_offsets_stay_deleted_after_a_restart(self, tmp_path):
-        """G2: offsets.retention.minutes; the sweep writes tombstones, so that a restart finds nothing either."""
+        """G2: offsets.retention.minutes; the check writes tombstones, so a restart does not restore offsets."""
         memory = MemoryBroker(tmp_path / "data", {**FEW_PARTITIONS, "offsets.retention.minutes": "1"})
         client = memory.client()
         memory.create_topic("t")

@@ -1,4 +1,4 @@
-"""A log directory that Apache Kafka 4.4.0 left behind, and what is refused of such directories.
+"""A log directory written by Apache Kafka 4.4.0, and directories that are rejected.
 
 `tests/data/kafka-4.4.0-directory.tar.gz` was made by `compat.kafka.make_directory`; `tests/clients/test_exchange.py`
 does the same with Kafka at hand. L1, G2, T5, T6.
@@ -54,7 +54,7 @@ def metadata_log(directory: Path) -> Path:
 
 
 def add_records(directory: Path, *records: Message) -> None:
-    """Write records behind what is in the metadata log, as the leader of its last epoch would have."""
+    """Append records to the metadata log as the leader of its last epoch."""
     log = metadata_log(directory)
     end = int(next((directory / METADATA).glob("*.snapshot")).name[:20])
     with log.open("ab") as file:
@@ -108,7 +108,7 @@ def test_partitions_that_kafka_left_without_a_leader_get_this_node(directory: Pa
 
 
 def test_the_epoch_is_in_the_quorum_state_before_it_starts(directory: Path) -> None:
-    """KIP-595; the file stays in the form that Kafka gave it."""
+    """KIP-595; the file keeps Kafka's format."""
     before = state(directory)
     MemoryBroker(directory).close()
     assert state(directory) == before | {"leaderEpoch": 2}
@@ -132,7 +132,7 @@ def test_a_new_directory_has_the_state_file_of_configured_voters(tmp_path: Path)
 def test_a_new_quorum_is_that_of_kafkas_configuration(
     tmp_path: Path, voters: dict[str, str], kraft_version: int
 ) -> None:
-    """KIP-853: without configured voters the node is written down as the voter, as `format --standalone` does it."""
+    """KIP-853: without configured voters the node is recorded as the voter, as by `format --standalone`."""
     listeners = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://here:9093"}
     memory = MemoryBroker(tmp_path, listeners | voters)
     directory_id = uuid_from_text(memory.broker.log_dirs.dirs[0].directory_id)
@@ -149,7 +149,7 @@ def test_a_new_quorum_is_that_of_kafkas_configuration(
 
 
 def test_bootstrap_records_of_a_format_become_the_first_records_of_the_log(directory: Path) -> None:
-    """Kafka does not look for it in the snapshot of nothing again."""
+    """Kafka does not look for it in the empty snapshot again."""
     formatted = directory.parent / "formatted"
     snapshot = next((directory / METADATA).glob(f"{0:020d}-*.checkpoint"))
     (formatted / METADATA).mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_only_supported_features_are_reported_to_clients(directory: Path) -> Non
 
 
 def test_a_stop_fences_the_node_and_the_leaders_of_internal_topics_resign(directory: Path) -> None:
-    """KIP-966: the marker of the clean stop names the registration, as Kafka asks for it when it starts."""
+    """KIP-966: the clean shutdown file has the broker epoch, which Kafka reads at start."""
     memory = MemoryBroker(directory)
     epoch = memory.broker.image.brokers[1].epoch
     memory.broker.log_dirs.close(memory.broker.controller.close())
@@ -208,7 +208,7 @@ def test_a_stop_fences_the_node_and_the_leaders_of_internal_topics_resign(direct
 
 
 def test_a_metadata_transaction_that_never_ended_is_aborted(directory: Path) -> None:
-    """KIP-868: what it held never was."""
+    """KIP-868: its records have no effect."""
     add_records(directory, BeginTransactionRecord(name="half"), TopicRecord(name="half", topic_id=b"\7" * 16))
     memory = MemoryBroker(directory)
     assert "half" not in memory.broker.image.topics
@@ -244,7 +244,7 @@ def test_another_node_or_cluster_is_rejected(directory: Path) -> None:
 
 
 def test_partitions_without_their_metadata_are_rejected_and_kept(directory: Path) -> None:
-    """They would be set aside as strays: a metadata.log.dir that was forgotten must not cost the data."""
+    """They would be set aside as strays: a missing metadata.log.dir must not lose data."""
     (directory / METADATA).rename(directory.parent / METADATA)
     assert "no metadata of them" in refusal(directory)
     assert (directory / "orders-0").is_dir()
@@ -255,7 +255,7 @@ def test_partitions_without_their_metadata_are_rejected_and_kept(directory: Path
 
 
 def test_a_log_that_starts_after_its_snapshots_is_rejected(directory: Path) -> None:
-    """What was before its start is nowhere."""
+    """The records before its start are lost."""
     memory = MemoryBroker(directory, {"metadata.log.max.record.bytes.between.snapshots": "1"})
     memory.create_topic("new")
     memory.close()
@@ -279,7 +279,7 @@ def test_a_zookeeper_directory_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_new_metadata_log_is_created_where_kafka_expects_it(tmp_path: Path) -> None:
-    """The first of log.dirs, or metadata.log.dir; one that is no log directory is a mistake, not a second log."""
+    """The first of log.dirs, or metadata.log.dir; one that is not a log directory is an error."""
     first, second = tmp_path / "first", tmp_path / "second"
     MemoryBroker(first, more_dirs=[second]).close()
     assert (first / METADATA).is_dir()

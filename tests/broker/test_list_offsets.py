@@ -67,7 +67,7 @@ def test_every_version_lists_earliest_and_latest(memory: MemoryBroker, client: C
 
 
 def test_special_timestamps(memory: MemoryBroker, client: Client) -> None:
-    """R23: without a remote tier the local start is the start, and nothing is tiered or waits for it."""
+    """R23: without remote storage the earliest local offset is the earliest, nothing is tiered or pending upload."""
     append(memory, "t", b"a", b"b")
     memory.broker.partitions.get("t", 0).append(memoryview(bytearray(batch(b"old", timestamp=START_MS - 9))), 0.0)
     assert found(look_up(client, -3)) == (1, START_MS + 1, 0)
@@ -118,7 +118,7 @@ def test_a_repeated_partition_is_rejected(client: Client) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_end_offsets_of_leader_epochs(memory: MemoryBroker, client: Client, version: int) -> None:
-    """R2: as a client asks that checks whether the log it read was cut (KIP-320)."""
+    """R2: as requested by a client that checks for truncation (KIP-320)."""
     partition = memory.broker.partitions.get("t", 0)
     append(memory, "t", b"a", b"b")
     partition.leader_epoch = 3

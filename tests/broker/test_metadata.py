@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, DescribeTopicPartitions, ApiVersions: what a client is told before it does anything."""
+"""Metadata, DescribeCluster, DescribeTopicPartitions, ApiVersions: the first requests of a client."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def describe(client: Client, names: list[str], cursor: tuple[str, int] | None = 
 
 
 def test_topics_that_cannot_be_described_are_answered_one_by_one(client: Client) -> None:
-    """As Apache Kafka 4.4.0 answered the same requests, but for the empty name, which fails its whole request there."""
+    """As Apache Kafka 4.4.0 answered the same requests, except for the empty name, which fails the whole request."""
     invalid, unknown = ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert describe(client, ["a b", "missing", "t"]) == [("a b", invalid), ("missing", unknown), ("t", 0)]
     assert describe(client, [".", "x" * 250, ""]) == [("", invalid), (".", invalid), ("x" * 250, invalid)]
@@ -202,7 +202,7 @@ def page(client: Client, names: list[str], limit: int, cursor: tuple[str, int] |
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 2000])
 def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) -> None:
-    """KIP-966: each partition once, in order, never more than the limit."""
+    """KIP-966: each partition once, in order, at most the limit per response."""
     seen: list[tuple[str | None, int]] = []
     cursor = None
     for _ in range(10):

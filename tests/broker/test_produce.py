@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: acks, errors that stay with their partition, identities, idempotence over the wire."""
+"""Produce and InitProducerId: acks, errors of single partitions, producer ids, idempotence, over the wire."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_batch_larger_than_max_message_bytes_is_rejected(tmp_path) -> None:
 
 
 class TestInvalidRecords:
-    """A batch with invalid records lists them, so that a client tells them from their neighbours (KIP-467)."""
+    """A batch with invalid records lists them, so that a client can distinguish them from valid ones (KIP-467)."""
 
     @staticmethod
     def send(
@@ -170,7 +170,7 @@ class TestInvalidRecords:
 
 
 def listed(answer: PartitionProduceResponse) -> list[tuple[int, str | None]]:
-    """The record errors of an answer: (index in the batch, what is wrong)."""
+    """The record errors of an answer: (index in the batch, message)."""
     return [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
 
 
@@ -272,7 +272,7 @@ def test_a_gap_in_the_sequence_and_an_old_epoch_are_rejected(client: Client) -> 
 
 
 def test_the_state_of_an_idle_producer_expires(tmp_path) -> None:
-    """I6, I4: after producer.id.expiration.ms, in a running broker and at a start; then any sequence will do."""
+    """I6, I4: after producer.id.expiration.ms, in a running broker and at start; then any sequence is accepted."""
     memory = MemoryBroker(tmp_path, {"producer.id.expiration.ms": "60000"})
     memory.create_topic("t")
     client = memory.client()

@@ -1,4 +1,4 @@
-"""What real Kafka 4.4.0 told clients of configs, held against what we tell."""
+"""Compares DescribeConfigs with responses recorded from Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRAMES = Path(__file__).parents[1] / "data" / "client-frames.jsonl.gz"
 DESCRIBE_CONFIGS = 32
 FIRST_FLEXIBLE_VERSION = 4
 SET_FOR_ELR = "min.insync.replicas"
-"""A Kafka formatted with ELR sets this one on all brokers, so that its source is another."""
+"""A Kafka formatted with ELR sets this config for all brokers, so its source differs."""
 
 
 def recorded(kind: int) -> list[DescribeConfigsResult]:

@@ -1,4 +1,4 @@
-"""A broker's configuration: layers and precedence, profiles, environment, listeners, mistakes in one sentence."""
+"""A broker's configuration: layers and precedence, profiles, environment, listeners, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_defaults_can_be_set_at_start() -> None:
     assert c.text_layers("log.dirs") == [(5, "/data")]
 
 
-# Mistakes and warnings
+# Errors and warnings
 
 
 def test_unknown_key_on_the_command_line_is_an_error() -> None:
@@ -210,7 +210,7 @@ def test_the_environment_of_kafkas_compose_example_is_accepted() -> None:
     )
 
 
-# What follows from settings
+# Values computed from settings
 
 
 def test_several_listeners_may_map_to_plaintext() -> None:
@@ -259,7 +259,7 @@ def test_topics_inherit_the_brokers_settings(sets: dict[str, str], defaults: dic
     assert config(sets).topic_defaults() == defaults
 
 
-# When records are synced
+# Flush policy
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge over the wire: sessions, locks, redelivery, waiting, what outlasts a restart (G5)."""
+"""ShareFetch and ShareAcknowledge over the wire: sessions, locks, redelivery, waits, restarts (G5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_records_are_acquired_once_and_accepted(queue, version):
 
 
 def test_a_fetch_of_no_bytes_is_answered_immediately_without_records(queue):
-    """As by Apache Kafka 4.4.0: a member may send acknowledgements and take nothing, and does not wait."""
+    """As in Apache Kafka 4.4.0: a member can acknowledge without fetching, and does not wait."""
     queue.produce(b"a", b"b")
     member = Member(queue, "one")
     assert member.take(max_bytes=0, max_wait_ms=60_000) == []
@@ -65,7 +65,7 @@ def test_a_fetch_can_have_acknowledgements(queue):
 
 
 def test_an_acknowledgement_is_answered_when_its_state_is_durable(tmp_path):
-    """G2, G5: on its own, and with a fetch."""
+    """G2, G5: in a ShareAcknowledge, and in a ShareFetch."""
     queue = Queue(tmp_path / "data", **{"barnabas.log.sync": "always"})
     queue.initialize()
     queue.produce(b"a", b"b")
@@ -96,7 +96,7 @@ def test_records_that_were_not_accepted_are_delivered_again_after_a_restart(queu
 
 
 def test_a_late_member_does_not_change_the_state_of_a_new_group_of_the_same_id(queue):
-    """Its group is deleted and made anew, with the same epochs, while its session is open: it starts over too."""
+    """Its group is deleted and created again with the same epochs while its session is open."""
     queue.produce(b"a", b"b", b"c")
     sleeper = Member(queue, "sleeper")
     assert sleeper.take() == [(0, 2, 1)]
@@ -205,7 +205,7 @@ def test_only_the_owner_may_acknowledge(queue):
     two.take()
     assert two.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
     assert one.acknowledge((0, 0, [ACCEPT])) == 0
-    assert one.acknowledge((0, 0, [ACCEPT])) == 0  # it lies before the start by now
+    assert one.acknowledge((0, 0, [ACCEPT])) == 0  # it is before the start offset now
 
 
 # ---- sessions
@@ -279,7 +279,7 @@ def test_the_number_of_sessions_is_limited(tmp_path):
     one, two = Member(queue, "one"), Member(queue, "two")
     assert one.fetch().error_code == 0
     two.send(max_wait_ms=500)
-    assert two.answers() == []  # it would only ask again
+    assert two.answers() == []  # it would only retry
     queue.advance(0.5)
     (answer,) = two.answers()
     assert answer.error_code == E.SHARE_SESSION_LIMIT_REACHED
@@ -309,7 +309,7 @@ def test_a_session_without_partitions_does_not_wait(queue):
     assert Member(queue, "one", partitions=()).fetch(max_wait_ms=60_000).responses == []
 
 
-# ---- partitions that cannot be had
+# ---- partitions that cannot be read
 
 
 def test_unknown_topics_and_partitions_are_rejected(queue):
@@ -335,7 +335,7 @@ def test_an_initialized_state_fences_the_previous_one(queue):
     assert member.take() == [(2, 2, 1)]
 
 
-# ---- where a group begins
+# ---- start offsets
 
 
 @pytest.mark.parametrize(("reset", "first"), [("earliest", 0), ("latest", 2), (None, 2)])
@@ -348,7 +348,7 @@ def test_a_new_group_starts_at_the_offset_of_its_config(queue, reset, first):
     assert queue.live().start_offset == first
     queue.produce(b"c")
     queue.restart()
-    assert Member(queue, "two").take() == [(first, 2, 1)]  # kept, though nothing was acknowledged
+    assert Member(queue, "two").take() == [(first, 2, 1)]  # saved, though nothing was acknowledged
 
 
 def test_deleted_records_are_removed_from_the_window(queue):
@@ -363,7 +363,7 @@ def test_deleted_records_are_removed_from_the_window(queue):
     assert queue.live().start_offset == 3
 
 
-# ---- how much
+# ---- limits
 
 
 def test_whole_batches_or_a_strict_limit(queue):
@@ -388,7 +388,7 @@ def test_the_number_of_acquired_records_of_a_partition_is_limited(tmp_path):
 
 
 def test_records_finished_in_a_full_partition_wake_waiting_fetches(tmp_path):
-    """Accepted, or given up when a lock ends: the window moves on, and who found it full has what comes next (G5)."""
+    """Accepted, or archived when a lock expires: the window moves, and waiting fetches get the next records (G5)."""
     sets = {"group.share.partition.max.record.locks": "100", "group.share.delivery.count.limit": "2"}
     queue = Queue(tmp_path / "data", **sets)
     queue.initialize()
@@ -467,7 +467,7 @@ def test_read_committed_skips_aborted_records(queue):
 
 @pytest.mark.parametrize("acquire_mode", [0, 1])
 def test_a_fetch_that_found_only_aborted_records_is_answered(queue, acquire_mode):
-    """There may be more behind them: it is answered at once, as Kafka does, and asks again (G5)."""
+    """The response is immediate, as in Kafka, since more records may follow (G5)."""
     queue.set_group("g", "share.isolation.level", "read_committed")
     transactional(queue, b"a")
     transactional(queue, b"b")
@@ -477,7 +477,7 @@ def test_a_fetch_that_found_only_aborted_records_is_answered(queue, acquire_mode
     wishes = {"max_records": 1, "share_acquire_mode": acquire_mode, "max_wait_ms": 60_000}
     assert [member.take(**wishes) for _ in range(4)] == [[], [], [(2, 2, 1)], [(3, 3, 1)]]
     member.send(**wishes)
-    assert member.answers() == []  # there is nothing behind: it waits
+    assert member.answers() == []  # nothing follows: it waits
     queue.produce(b"new")
     (answer,) = member.answers()
     assert acquired(answer) == [(4, 4, 1)]

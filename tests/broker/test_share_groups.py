@@ -1,4 +1,4 @@
-"""KIP-932 over the wire: members of share groups, positions that administrators see and change, deletion, restarts."""
+"""KIP-932 over the wire: members of share groups, administration of offsets, deletion, restarts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def beat(memory, member="m1", epoch=0, topics=None, group="g", **fields):
 
 
 def assigned(memory, answer):
-    """Topic names and partitions of a heartbeat's answer; None when it says nothing of them."""
+    """Topic names and partitions of a heartbeat's answer; None if it has none."""
     if answer.assignment is None:
         return None
     image = memory.broker.image
@@ -118,7 +118,7 @@ def share_states(memory):
 
 
 def test_a_member_gets_its_partitions_with_the_first_heartbeat(memory):
-    """Their state is initialized before the answer; Kafka tells the partitions with the second heartbeat."""
+    """Their state is initialized before the response; Kafka returns the partitions with the second heartbeat."""
     answer = beat(memory, topics=["t", "not-there"])
     assert (answer.error_code, answer.member_id, answer.heartbeat_interval_ms) == (0, "m1", 5000)
     assert assigned(memory, answer) == {("t", 0), ("t", 1)}
@@ -229,7 +229,7 @@ def test_a_full_group_rejects_new_members(memory):
 
 
 def test_partitions_that_are_added_are_read_from_their_start(memory):
-    """Nothing of a topic that the group reads already is missed: state begins at 0, not where the reset says."""
+    """No record of a topic that the group already reads is missed: the start offset is 0, not that of the reset."""
     epoch = beat(memory, topics=["t"]).member_epoch
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000
@@ -337,7 +337,7 @@ def test_a_group_id_has_one_type(memory):
 
 
 def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
-    """As Kafka: the error is told, and what was begun is taken back."""
+    """As in Kafka: the error is reported, and the initialization is undone."""
     memory.create_topic("__share_group_state", 3)
     partitions = list(memory.broker.partitions.of_topic("__share_group_state"))
     for partition in partitions:
@@ -353,7 +353,7 @@ def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
 
 
 def test_without_the_feature_there_are_no_share_groups(memory):
-    """`share.version` 0: UNSUPPORTED_VERSION, as in Kafka; what was there is there again with the feature."""
+    """`share.version` 0: UNSUPPORTED_VERSION, as in Kafka; the groups are back with the feature."""
     beat(memory, topics=["t"])
     set_share_version(memory, 0)
     assert beat(memory, topics=["t"]).error_code == E.UNSUPPORTED_VERSION

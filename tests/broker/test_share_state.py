@@ -111,7 +111,7 @@ def find(memory, key, version=6):
 
 
 def test_share_coordinators_are_found_by_group_topic_and_partition(memory):
-    """KIP-932: key type 2, from FindCoordinator v6 on; the first question creates the topic, as Kafka makes it."""
+    """KIP-932: key type 2, from FindCoordinator v6 on; the first request creates the topic with Kafka's settings."""
     good = f"my:group:{uuid_to_text(topic_id(memory))}:0"
     assert find(memory, good).node_id == memory.broker.node_id
     state_topic = memory.broker.image.topics["__share_group_state"]
@@ -129,7 +129,7 @@ def test_share_coordinators_are_found_by_group_topic_and_partition(memory):
 
 
 def test_state_is_loaded_after_a_restart(memory):
-    """G5: what was answered is in the log."""
+    """G5: acknowledged writes are in the log."""
     assert initialize(memory).error_code == 0
     assert write(memory, (10, 14, 2, 1), (15, 15, 0, 2), count=5).error_code == 0
     assert write(memory, (15, 15, 4, 3), (12, 13, 0, 1), start_offset=12, count=4, version=0).error_code == 0
@@ -143,7 +143,7 @@ def test_state_is_loaded_after_a_restart(memory):
 
 
 def test_a_new_leader_fences_the_old_one_also_after_a_restart(memory):
-    """G5: ReadShareGroupState with a higher leader epoch is written down."""
+    """G5: a ReadShareGroupState with a higher leader epoch is recorded."""
     initialize(memory)
     assert read(memory, leader_epoch=3).error_code == 0
     for _ in range(2):
@@ -204,13 +204,13 @@ def test_deleted_state_is_gone_after_a_restart(memory):
 
 
 def test_superseded_records_of_the_log_are_deleted(memory):
-    """Kafka's pruning: every few minutes the log begins at the oldest of the last snapshots; the rest is whole."""
+    """Kafka's pruning: the log start moves to the oldest of the last snapshots."""
     initialize(memory, 0)
     initialize(memory, 1)
     for offset in range(10, 40):
         write(memory, (offset, offset, 2, 1), count=offset - 9)
     before = [read(memory, n).state_batches for n in (0, 1)]
-    for _ in range(3):  # a snapshot of what lies still, then the deletion of what lies before it
+    for _ in range(3):  # a snapshot of idle states, then the deletion of the records before it
         memory.advance(301)
     starts = [partition.log.log_start_offset for partition in memory.broker.partitions.of_topic("__share_group_state")]
     assert any(start > 0 for start in starts)

@@ -40,7 +40,7 @@ def group(client, topic_name):
 
 
 def count_words(group):
-    """A topology of two subtopologies: lines are read, words regrouped and counted."""
+    """A topology of two subtopologies: lines are read, words repartitioned and counted."""
     compact = s.StreamsGroupHeartbeatRequestKeyValue(key="cleanup.policy", value="compact")
     return s.StreamsGroupHeartbeatRequestTopology(
         subtopologies=[
@@ -78,7 +78,7 @@ def given(answer):
 
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
-    """Send heartbeats until an answer is as wanted: topics take their time, and assignments their interval."""
+    """Send heartbeats until a response matches: topics are created asynchronously, assignments have an interval."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         answer = beat(client, group, member_id, epoch, **fields)
@@ -145,7 +145,7 @@ def test_internal_topics_get_their_configs(client, group):
         ]
     )
     deadline = time.monotonic() + DEADLINE_S
-    while not (configs := client(request, 4).results[0].configs):  # Kafka takes a moment to know the topic
+    while not (configs := client(request, 4).results[0].configs):  # Kafka applies the new topic asynchronously
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert [config.value for config in configs] == ["compact"]

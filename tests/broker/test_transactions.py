@@ -1,4 +1,4 @@
-"""T1-T11, T13 over the wire: producers of both generations, what readers see, offsets, markers, restarts."""
+"""T1-T11, T13 over the wire: producers of both protocol versions, isolation, offsets, markers, restarts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def memory(tmp_path):
 
 
 class TransactionalClient:
-    """A transactional producer and what it takes to look at its deeds, request by request."""
+    """A transactional producer and a reader, driven request by request."""
 
     def __init__(self, memory, transactional_id="x"):
         self.client = memory.client()
@@ -131,7 +131,7 @@ class TransactionalClient:
 
 
 def fetched(memory, partition=0, isolation=1, topic="t"):
-    """Last stable offset, aborted transactions, and the bytes of what a reader gets."""
+    """Last stable offset, aborted transactions, and the bytes that a reader gets."""
     asked = f.FetchRequestFetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = f.FetchRequest(
         max_wait_ms=0,
@@ -173,7 +173,7 @@ def listed(memory, **filters):
     return memory.client().ask(t.ListTransactionsRequest(**filters), 2, t.ListTransactionsResponse)
 
 
-# ---- both generations
+# ---- both protocol versions
 
 
 def test_clients_learn_the_transaction_version(memory):
@@ -189,7 +189,7 @@ def test_clients_learn_the_transaction_version(memory):
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_transaction_of_kip_890(memory, commit):
-    """T6, T7: the write adds its partition, the epoch grows, readers see all or nothing."""
+    """T6, T7: the write adds its partition, the epoch is incremented, readers see all or nothing."""
     producer = TransactionalClient(memory)
     assert producer.start() == 0
     first = producer.producer
@@ -213,7 +213,7 @@ def test_a_transaction_of_kip_890(memory, commit):
 
 @pytest.mark.parametrize("version", [9, 10, 11])
 def test_an_older_client_adds_its_partitions_first(memory, version):
-    """T7: data that the coordinator does not know of would hold the last stable offset back for ever."""
+    """T7: data of a partition that was not added would block the last stable offset forever."""
     producer = TransactionalClient(memory)
     producer.start()
     refused = E.TRANSACTION_ABORTABLE if version >= 11 else E.INVALID_TXN_STATE
@@ -276,7 +276,7 @@ def test_brokers_add_and_verify_for_several_transactions_in_one_request(memory, 
 
 
 def test_a_zombie_is_fenced(memory):
-    """T3: whoever comes later with the transactional id has the word."""
+    """T3: a new InitProducerId fences the earlier producer."""
     zombie, successor = TransactionalClient(memory), TransactionalClient(memory)
     zombie.start()
     assert zombie.produce(b"zombie") == 0
@@ -376,7 +376,7 @@ def test_offsets_of_a_fenced_producer_are_rejected(memory):
     assert zombie.commit_offset(10, version=3) == E.INVALID_PRODUCER_EPOCH
 
 
-# ---- markers, restarts, syncs
+# ---- markers, restarts, flushes
 
 
 def marker(producer, topic="t", partition=0, *, epoch, commit=True, version=2):
@@ -428,7 +428,7 @@ def test_a_transaction_ends_without_the_partitions_that_were_deleted(memory):
 
 
 def test_transactions_are_answered_and_marked_only_when_durable(tmp_path):
-    """T4: the outcome is synced, then the markers, then their end; a crash between any two is recovered."""
+    """T4: the outcome is flushed, then the markers, then the completion; a crash between any two is recovered."""
     copies = []
 
     def crash_here(name):
@@ -474,7 +474,7 @@ def test_transactions_are_answered_and_marked_only_when_durable(tmp_path):
 
 
 def test_a_write_waits_until_adding_its_partition_is_durable(tmp_path):
-    """T7: else a crash would leave data that no coordinator knows of."""
+    """T7: otherwise a crash could leave data of a partition that was not added."""
     memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
     memory.create_topic("t")
     producer = TransactionalClient(memory)
@@ -507,7 +507,7 @@ def test_an_open_transaction_survives_a_restart(memory, tmp_path):
     again.close()
 
 
-# ---- looking
+# ---- DescribeTransactions, ListTransactions
 
 
 def test_transactions_are_described_and_listed(memory):
@@ -538,7 +538,7 @@ def test_transactions_are_described_and_listed(memory):
 
 @pytest.mark.parametrize("asks", ["describe", "list"])
 def test_state_that_is_not_durable_is_not_reported(tmp_path, asks):
-    """T13: DescribeTransactions and ListTransactions wait until what they tell is on the disk."""
+    """T13: DescribeTransactions and ListTransactions wait until the state that they report is durable."""
     memory = MemoryBroker(tmp_path / "data", {**FEW, "barnabas.log.sync": "always"})
     producer, watcher = TransactionalClient(memory), memory.client()
     assert producer.find() == 0
