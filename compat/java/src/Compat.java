@@ -2,7 +2,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -17,15 +16,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.AlterConfigOp;
-import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.ConsumerGroupDescription;
-import org.apache.kafka.clients.admin.GroupListing;
-import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
-import org.apache.kafka.clients.admin.RecordsToDelete;
-import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -36,14 +27,8 @@ import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.errors.GroupIdNotFoundException;
-import org.apache.kafka.common.errors.InvalidPartitionsException;
-import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
-import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.TimestampType;
@@ -62,7 +47,7 @@ public final class Compat {
     }
 
     static final Duration PATIENCE = Duration.ofSeconds(45);
-    private static final long EPOCH = System.currentTimeMillis() / 1000 * 1000 - 86_400_000; // younger than Kafka's retention
+    static final long EPOCH = System.currentTimeMillis() / 1000 * 1000 - 86_400_000; // younger than Kafka's retention
 
     private final String bootstrap;
     private final Admin admin;
@@ -94,16 +79,7 @@ public final class Compat {
             scenarios.put("group_of_three_" + assignor, () -> groupOfThree(assignor));
         }
         scenarios.put("static_member", this::staticMember);
-        scenarios.put("admin_topics", this::adminTopics);
-        scenarios.put("admin_topic_by_id", this::adminTopicById);
-        scenarios.put("admin_partitions", this::adminPartitions);
-        scenarios.put("admin_configs", this::adminConfigs);
-        scenarios.put("admin_delete_records", this::adminDeleteRecords);
-        scenarios.put("admin_list_offsets", this::adminListOffsets);
-        scenarios.put("admin_groups", this::adminGroups);
-        scenarios.put("admin_cluster", this::adminCluster);
-        scenarios.put("admin_log_dirs", this::adminLogDirs);
-        scenarios.put("admin_producers", this::adminProducers);
+        scenarios.putAll(new AdminScenarios(this, admin, bootstrap).scenarios());
         scenarios.putAll(new Transactions(this, admin).scenarios());
         scenarios.putAll(new ShareGroups(this, admin).scenarios());
         scenarios.putAll(new ConsumerProtocol(this, admin).scenarios());
@@ -144,7 +120,7 @@ public final class Compat {
 
     private static String where(Throwable error) {
         for (StackTraceElement element : error.getStackTrace()) {
-            if (element.getClassName().startsWith("Compat") && !element.getMethodName().startsWith("check")) {
+            if (!element.getClassName().contains(".") && !element.getMethodName().startsWith("check")) {
                 return element.getMethodName() + ":" + element.getLineNumber();
             }
         }
@@ -282,7 +258,7 @@ public final class Compat {
         throw new AssertionError("did not fail with " + expected.getSimpleName());
     }
 
-    private static void checkNumbers(List<ConsumerRecord<byte[], byte[]>> records, int first) {
+    static void checkNumbers(List<ConsumerRecord<byte[], byte[]>> records, int first) {
         for (int n = 0; n < records.size(); n++) {
             checkEquals(records.get(n).offset(), (long) (first + n));
             checkEquals(text(records.get(n).value()), "" + (first + n));
@@ -517,132 +493,5 @@ public final class Compat {
         members.get(0).subscribe(List.of(topic));
         pollUntil(members, () -> members.get(0).assignment().equals(owned));
         checkEquals(members.get(1).groupMetadata().generationId(), generation);
-    }
-
-    // ---------------------------------------------------------------- admin
-
-    private void adminTopics() throws Exception {
-        String topic = create(3);
-        TopicDescription described = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
-        checkEquals(described.partitions().size(), 3);
-        check(described.partitions().stream().allMatch(p -> p.isr().equals(p.replicas())), "ISR is not the replicas");
-        checkFails(TopicExistsException.class, admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all());
-        checkFails(InvalidTopicException.class, admin.createTopics(List.of(new NewTopic("not allowed", 1, (short) 1))).all());
-        admin.deleteTopics(List.of(topic)).all().get(30, TimeUnit.SECONDS);
-        check(!admin.listTopics().names().get().contains(topic), "the topic is still listed");
-        checkFails(UnknownTopicOrPartitionException.class, admin.deleteTopics(List.of(topic)).all());
-    }
-
-    private void adminTopicById() throws Exception {
-        String topic = create(1);
-        org.apache.kafka.common.Uuid id = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).topicId();
-        var ids = org.apache.kafka.common.TopicCollection.ofTopicIds(List.of(id));
-        checkEquals(admin.describeTopics(ids).allTopicIds().get().get(id).name(), topic);
-        admin.deleteTopics(ids).all().get(30, TimeUnit.SECONDS);
-    }
-
-    private void adminPartitions() throws Exception {
-        String topic = create(1);
-        admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(4))).all().get(30, TimeUnit.SECONDS);
-        checkEquals(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size(), 4);
-        checkFails(InvalidPartitionsException.class, admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(2))).all());
-    }
-
-    private void adminConfigs() throws Exception {
-        String topic = create(1, "retention.ms", "1234567");
-        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
-        ConfigEntry entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms");
-        checkEquals(entry.value(), "1234567");
-        checkEquals(entry.source(), ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG);
-        AlterConfigOp set = new AlterConfigOp(new ConfigEntry("retention.ms", "7654321"), AlterConfigOp.OpType.SET);
-        admin.incrementalAlterConfigs(Map.of(resource, List.of(set))).all().get(30, TimeUnit.SECONDS);
-        checkEquals(admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms").value(), "7654321");
-        AlterConfigOp delete = new AlterConfigOp(new ConfigEntry("retention.ms", ""), AlterConfigOp.OpType.DELETE);
-        admin.incrementalAlterConfigs(Map.of(resource, List.of(delete))).all().get(30, TimeUnit.SECONDS);
-        entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get("retention.ms");
-        checkEquals(entry.value(), "604800000");
-        check(entry.isDefault(), "a deleted setting is not the default");
-        check(admin.listConfigResources().all().get().contains(resource), "the topic is no config resource");
-    }
-
-    private void adminDeleteRecords() throws Exception {
-        String topic = create(1);
-        sendNumbers(producer(), topic, 10);
-        TopicPartition where = new TopicPartition(topic, 0);
-        long low = admin.deleteRecords(Map.of(where, RecordsToDelete.beforeOffset(4))).lowWatermarks().get(where).get().lowWatermark();
-        checkEquals(low, 4L);
-        KafkaConsumer<byte[], byte[]> consumer = consumer();
-        consumer.assign(List.of(where));
-        consumer.seekToBeginning(List.of(where));
-        checkNumbers(read(consumer, 6), 4);
-    }
-
-    private void adminListOffsets() throws Exception {
-        String topic = create(1);
-        sendNumbers(producer(), topic, 10);
-        TopicPartition where = new TopicPartition(topic, 0);
-        Map<OffsetSpec, Long> expected = new LinkedHashMap<>();
-        expected.put(OffsetSpec.earliest(), 0L);
-        expected.put(OffsetSpec.latest(), 10L);
-        expected.put(OffsetSpec.maxTimestamp(), 9L);
-        expected.put(OffsetSpec.forTimestamp(EPOCH + 4500), 5L);
-        expected.put(OffsetSpec.earliestLocal(), 0L);
-        for (Map.Entry<OffsetSpec, Long> one : expected.entrySet()) {
-            checkEquals(admin.listOffsets(Map.of(where, one.getKey())).partitionResult(where).get().offset(), one.getValue());
-        }
-    }
-
-    private void adminGroups() throws Exception {
-        String topic = create(1);
-        String group = unique("group");
-        TopicPartition where = new TopicPartition(topic, 0);
-        sendNumbers(producer(), topic, 5);
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer("group.id", group, "client.id", "reader")) {
-            consumer.subscribe(List.of(topic));
-            read(consumer, 5);
-            consumer.commitSync();
-            check(admin.listGroups().all().get().stream().map(GroupListing::groupId).anyMatch(group::equals), "not listed");
-            ConsumerGroupDescription described = admin.describeConsumerGroups(List.of(group)).all().get().get(group);
-            checkEquals(described.groupState().toString(), "Stable");
-            checkEquals(described.members().iterator().next().clientId(), "reader");
-            checkEquals(described.members().iterator().next().assignment().topicPartitions(), Set.of(where));
-        }
-        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(where).offset(), 5L);
-        admin.alterConsumerGroupOffsets(group, Map.of(where, new OffsetAndMetadata(2))).all().get(30, TimeUnit.SECONDS);
-        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(where).offset(), 2L);
-        admin.deleteConsumerGroupOffsets(group, Set.of(where)).all().get(30, TimeUnit.SECONDS);
-        checkEquals(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get(), Collections.emptyMap());
-        admin.deleteConsumerGroups(List.of(group)).all().get(30, TimeUnit.SECONDS);
-        checkFails(GroupIdNotFoundException.class, admin.deleteConsumerGroups(List.of(group)).all());
-    }
-
-    private void adminCluster() throws Exception {
-        Collection<Node> nodes = admin.describeCluster().nodes().get();
-        checkEquals(nodes.size(), 1);
-        Node node = nodes.iterator().next();
-        checkEquals(node.host() + ":" + node.port(), bootstrap);
-        check(!admin.describeCluster().clusterId().get().isEmpty(), "no cluster id");
-    }
-
-    private void adminLogDirs() throws Exception {
-        String topic = create(2);
-        Node node = admin.describeCluster().nodes().get().iterator().next();
-        Set<TopicPartition> wanted = Set.of(new TopicPartition(topic, 0), new TopicPartition(topic, 1));
-        Set<TopicPartition> found = new HashSet<>();
-        long deadline = System.nanoTime() + PATIENCE.toNanos();
-        while (!found.containsAll(wanted) && System.nanoTime() < deadline) { // Kafka makes the logs a moment after answering
-            admin.describeLogDirs(List.of(node.id())).allDescriptions().get().values()
-                .forEach(dirs -> dirs.values().forEach(dir -> found.addAll(dir.replicaInfos().keySet())));
-        }
-        check(found.containsAll(wanted), "no replicas listed");
-    }
-
-    private void adminProducers() throws Exception {
-        String topic = create(1);
-        sendNumbers(producer("enable.idempotence", "true"), topic, 5);
-        TopicPartition where = new TopicPartition(topic, 0);
-        var producers = admin.describeProducers(List.of(where)).partitionResult(where).get().activeProducers();
-        checkEquals(producers.size(), 1);
-        checkEquals(producers.get(0).lastSequence(), 4);
     }
 }
