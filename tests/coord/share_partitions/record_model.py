@@ -18,7 +18,7 @@ class ModelRecord:
     def is_available(self):
         return self.state is RecordState.AVAILABLE and self.pending is None
 
-    def look(self):
+    def as_tuple(self):
         return (self.state, self.count, self.member, self.pending is not None)
 
 
@@ -127,8 +127,8 @@ class RecordModel:
         self.advance()
 
     def move_log_start(self, offset):
-        for gone in [known for known in self.records if known < offset]:
-            del self.records[gone]
+        for removed in [known for known in self.records if known < offset]:
+            del self.records[removed]
         if offset > self.start:
             self.start = offset
             self.end = max(self.end, offset)

@@ -72,9 +72,9 @@ class SharedLog(RuleBasedStateMachine):
     @rule(data=st.data())
     def compact(self, data):
         if self.log:
-            gone = data.draw(st.sampled_from(self.log))
-            if gone is not self.log[-1]:
-                self.log.remove(gone)
+            removed = data.draw(st.sampled_from(self.log))
+            if removed is not self.log[-1]:
+                self.log.remove(removed)
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share):
@@ -267,8 +267,8 @@ class SharedLog(RuleBasedStateMachine):
             assert run.first == offset
             offset = run.last + 1
             for one in range(run.first, run.last + 1):
-                look = (run.state, run.delivery_count, run.member_id, run.undo is not None)
-                assert look == model.records[one].look(), one
+                as_tuple = (run.state, run.delivery_count, run.member_id, run.undo is not None)
+                assert as_tuple == model.records[one].as_tuple(), one
         assert offset == partition.end_offset
         assert partition.delivery_complete_count == model.finished()
 

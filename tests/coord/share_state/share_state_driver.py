@@ -1,10 +1,7 @@
-"""Acts as the broker of a ShareCoordinator: one clock, a log that can be pruned, and responses by ticket."""
+"""Acts as the broker of a ShareCoordinator, with a log that can be pruned."""
 
 from __future__ import annotations
 
-from itertools import count
-
-from barnabas.coord.machine import Moment
 from barnabas.coord.share_state.config import ShareStateConfig
 from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -14,8 +11,8 @@ from barnabas.wire.messages.share_state import (
     WriteShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestStateBatch,
 )
+from tests.coord.coordinator_driver import CoordinatorDriver
 
-START_MS = 1_700_000_000_000
 TOPIC = bytes(15) + b"\x07"
 KEY = SharePartitionKey("g", TOPIC, 0)
 
@@ -24,15 +21,12 @@ def key(partition=0, group="g", topic=TOPIC):
     return SharePartitionKey(group, topic, partition)
 
 
-class Driver:
+class Driver(CoordinatorDriver):
     def __init__(self, **config):
+        super().__init__()
         self.config = ShareStateConfig(**config)
-        self.tickets = count(1)
-        self.now = 0.0
         self.log = {}
         self.end = 0
-        self.answers = {}
-        self.append_error = None
         self.topics = {TOPIC: 4}
         self.coordinator = self.fresh()
         self.handle(self.coordinator.loaded(self.at))
@@ -40,25 +34,17 @@ class Driver:
     def fresh(self):
         return ShareCoordinator(self.config, lambda topic_id: self.topics.get(topic_id, 0))
 
-    @property
-    def at(self):
-        return Moment(self.now, START_MS + int(self.now * 1000))
+    def append(self, record_key, value):
+        self.log[self.end] = (record_key, value)
+        self.coordinator.replay(record_key, value, self.at, self.end)
+        self.end += 1
 
     def handle(self, result):
-        if result.records and self.append_error is not None:
-            result = self.coordinator.append_failed(result, self.append_error, self.at)
-            assert not result.records
-        for record_key, value in result.records:
-            self.log[self.end] = (record_key, value)
-            self.coordinator.replay(record_key, value, self.at, self.end)
-            self.end += 1
-        for ticket, message, _ in result.replies:
-            assert ticket not in self.answers, "answered twice"
-            self.answers[ticket] = message
-        prune_to = getattr(result, "prune_to", None)
+        applied = super().handle(result)
+        prune_to = getattr(applied, "prune_to", None)
         if prune_to is not None:
             self.log = {offset: record for offset, record in self.log.items() if offset >= prune_to}
-        return result
+        return applied
 
     def loaded_again(self):
         """A new coordinator, loaded from the log."""
@@ -70,14 +56,6 @@ class Driver:
     def restart(self):
         self.coordinator = self.loaded_again()
         self.handle(self.coordinator.loaded(self.at))
-
-    def advance(self, seconds):
-        """Advance time, with a tick at every deadline."""
-        end = self.now + seconds
-        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
-            self.handle(self.coordinator.tick(self.at))
-        self.now = end
 
     def state(self, share_key=KEY):
         return self.coordinator.states.get(share_key)

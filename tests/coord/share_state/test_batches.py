@@ -79,9 +79,9 @@ def test_combining_equals_a_map_of_offsets(steps):
         found = combine(found, new, start)
         for batch in new:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                said = (batch.delivery_count, batch.delivery_state)
-                model[offset] = max(said, model.get(offset, said))
-        model = {offset: said for offset, said in model.items() if offset >= start}
+                value = (batch.delivery_count, batch.delivery_state)
+                model[offset] = max(value, model.get(offset, value))
+        model = {offset: value for offset, value in model.items() if offset >= start}
         spread = {
             offset: (batch.delivery_count, batch.delivery_state)
             for batch in found

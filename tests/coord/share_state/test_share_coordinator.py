@@ -197,7 +197,7 @@ def test_an_append_error_is_returned_and_changes_nothing(driver):
     assert driver.read(leader_epoch=9).error_code == E.COORDINATOR_NOT_AVAILABLE
     driver.append_error = None
     assert driver.state().batches == []
-    assert driver.write(leader_epoch=1).error_code == 0, "the leader that was not written fences nobody off"
+    assert driver.write(leader_epoch=1).error_code == 0, "a leader epoch that was not written fences nothing"
 
 
 def test_partitions_that_lie_still_get_a_snapshot_once(driver):

@@ -8,7 +8,8 @@ from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import TransactionState
 from barnabas.coord.transactions.transaction import MAX_EPOCH, Transaction
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
+from tests.coord.coordinator_driver import START_MS
+from tests.coord.transactions.transaction_driver import FIRST_ID, T0, T1, Driver
 
 
 def test_each_new_producer_gets_the_next_epoch(driver):

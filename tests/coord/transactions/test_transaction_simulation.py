@@ -21,7 +21,8 @@ from barnabas.coord.transactions.states import IDLE
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import InitProducerIdRequest
 from barnabas.wire.messages.transactions import EndTxnRequest
-from tests.coord.transactions.transaction_driver import START_MS, outcomes
+from tests.coord.coordinator_driver import START_MS
+from tests.coord.transactions.transaction_driver import outcomes
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "100")))
 PARTITIONS = [("t", index) for index in range(3)]

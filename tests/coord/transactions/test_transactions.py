@@ -9,7 +9,8 @@ from barnabas.coord.transactions.listing import describe_transaction, list_trans
 from barnabas.coord.transactions.states import TransactionState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import TransactionLogValue
-from tests.coord.transactions.transaction_driver import FIRST_ID, START_MS, T0, T1, Driver
+from tests.coord.coordinator_driver import START_MS
+from tests.coord.transactions.transaction_driver import FIRST_ID, T0, T1, Driver
 
 
 def test_partitions_are_added_to_the_transaction(driver):

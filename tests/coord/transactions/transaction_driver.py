@@ -1,64 +1,45 @@
-"""Acts as the broker of a TransactionCoordinator: one clock, one log, requested markers, and responses by ticket.
+"""Acts as the broker of a TransactionCoordinator.
 
-Every Result is handled as in the broker: append, replay, reply, then markers. Requested markers stay in
-`driver.markers` until a test writes them, so that every step between prepare and complete can be tested.
+Requested markers stay in `driver.markers` until a test writes them, so that every step between prepare and complete can
+be tested.
 """
 
 from __future__ import annotations
 
 from itertools import count
 
-from barnabas.coord.machine import Moment
 from barnabas.coord.transactions.config import TransactionConfig
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import InitProducerIdRequest
 from barnabas.wire.messages.transactions import EndTxnRequest
+from tests.coord.coordinator_driver import CoordinatorDriver
 
-START_MS = 1_700_000_000_000
 FIRST_ID = 1000
 T0, T1 = ("t", 0), ("t", 1)
 
 
-class Driver:
+class Driver(CoordinatorDriver):
     def __init__(self, **config):
+        super().__init__()
         self.config = TransactionConfig(**config)
         self.ids = count(FIRST_ID)
-        self.tickets = count(1)
-        self.now = 0.0
         self.log = []
         self.markers = []
-        self.answers = {}
-        self.append_error = None
         self.coordinator = self.fresh()
         self.coordinator.loaded(self.at)
 
     def fresh(self):
         return TransactionCoordinator(self.config, lambda: next(self.ids))
 
-    @property
-    def at(self):
-        return Moment(self.now, START_MS + int(self.now * 1000))
+    def append(self, key, value):
+        self.log.append((key, value))
+        self.coordinator.replay(key, value, self.at)
 
     def handle(self, result):
-        if result.records and self.append_error is not None:
-            result = self.coordinator.append_failed(result, self.append_error, self.at)
-            assert not result.records
-        for key, value in result.records:
-            self.log.append((key, value))
-            self.coordinator.replay(key, value, self.at)
-        for ticket, message, _ in result.replies:
-            assert ticket not in self.answers, "answered twice"
-            self.answers[ticket] = message
-        self.markers += getattr(result, "markers", ())
-
-    def advance(self, seconds):
-        """Advance time, with a tick at every deadline."""
-        end = self.now + seconds
-        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
-            self.handle(self.coordinator.tick(self.at))
-        self.now = end
+        applied = super().handle(result)
+        self.markers += getattr(applied, "markers", ())
+        return applied
 
     def restart(self):
         """Load a new coordinator from the log; the markers requested before are lost."""
