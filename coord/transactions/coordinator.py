@@ -57,17 +57,14 @@ class TransactionCoordinator:
     def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
         """`new_producer_id` returns a producer id that was never used, or raises KafkaError."""
         self._table = TransactionTable()
+        self.transactions = self._table.transactions
+        """Every transaction by transactional id."""
         self._config = config
         self._new_producer_id = new_producer_id
         self._timers = Timers()
         self._previous_epochs: dict[str, tuple[int, int, int]] = {}
         """By transactional id: producer id, epoch, and the epoch that the producer had before these."""
         self._is_loading = True
-
-    @property
-    def transactions(self) -> dict[str, Transaction]:
-        """Every transaction by transactional id."""
-        return self._table.transactions
 
     # ---- load, replay, unload
 

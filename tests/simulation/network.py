@@ -108,7 +108,7 @@ class Wire:
 
     def __init__(self, network: Network, link: Link) -> None:
         self._network = network
-        self._world = network.environment
+        self._environment = network.environment
         self._link: Link | None = link
         self._arrives_up = self._arrives_down = 0.0
         self._loses_responses = False
@@ -122,30 +122,32 @@ class Wire:
 
     def send(self, data: bytes, request: tuple[Message, int], fate: Fate, *, may_outlive: bool) -> None:
         """Send a request. Unless it may outlive the connection, it is lost when the client closes the connection."""
-        world = self._world
+        environment = self._environment
         if fate is Fate.LOST:
             self._break_soon()
             return
         if fate is Fate.RESPONSE_LOST:
             self._loses_responses = True
-        delay = world.random.expovariate(1 / world.faults.mean_delay_s)
+        delay = environment.random.expovariate(1 / environment.faults.mean_delay_s)
         if fate is Fate.LATE:
-            delay += world.random.uniform(0, world.faults.late_s)
-        moment = self._arrives_up = max(self._arrives_up, world.clock.now + delay)
+            delay += environment.random.uniform(0, environment.faults.late_s)
+        moment = self._arrives_up = max(self._arrives_up, environment.clock.now + delay)
         if fate is Fate.LATE:
             self._network.quiet_at = max(self._network.quiet_at, moment + AFTERMATH_S)
-        world.clock.after(moment - world.clock.now, lambda: self._arrive(data, request, may_outlive=may_outlive))
+        environment.clock.after(
+            moment - environment.clock.now, lambda: self._arrive(data, request, may_outlive=may_outlive)
+        )
 
     def _break_soon(self) -> None:
         """Half of the time the client notices immediately, else only when its request times out."""
-        world = self._world
-        if world.random.random() < 0.5:
-            world.clock.after(world.random.uniform(0, 0.05), self.drop)
+        environment = self._environment
+        if environment.random.random() < 0.5:
+            environment.clock.after(environment.random.uniform(0, 0.05), self.drop)
 
     def _arrive(self, data: bytes, request: tuple[Message, int], *, may_outlive: bool) -> None:
         if self.server is None or self._is_ending or not (self._link is not None or may_outlive):
             return
-        self._world.trace.note_bytes("request", data)
+        self._environment.trace.note_bytes("request", data)
         self._network.node.turn(lambda _: self._feed(data, request))
 
     def _feed(self, data: bytes, request: tuple[Message, int]) -> None:
@@ -155,7 +157,7 @@ class Wire:
             if network.observer is not None:
                 self._unanswered.append(request)
                 network.observer.request_received(self, request[0])
-            self.server.receive(memoryview(bytearray(data)), self._world.clock.now)
+            self.server.receive(memoryview(bytearray(data)), self._environment.clock.now)
 
     def send_responses(self) -> None:
         """Send what the broker has written to the client."""
@@ -168,7 +170,7 @@ class Wire:
         data = b"".join(chunk_bytes(chunk) for chunk in server.out)
         server.out.clear()
         server.out_bytes = 0
-        server.drained(self._world.clock.now)
+        server.drained(self._environment.clock.now)
         if server.out:
             self._network.active[self] = None
         if self._network.observer is not None:
@@ -176,10 +178,10 @@ class Wire:
         if self._loses_responses:
             self._break_soon()
             return
-        world = self._world
-        delay = world.random.expovariate(1 / world.faults.mean_delay_s)
-        moment = self._arrives_down = max(self._arrives_down, world.clock.now + delay)
-        world.clock.after(moment - world.clock.now, lambda: self._response_arrived(data))
+        environment = self._environment
+        delay = environment.random.expovariate(1 / environment.faults.mean_delay_s)
+        moment = self._arrives_down = max(self._arrives_down, environment.clock.now + delay)
+        environment.clock.after(moment - environment.clock.now, lambda: self._response_arrived(data))
 
     def _show(self, data: bytes, observer: Observer) -> None:
         request, version = self._unanswered.pop(0)
@@ -200,10 +202,10 @@ class Wire:
     def close(self) -> None:
         """Close the client's end; the broker notices after everything that was sent has arrived."""
         self._link = None
-        world = self._world
-        delay = world.random.expovariate(1 / world.faults.mean_delay_s)
-        moment = max(self._arrives_up, world.clock.now + delay)
-        world.clock.after(moment - world.clock.now, self._end_server)
+        environment = self._environment
+        delay = environment.random.expovariate(1 / environment.faults.mean_delay_s)
+        moment = max(self._arrives_up, environment.clock.now + delay)
+        environment.clock.after(moment - environment.clock.now, self._end_server)
 
     def _end_server(self) -> None:
         if not self._is_ending:
@@ -233,7 +235,7 @@ class Link:
 
     def __init__(self, network: Network, client_id: str) -> None:
         self._network = network
-        self._world = network.environment
+        self._environment = network.environment
         self._client_id = client_id
         self._wire: Wire | None = None
         self._waiting: _Waiting | None = None
@@ -252,7 +254,7 @@ class Link:
         may_outlive: bool = True,
     ) -> None:
         """Send a request."""
-        world = self._world
+        environment = self._environment
         assert self._waiting is None
         self._count += 1
         count = self._count
@@ -261,12 +263,12 @@ class Link:
             self._wire = self._network.connect(self)
             self._inbox.clear()
         if self._wire is None:
-            world.clock.after(world.random.uniform(0.02, 0.2), lambda: self._time_out(waiting))
+            environment.clock.after(environment.random.uniform(0.02, 0.2), lambda: self._time_out(waiting))
             return
         chunks = encode_request(request, version, count, self._client_id)
         data = b"".join(chunk_bytes(chunk) for chunk in chunks)
-        self._wire.send(data, (request, version), world.faults.fate(world.random), may_outlive=may_outlive)
-        world.clock.after(timeout_s, lambda: self._time_out(waiting))
+        self._wire.send(data, (request, version), environment.faults.fate(environment.random), may_outlive=may_outlive)
+        environment.clock.after(timeout_s, lambda: self._time_out(waiting))
 
     def _time_out(self, waiting: _Waiting) -> None:
         if self._waiting is waiting:
@@ -301,6 +303,6 @@ class Link:
         assert waiting is not None, "a response without a request"
         header, position = parse_response_header(frame, waiting.api_key, waiting.version)
         assert header.correlation_id == waiting.correlation_id
-        self._world.trace.note_bytes("response", frame)
+        self._environment.trace.note_bytes("response", frame)
         self.life = wire.life
         waiting.on_response(message_for(waiting.api_key)[1].decode(frame[position:], waiting.version))

@@ -41,8 +41,8 @@ class Connections(Protocol):
 class Node:
     """One broker and its restarts."""
 
-    def __init__(self, world: Environment, settings: Mapping[str, str]) -> None:
-        self._world = world
+    def __init__(self, environment: Environment, settings: Mapping[str, str]) -> None:
+        self._environment = environment
         self._config = {"listeners": "PLAINTEXT://127.0.0.1:0", "barnabas.log.sync": "always", **settings}
         self.life = 0
         """Number of starts."""
@@ -65,28 +65,28 @@ class Node:
 
     def start(self) -> None:
         """Open the broker on the current disk."""
-        world = self._world
-        while world.random.random() < world.faults.crashes_at_start:
+        environment = self._environment
+        while environment.random.random() < environment.faults.crashes_at_start:
             self._open()
-            self._power_failure(world.random.randint(0, len(self._disk.operations)))
+            self._power_failure(environment.random.randint(0, len(self._disk.operations)))
         self._open()
-        world.trace.note("broker started", self.life)
+        environment.trace.note("broker started", self.life)
         life = self.life
-        world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+        environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
         for callback in self.at_start:
             callback()
 
     def _open(self) -> None:
-        world = self._world
+        environment = self._environment
         self.life += 1
         self.broker = open_broker(
             load(self._config, {}, None, "dev"),
             PATHS,
             flushes=self,
             files=self._disk,
-            now=lambda: world.clock.now,
-            now_ms=lambda: world.clock.now_ms,
-            random_bytes=world.random.randbytes,
+            now=lambda: environment.clock.now,
+            now_ms=lambda: environment.clock.now_ms,
+            random_bytes=environment.random.randbytes,
         )
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
         self.broker.loop.after_turn()
@@ -94,19 +94,19 @@ class Node:
 
     def crash(self, at_operation: int | None = None) -> None:
         """The machine or the process stops. Clients notice it later."""
-        world = self._world
+        environment = self._environment
         for callback in self.at_crash:
             callback()
         operations = len(self._disk.operations)
         self._power_failure(operations if at_operation is None else at_operation)
-        world.trace.note("broker crashed", self.life, operations)
+        environment.trace.note("broker crashed", self.life, operations)
         self.crashes_in_next_turn = False
         if self.connections is not None:
             self.connections.break_all()
-        world.clock.after(world.random.choice((0.05, 1.0, 4.0)), self.start)
+        environment.clock.after(environment.random.choice((0.05, 1.0, 4.0)), self.start)
 
     def _power_failure(self, cut: int) -> None:
-        random = self._world.random
+        random = self._environment.random
         survivors = Survivors(self._disk)
         for operation in self._disk.operations[:cut]:
             survivors.take(operation)
@@ -117,26 +117,26 @@ class Node:
 
     def pause(self, seconds: float) -> None:
         """Suspend the broker process for `seconds`."""
-        self._resumes_at = max(self._resumes_at, self._world.clock.now + seconds)
+        self._resumes_at = max(self._resumes_at, self._environment.clock.now + seconds)
 
     # ---- turns
 
     def turn(self, work: Callable[[Broker], None]) -> None:
         """Run one turn of the broker's loop with this work."""
-        world = self._world
+        environment = self._environment
         if self.broker is None:
             return
-        if world.clock.now < self._resumes_at:
+        if environment.clock.now < self._resumes_at:
             life = self.life
-            later = self._resumes_at - world.clock.now
-            world.clock.after(later, lambda: self.turn(work) if self.life == life else None)
+            later = self._resumes_at - environment.clock.now
+            environment.clock.after(later, lambda: self.turn(work) if self.life == life else None)
             return
         before = len(self._disk.operations)
         work(self.broker)
         self.broker.loop.after_turn()
         self.errors.check()
         if self.crashes_in_next_turn and len(self._disk.operations) > before:
-            self.crash(world.random.randint(before, len(self._disk.operations)))
+            self.crash(environment.random.randint(before, len(self._disk.operations)))
             return
         assert self.broker.halt_reason is None, self.broker.halt_reason
         if self.connections is not None:
@@ -150,20 +150,20 @@ class Node:
 
     def fire_timers(self) -> None:
         """Fire the timers that are due."""
-        now = self._world.clock.now
+        now = self._environment.clock.now
         self.turn(lambda broker: broker.loop.timers.fire(now) and None)
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         """Run a sync in parallel to the loop, with a random duration."""
         life = self.life
-        seconds = self._world.random.uniform(*SYNC_S)
+        seconds = self._environment.random.uniform(*SYNC_S)
 
         def run() -> None:
             if self.life == life and self.broker is not None:
                 work()
                 self.turn(lambda _: then(None))
 
-        self._world.clock.after(seconds, run)
+        self._environment.clock.after(seconds, run)
 
     def _checkpoint(self, life: int) -> None:
         """Write recovery points and high watermarks periodically, as the broker does."""
@@ -172,7 +172,7 @@ class Node:
         for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
             for _, write in self.broker.log_dirs.plan_checkpoint(name):
                 write()
-        self._world.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+        self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
 
 
 class Errors(logging.Handler):
