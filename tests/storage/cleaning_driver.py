@@ -10,19 +10,57 @@ from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleani
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.records import BatchView, Record, iter_batches, iter_records
-from tests.storage.log_driver import small_config
+from barnabas.storage.producer_entry import ProducerEntry
+from barnabas.wire.records import BatchBuilder, BatchView, Record, iter_batches, iter_records
+from tests.storage.log_driver import append, small_config
 
 COMPACT = frozenset({"compact"})
 AMPLE = CleanerLimits(key_memory=1 << 20, io_buffer=500, io_per_second=0.0)
 NOW_MS = 1_000_000
 DELETE_RETENTION_MS = 5_000
 
+Pair = tuple[bytes | None, bytes | None]
+
 
 def compacted(**changes: object) -> LogConfig:
     """A configuration of a compacted topic with segments of a few batches."""
     settings = {"cleanup_policy": COMPACT, "delete_retention_ms": DELETE_RETENTION_MS, **changes}
     return small_config(**settings)
+
+
+def put(
+    log: Log,
+    *pairs: Pair,
+    codec: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    transactional: bool = False,
+    timestamp: int = 1_000,
+) -> int:
+    """Append one batch of (key, value); its base offset."""
+    builder = BatchBuilder(
+        codec=codec,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        transactional=transactional,
+    )
+    for key, value in pairs:
+        builder.append(timestamp, key, value, [("h", b"x")])
+    info = append(log, bytearray(builder.build()), now_ms=NOW_MS)
+    log.high_watermark = log.log_end_offset
+    return info.first_offset
+
+
+def close_segment(log: Log) -> None:
+    """Make everything appended so far cleanable."""
+    log.roll(0.0)
+    log.flush()
+
+
+def producers(log: Log) -> dict[int, tuple[int, int]]:
+    """(epoch, last sequence) of each producer."""
+    entries: list[ProducerEntry] = log.active_producers()
+    return {entry.producer_id: (entry.producer_epoch, entry.last_sequence) for entry in entries}
 
 
 class Pass(NamedTuple):
