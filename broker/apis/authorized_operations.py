@@ -12,7 +12,7 @@ CLUSTER_OPERATIONS: Final = sum(1 << n for n in (5, 7, 8, 9, 10, 11, 12))
 GROUP_OPERATIONS: Final = sum(1 << n for n in (3, 6, 8, 10, 11))
 
 NOT_REQUESTED: Final = -(2**31)
-"""The value if the client did not ask for them."""
+"""The value if the client did not request them."""
 
 
 def cluster_operations(is_requested: bool) -> int:

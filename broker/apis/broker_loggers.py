@@ -50,16 +50,18 @@ def _logger_names() -> list[str]:
     return [ROOT, *sorted(name for name, found in known.items() if isinstance(found, logging.Logger))]
 
 
-def describe_loggers(ctx: RequestContext, asked: DescribeConfigsResource, *, synonyms: bool) -> DescribeConfigsResult:
+def describe_loggers(
+    ctx: RequestContext, resource: DescribeConfigsResource, *, synonyms: bool
+) -> DescribeConfigsResult:
     """The levels of the loggers that the resource names, or of all."""
-    result = DescribeConfigsResult(resource_type=asked.resource_type, resource_name=asked.resource_name)
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
-        _check_broker(ctx, asked.resource_name)
+        _check_broker(ctx, resource.resource_name)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
     for name in _logger_names():
-        if asked.configuration_keys is None or name in asked.configuration_keys:
+        if resource.configuration_keys is None or name in resource.configuration_keys:
             level = _level_name(_logger(name).getEffectiveLevel())
             layer = DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER_CONFIG)
             entry = DescribeConfigsResourceResult(
@@ -71,20 +73,20 @@ def describe_loggers(ctx: RequestContext, asked: DescribeConfigsResource, *, syn
 
 
 def alter_loggers(
-    ctx: RequestContext, asked: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool
+    ctx: RequestContext, resource: IncrementalAlterConfigsRequestAlterConfigsResource, *, validate_only: bool
 ) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
     """Set the levels of loggers, or reset them: all changes are made, or none."""
     response = IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-        resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
-        _check_broker(ctx, asked.resource_name)
-        for config in asked.configs:
+        _check_broker(ctx, resource.resource_name)
+        for config in resource.configs:
             _check_logger_change(config)
     except KafkaError as error:
         response.error_code, response.error_message = error.code, error.message
         return response
-    for config in asked.configs:
+    for config in resource.configs:
         if not validate_only:
             level = logging.NOTSET if config.config_operation == Operation.DELETE else LEVELS[config.value or "INFO"]
             _logger(config.name).setLevel(level)

@@ -35,12 +35,12 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
     """Describe the configs of each resource."""
     local = ctx.broker.controller.local
     results: list[DescribeConfigsResult] = []
-    for asked in request.resources:
-        if asked.resource_type == BROKER_LOGGER:
-            results.append(describe_loggers(ctx, asked, synonyms=request.include_synonyms))
+    for resource in request.resources:
+        if resource.resource_type == BROKER_LOGGER:
+            results.append(describe_loggers(ctx, resource, synonyms=request.include_synonyms))
         else:
             alone = DescribeConfigsRequest(
-                resources=[asked],
+                resources=[resource],
                 include_synonyms=request.include_synonyms,
                 include_documentation=request.include_documentation,
             )
@@ -58,12 +58,12 @@ def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterCon
         return AlterConfigsResponse(
             responses=[
                 AlterConfigsResponseAlterConfigsResourceResponse(
-                    resource_type=asked.resource_type,
-                    resource_name=asked.resource_name,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
                     error_code=error.code,
                     error_message=error.message,
                 )
-                for asked in request.resources
+                for resource in request.resources
             ]
         )
 
@@ -74,8 +74,8 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Change individual configs of each resource."""
     controller = ctx.broker.controller
-    loggers = [asked for asked in request.resources if asked.resource_type == BROKER_LOGGER]
-    others = [asked for asked in request.resources if asked.resource_type != BROKER_LOGGER]
+    loggers = [resource for resource in request.resources if resource.resource_type == BROKER_LOGGER]
+    others = [resource for resource in request.resources if resource.resource_type != BROKER_LOGGER]
     outcome: Outcome[IncrementalAlterConfigsResponse] = controller.local.incremental_alter_configs(
         IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
     )
@@ -86,7 +86,7 @@ def incremental_alter_configs(
         for changed in response.responses:
             if not changed.error_code:
                 changed.error_code, changed.error_message = error.code, error.message
-    response.responses += [alter_loggers(ctx, asked, validate_only=request.validate_only) for asked in loggers]
+    response.responses += [alter_loggers(ctx, resource, validate_only=request.validate_only) for resource in loggers]
     return response
 
 

@@ -31,7 +31,7 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delete
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_delete(ctx, topic.name, asked) for asked in topic.partitions]
+                name=topic.name, partitions=[_delete(ctx, topic.name, requested) for requested in topic.partitions]
             )
             for topic in request.topics
         ]
@@ -49,11 +49,11 @@ def _not_persisted(response: DeleteRecordsResponse) -> None:
                 answer.error_code, answer.low_watermark = int(ErrorCode.KAFKA_STORAGE_ERROR), -1
 
 
-def _delete(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-    answer = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+def _delete(ctx: RequestContext, topic: str, requested: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    answer = DeleteRecordsPartitionResult(partition_index=requested.partition_index, low_watermark=-1)
     try:
-        partition = ctx.broker.partitions.get(topic, asked.partition_index)
-        answer.low_watermark = _advance(partition, asked)
+        partition = ctx.broker.partitions.get(topic, requested.partition_index)
+        answer.low_watermark = _advance(partition, requested)
     except KafkaError as error:
         answer.error_code = int(error.code)
     except OSError as error:
@@ -62,13 +62,13 @@ def _delete(ctx: RequestContext, topic: str, asked: DeleteRecordsPartition) -> D
     return answer
 
 
-def _advance(partition: Partition, asked: DeleteRecordsPartition) -> int:
+def _advance(partition: Partition, requested: DeleteRecordsPartition) -> int:
     if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log
     if "delete" not in log.config.cleanup_policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
-    offset = log.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset
+    offset = log.high_watermark if requested.offset == TO_HIGH_WATERMARK else requested.offset
     if not 0 <= offset <= log.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if offset > log.log_start_offset:

@@ -43,7 +43,7 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[failed(asked.partition, error.code) for asked in topic.partitions],
+                partitions=[failed(requested.partition, error.code) for requested in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -76,8 +76,8 @@ def _plan(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
     partitions = {
-        key: FetchPartition(topic, topic_id, asked)
-        for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=uses_topic_ids)
+        key: FetchPartition(topic, topic_id, requested)
+        for key, topic, topic_id, requested in requested_partitions(request, uses_topic_ids=uses_topic_ids)
     }
     plan = FetchPlan(ctx, request, partitions, None)
     plan.wants_session = request.session_epoch == INITIAL_EPOCH

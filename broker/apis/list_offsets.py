@@ -54,36 +54,38 @@ def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffset
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
-        for asked in topic.partitions:
-            (repeated if (topic.name, asked.partition_index) in seen else seen).add((topic.name, asked.partition_index))
+        for partition in topic.partitions:
+            (repeated if (topic.name, partition.partition_index) in seen else seen).add(
+                (topic.name, partition.partition_index)
+            )
     topics = []
     for topic in request.topics:
         answers = []
-        for asked in topic.partitions:
-            if (topic.name, asked.partition_index) in repeated:
-                answers.append(_failed(asked.partition_index, ErrorCode.INVALID_REQUEST))
+        for partition in topic.partitions:
+            if (topic.name, partition.partition_index) in repeated:
+                answers.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
             else:
-                answers.append(_look_up(ctx, request, topic.name, asked))
+                answers.append(_look_up(ctx, request, topic.name, partition))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 
 def _look_up(
-    ctx: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, requested: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
-        if asked.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(asked.timestamp, 32767):
+        if requested.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(requested.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = ctx.broker.partitions.get(topic, asked.partition_index)
-        partition.check_epoch(asked.current_leader_epoch)
-        timestamp, offset, epoch = _offset_of(partition, asked.timestamp, request.isolation_level == READ_COMMITTED)
+        partition = ctx.broker.partitions.get(topic, requested.partition_index)
+        partition.check_epoch(requested.current_leader_epoch)
+        timestamp, offset, epoch = _offset_of(partition, requested.timestamp, request.isolation_level == READ_COMMITTED)
     except KafkaError as error:
-        return _failed(asked.partition_index, error.code)
+        return _failed(requested.partition_index, error.code)
     except OSError as error:
         partition.report_unreadable(error)
-        return _failed(asked.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _failed(requested.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         timestamp=timestamp,
         offset=offset,
         leader_epoch=epoch if ctx.api_version >= FIRST_VERSION_WITH_LEADER_EPOCH else -1,
@@ -117,7 +119,8 @@ def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRe
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_end_of_epoch(ctx, topic.topic, asked) for asked in topic.partitions]
+                topic=topic.topic,
+                partitions=[_end_of_epoch(ctx, topic.topic, partition) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -125,14 +128,14 @@ def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRe
 
 
 def _end_of_epoch(
-    ctx: RequestContext, topic: str, asked: OffsetForLeaderPartition
+    ctx: RequestContext, topic: str, requested: OffsetForLeaderPartition
 ) -> OffsetForLeaderEpochResponseEpochEndOffset:
-    answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
+    answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=requested.partition)
     try:
-        partition = ctx.broker.partitions.get(topic, asked.partition)
-        partition.check_epoch(asked.current_leader_epoch)
+        partition = ctx.broker.partitions.get(topic, requested.partition)
+        partition.check_epoch(requested.current_leader_epoch)
     except KafkaError as error:
         answer.error_code = int(error.code)
         return answer
-    answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
     return answer

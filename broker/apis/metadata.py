@@ -53,7 +53,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
         topics = [_describe(ctx, topic, request) for topic in image.topics.values()]
     else:
-        topics = [_answer(ctx, request, asked) for asked in request.topics]
+        topics = [_answer(ctx, request, requested) for requested in request.topics]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
@@ -66,24 +66,24 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     )
 
 
-def _answer(ctx: RequestContext, request: MetadataRequest, asked: MetadataRequestTopic) -> MetadataResponseTopic:
+def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     """Describe one topic by name or id; it is created if it does not exist and both sides allow that."""
     image = ctx.broker.image
-    if asked.name is None or (asked.topic_id != ZERO_UUID and not asked.name):
-        topic = image.topics_by_id.get(asked.topic_id)
+    if wanted.name is None or (wanted.topic_id != ZERO_UUID and not wanted.name):
+        topic = image.topics_by_id.get(wanted.topic_id)
         if topic is not None:
             return _describe(ctx, topic, request)
         name = None if ctx.api_version >= 12 else ""
-        return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=asked.topic_id)
-    topic = image.topics.get(asked.name)
+        return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=wanted.topic_id)
+    topic = image.topics.get(wanted.name)
     if topic is not None:
         return _describe(ctx, topic, request)
-    error = missing_topic_error(asked.name)
+    error = missing_topic_error(wanted.name)
     if error is not ErrorCode.INVALID_TOPIC_EXCEPTION and request.allow_auto_topic_creation:
-        created, error = _create(ctx, asked.name)
+        created, error = _create(ctx, wanted.name)
         if created is not None:
             return _describe(ctx, created, request)
-    return MetadataResponseTopic(error_code=int(error), name=asked.name, is_internal=asked.name in INTERNAL_TOPICS)
+    return MetadataResponseTopic(error_code=int(error), name=wanted.name, is_internal=wanted.name in INTERNAL_TOPICS)
 
 
 def _create(ctx: RequestContext, name: str) -> tuple[TopicImage | None, ErrorCode]:

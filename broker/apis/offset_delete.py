@@ -27,7 +27,9 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
     for topic in request.topics:
         found = ctx.broker.image.topic(topic.name)
         existing = [
-            asked for asked in topic.partitions if found is not None and asked.partition_index in found.partitions
+            partition
+            for partition in topic.partitions
+            if found is not None and partition.partition_index in found.partitions
         ]
         if existing:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
@@ -36,10 +38,10 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
                 name=topic.name,
                 partitions=[
                     OffsetDeleteResponsePartition(
-                        partition_index=asked.partition_index,
-                        error_code=0 if asked in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                        partition_index=partition.partition_index,
+                        error_code=0 if partition in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
                     )
-                    for asked in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
         )

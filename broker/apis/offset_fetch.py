@@ -56,16 +56,16 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
             groups=[_fetch_group(ctx, group, request.require_stable) for group in request.groups]
         )
     topics = request.topics
-    asked = OffsetFetchRequestGroup(
+    group = OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
         if topics is None
         else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
     )
-    found = _fetch_group(ctx, asked, request.require_stable)
+    found = _fetch_group(ctx, group, request.require_stable)
     if found.error_code and ctx.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
         found.topics = [
-            _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in asked.topics or ()
+            _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in group.topics or ()
         ]
     return OffsetFetchResponse(
         error_code=found.error_code,
@@ -88,21 +88,21 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
     )
 
 
-def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
-        coordinator = ctx.broker.group_coordinators.of_group(asked.group_id)
+        coordinator = ctx.broker.group_coordinators.of_group(group.group_id)
     except KafkaError as error:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=int(error.code))
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code))
     image = ctx.broker.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    if asked.topics is None:
-        response = coordinator.offsets.fetch(asked, require_stable=require_stable)
+    if group.topics is None:
+        response = coordinator.offsets.fetch(group, require_stable=require_stable)
         if by_id:
             response.topics = [topic for topic in response.topics if _set_id(image, topic)]
         return response
     unknown: dict[int, OffsetFetchResponseTopics] = {}
     known = []
-    for position, topic in enumerate(asked.topics):
+    for position, topic in enumerate(group.topics):
         found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
         if by_id and found is None:
             code = int(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -110,7 +110,7 @@ def _fetch_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, require_st
         else:
             known.append(_with_name_and_id(topic, found))
     response = coordinator.offsets.fetch(
-        OffsetFetchRequestGroup(group_id=asked.group_id, topics=known), require_stable=require_stable
+        OffsetFetchRequestGroup(group_id=group.group_id, topics=known), require_stable=require_stable
     )
     for position, answer in unknown.items():
         response.topics.insert(position, answer)

@@ -37,9 +37,9 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
     broker = ctx.broker
     session = broker.share_partitions.sessions.resume(group_id, member_id, request.share_session_epoch)
     acknowledgements = [
-        (SharedPartition(topic.topic_id, asked.partition_index), asked.acknowledgement_batches)
+        (SharedPartition(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
         for topic in request.topics
-        for asked in topic.partitions
+        for partition in topic.partitions
     ]
     delayed = DelayedResponse(send_before_close=True)
 

@@ -49,10 +49,10 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchRe
             "A ShareFetch that renews locks must not fetch: its limits must be 0.",
         )
     acknowledgements = [
-        (SharedPartition(topic.topic_id, asked.partition_index), asked.acknowledgement_batches)
+        (SharedPartition(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
         for topic in request.topics
-        for asked in topic.partitions
-        if asked.acknowledgement_batches
+        for partition in topic.partitions
+        if partition.acknowledgement_batches
     ]
     try:
         session = _session(ctx, request, group_id, member_id, has_acknowledgements=bool(acknowledgements))
@@ -75,7 +75,9 @@ def _session(
     """The session of a ShareFetch, after adding and removing the partitions that the request names."""
     sessions = ctx.broker.share_partitions.sessions
     named = [
-        SharedPartition(topic.topic_id, asked.partition_index) for topic in request.topics for asked in topic.partitions
+        SharedPartition(topic.topic_id, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     ]
     if request.share_session_epoch == INITIAL_EPOCH:
         if has_acknowledgements:

@@ -76,15 +76,15 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
 
 def _described_offsets(
     ctx: RequestContext,
-    asked: DescribeShareGroupOffsetsRequestGroup,
+    requested: DescribeShareGroupOffsetsRequestGroup,
     wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]],
 ) -> DescribeShareGroupOffsetsResponseGroup:
     """The response of one group; partitions that still need their offsets are added to `wanted`."""
-    found = DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
+    found = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
     try:
-        topics = _requested_topics(ctx, asked)
+        topics = _requested_topics(ctx, requested)
     except KafkaError as error:
-        return _no_offsets(asked.group_id, error)
+        return _no_offsets(requested.group_id, error)
     for name, topic_id, partitions in topics:
         topic = DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
         found.topics.append(topic)
@@ -92,22 +92,22 @@ def _described_offsets(
             one = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
             topic.partitions.append(one)
             if topic_id != ZERO_UUID:
-                wanted.append((SharePartitionKey(asked.group_id, topic_id, index), name, one))
+                wanted.append((SharePartitionKey(requested.group_id, topic_id, index), name, one))
     return found
 
 
 def _requested_topics(
-    ctx: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
+    ctx: RequestContext, requested: DescribeShareGroupOffsetsRequestGroup
 ) -> Iterable[tuple[str, Uuid, Iterable[int]]]:
     """Names, ids and partitions of the requested topics; a topic that does not exist has the zero id."""
     image = ctx.broker.image
-    if not asked.group_id:
+    if not requested.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    if asked.topics is not None:
-        by_name = [(topic.topic_name, image.topic(topic.topic_name), topic.partitions) for topic in asked.topics]
+    if requested.topics is not None:
+        by_name = [(topic.topic_name, image.topic(topic.topic_name), topic.partitions) for topic in requested.topics]
         return [(name, ZERO_UUID if topic is None else topic.topic_id, parts) for name, topic, parts in by_name]
-    groups = ctx.broker.group_coordinators.of_group(asked.group_id).share_groups
-    initialized = groups.group(asked.group_id).state_partitions.initialized
+    groups = ctx.broker.group_coordinators.of_group(requested.group_id).share_groups
+    initialized = groups.group(requested.group_id).state_partitions.initialized
     by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
     return [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
 

@@ -41,17 +41,17 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
     wait = _MarkersResponder()
-    for asked in request.markers:
+    for requested in request.markers:
         marker = Marker(
-            asked.producer_id,
-            asked.producer_epoch,
-            asked.transaction_result,
-            asked.coordinator_epoch,
-            asked.transaction_version,
+            requested.producer_id,
+            requested.producer_epoch,
+            requested.transaction_result,
+            requested.coordinator_epoch,
+            requested.transaction_version,
         )
-        result = WritableTxnMarkerResult(producer_id=asked.producer_id)
+        result = WritableTxnMarkerResult(producer_id=requested.producer_id)
         wait.response.markers.append(result)
-        for topic in asked.topics:
+        for topic in requested.topics:
             answers = WritableTxnMarkerTopicResult(name=topic.name)
             result.topics.append(answers)
             for index in topic.partition_indexes:

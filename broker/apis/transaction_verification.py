@@ -62,7 +62,7 @@ def add_or_verify(
         }
         retry_at = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
         if adds and retry_at <= deadline and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            broker.loop.timers.at(retry_at, ask)  # the markers of the previous transaction are being flushed
+            broker.loop.timers.at(retry_at, send)  # the markers of the previous transaction are being flushed
         else:
             then(errors)
 
@@ -71,13 +71,13 @@ def add_or_verify(
             return coordinator.add_partitions(transactional_id, *producer, partitions, TRANSACTION_VERSION, answer, at)
         return coordinator.verify_partitions(transactional_id, *producer, partitions, answer)
 
-    def ask() -> None:
+    def send() -> None:
         try:
             broker.transaction_coordinators.handle(transactional_id, event)
         except KafkaError as error:
             then(dict.fromkeys(partitions, error.code))
 
-    ask()
+    send()
 
 
 def has_open_transaction(partition: Partition, producer_id: int, producer_epoch: int) -> bool:

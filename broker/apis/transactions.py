@@ -105,13 +105,13 @@ def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) ->
 
 def _add(
     ctx: RequestContext,
-    asked: AddPartitionsToTxnTransaction,
+    requested: AddPartitionsToTxnTransaction,
     client_version: int,
     answer: Callable[[AddPartitionsToTxnResult], None],
 ) -> None:
     """Give one transaction to its coordinator, unless one of the partitions does not exist."""
-    transactional_id = asked.transactional_id
-    wanted = [(topic.name, partition) for topic in asked.topics for partition in topic.partitions]
+    transactional_id = requested.transactional_id
+    wanted = [(topic.name, partition) for topic in requested.topics for partition in topic.partitions]
     missing = {one for one in wanted if not _exists(ctx, *one)}
     if missing:
         result = same_error(transactional_id, wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
@@ -121,10 +121,10 @@ def _add(
                     partition.partition_error_code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         answer(result)
         return
-    producer = (asked.producer_id, asked.producer_epoch)
+    producer = (requested.producer_id, requested.producer_epoch)
 
     def event(coordinator: TransactionCoordinator, at: Moment) -> Result:
-        if asked.verify_only:
+        if requested.verify_only:
             return coordinator.verify_partitions(transactional_id, *producer, wanted, answer)
         return coordinator.add_partitions(transactional_id, *producer, wanted, client_version, answer, at)
 

@@ -133,7 +133,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             shard.coordinator.replay_end(producer_id, self._moment(), commit=commit)
 
     def apply(self, delta: ClusterDelta) -> None:
-        """Apply a metadata change: remove the offsets of deleted topics, tell groups which topics have changed."""
+        """Apply a metadata change: remove the offsets of deleted topics, notify groups of changed topics."""
         for topic in delta.deleted_topics.values():
             if topic.name == GROUP_METADATA_TOPIC:
                 self.stop()

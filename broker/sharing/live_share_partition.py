@@ -105,8 +105,8 @@ class LiveSharePartition:
             self._fail_loading(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._state = state
-        logger.info("Share partition %s begins at offset %d", self.key, state.start_offset)
-        if is_new:  # so that a restart before the first acknowledgement begins at the same offset
+        logger.info("Share partition %s starts at offset %d", self.key, state.start_offset)
+        if is_new:  # so that a restart before the first acknowledgement has the same start offset
             self._write(state, [], _ignore)
         for letters in state.dead_letters():
             self._send_to_dead_letter_queue(letters)
