@@ -68,7 +68,9 @@ class SharePartition:
         self._may_have_available = False  # False: no run is available
         for first, last, record_state, delivery_count in state:
             if not window.end_offset <= first <= last:
-                raise ValueError(f"durable state of {first}-{last} is not behind {window.end_offset - 1}")
+                raise ValueError(
+                    f"durable state of {first}-{last}, but the next range must begin at {window.end_offset} or above"
+                )
             if first > window.end_offset:
                 window.append(Run(window.end_offset, first - 1, RecordState.AVAILABLE, 0))
             known = RecordState(record_state)

@@ -1,6 +1,6 @@
-"""`python -m tests.mutants [NAME ...]`: plant every bug in a copy of the tree, and see its test fail.
+"""`python -m tests.mutants [NAME ...]`: plants each bug in a copy of the tree and checks that its test fails.
 
-The named tests must pass in the copy first. Exit code 1 when a bug survives, or a test fails without it.
+The tests must pass without the bugs first. Exit code 1 when a test passes with its bug or fails without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every planted bug."""
+"""All planted bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in what a broker answers before the disk has it, or before it is written down. R12, R13, R15, G2, L5."""
+"""Bugs in the order of writes, syncs and responses of the broker (R12, R13, R15, G2, L5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs that only a crash shows: what is synced, in which order, and what a start trusts (L1, L3, L5)."""
+"""Bugs that only a crash shows: missing or misordered syncs, and unsynced data used at a start (L1, L3, L5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in groups, classic and of the consumer protocol: who is in, who leads, who owns what, who commits. G1-G3."""
+"""Bugs in classic and consumer groups: membership, leaders, assignments, offset commits (G1-G3)."""
 
 from __future__ import annotations
 

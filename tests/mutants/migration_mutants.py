@@ -1,4 +1,4 @@
-"""Bugs in assignors, regular expressions, and groups that change their protocol. G4."""
+"""Bugs in assignors, regular expressions, and groups that change their protocol (G4)."""
 
 from __future__ import annotations
 

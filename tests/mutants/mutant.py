@@ -1,4 +1,4 @@
-"""A planted bug: a piece of text that is replaced by another, and the test that must fail then."""
+"""A planted bug: a replacement of text in one file, and the test that must fail with it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ CRASHES = "tests/crash/test_crash_states.py::test_promises_hold_in_every_crash_s
 
 @dataclass(frozen=True)
 class Mutant:
-    """One rule broken on purpose."""
+    """One planted bug."""
 
     name: str
     file: str
     old: str
-    """Occurs once in the file."""
+    """The text to replace, which must occur once in the file."""
     new: str
     test: str
     env: dict[str, str] = field(default_factory=dict)
 
     def apply(self, root: Path) -> None:
-        """Plant the bug in the tree below `root`. ValueError when the place is not there, or not the only one."""
+        """Plant the bug in the tree below `root`. ValueError unless `old` occurs once."""
         path = root / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -32,5 +32,5 @@ class Mutant:
 
 
 def crashes(name: str, file: str, old: str, new: str, *, states: int = 20_000, seed: int = 1) -> Mutant:
-    """A mutant that a search through crash states must catch, of a seed that meets it early."""
+    """A mutant that the test of crash states must catch; `seed` finds it after few states."""
     return Mutant(name, file, old, new, CRASHES, {"BARNABAS_CRASH_STATES": str(states), "BARNABAS_SEED": str(seed)})

@@ -1,4 +1,4 @@
-"""Bugs in streams groups: who runs which task, who keeps copies, and what a restart finds (KIP-1071)."""
+"""Bugs in streams groups: active and standby tasks, internal topics, restarts (KIP-1071)."""
 
 from __future__ import annotations
 

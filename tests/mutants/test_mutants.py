@@ -1,4 +1,4 @@
-"""Every planted bug can be planted, and the test that is to catch it is there. `python -m tests.mutants` runs them."""
+"""Every mutant applies to the current source, and its test exists. `python -m tests.mutants` runs them."""
 
 from __future__ import annotations
 
