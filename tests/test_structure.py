@@ -29,9 +29,7 @@ CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {}
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 
 
-AGAINST_THE_DIRECTION: dict[tuple[str, str], str] = {
-    ("coord.cluster", "coord.groups"): "the configuration of a group is part of the cluster's metadata",
-}
+AGAINST_THE_DIRECTION: dict[tuple[str, str], str] = {}
 """(importing package, imported package), with the reason: without these imports no package imports one above it."""
 
 

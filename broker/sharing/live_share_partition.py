@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.sharing.persister import FENCED, member_error
-from barnabas.coord.groups.settings import BY_DURATION
+from barnabas.coord.auto_offset_reset import BY_DURATION
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
 from barnabas.wire.errors import ErrorCode, KafkaError

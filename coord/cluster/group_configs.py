@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from barnabas.coord.groups.settings import parse_auto_offset_reset
+from barnabas.coord.auto_offset_reset import parse_auto_offset_reset
 from barnabas.wire.configdef import ConfigError, ConfigKey
 
 DEADLETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.groups.settings import AutoOffsetReset, parse_auto_offset_reset
+from barnabas.coord.auto_offset_reset import AutoOffsetReset, parse_auto_offset_reset
 
 
 @pytest.mark.parametrize(
