@@ -1,7 +1,4 @@
-"""Plays the broker for a GroupCoordinator: one clock, one log, and a mailbox of answers by ticket.
-
-Every Result is handled as the broker does it: append, replay, release. `Driver.member()` plays a client.
-"""
+"""Acts as the broker of a GroupCoordinator; `Driver.member()` acts as a client of the classic protocol."""
 
 from __future__ import annotations
 
@@ -11,30 +8,26 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.coordinator import GroupCoordinator
-from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
+from tests.coord.coordinator_driver import CoordinatorDriver
 
 LATEST = ClientContext("client", "/127.0.0.1", 9)
 OLD = ClientContext("client", "/127.0.0.1", 3)
-START_MS = 1_700_000_000_000
 
 
 def protocols(*names, metadata=b"meta"):
     return [g.JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names]
 
 
-class Driver:
+class Driver(CoordinatorDriver):
     def __init__(self, **config):
         config.setdefault("initial_rebalance_delay_ms", 0)
+        super().__init__()
         self.config = GroupConfig(**config)
         self.ids = count(1)
-        self.tickets = count(1)
-        self.now = 0.0
         self.log = []
-        self.answers = {}
-        self.append_error = None
         self.has_failed = False
         self.coordinator = self.fresh()
         self.coordinator.loaded(self.at)
@@ -42,36 +35,17 @@ class Driver:
     def fresh(self):
         return GroupCoordinator(self.config, lambda: f"id{next(self.ids)}")
 
-    @property
-    def at(self):
-        return Moment(self.now, START_MS + int(self.now * 1000))
-
-    def handle(self, result: Result):
-        if result.records and self.append_error is not None:
-            result = self.coordinator.append_failed(result, self.append_error, self.at)
-            assert not result.records
-        for key, value in result.records:
-            self.log.append((key, value))
-            self.coordinator.replay(key, value, self.at)
-        for ticket, message, _ in result.replies:
-            assert ticket not in self.answers, "answered twice"
-            self.answers[ticket] = message
+    def append(self, key, value):
+        self.log.append((key, value))
+        self.coordinator.replay(key, value, self.at)
 
     def settle(self):
-        """Run what is due at this very moment."""
+        """Handle the timers that have expired."""
         while (deadline := self.coordinator.next_deadline()) is not None and deadline <= self.now:
             self.handle(self.coordinator.tick(self.at))
 
-    def advance(self, seconds):
-        """Let time pass, stopping at every deadline on the way."""
-        end = self.now + seconds
-        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
-            self.handle(self.coordinator.tick(self.at))
-        self.now = end
-
     def restart(self):
-        """A new coordinator from the log."""
+        """Load a new coordinator from the log."""
         self.coordinator = self.fresh()
         for key, value in self.log:
             self.coordinator.replay(key, value, self.at)

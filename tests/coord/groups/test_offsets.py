@@ -9,7 +9,8 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import consumer_protocol as cp
 from barnabas.wire.messages import offsets as o
-from tests.coord.groups.group_driver import START_MS, Driver
+from tests.coord.coordinator_driver import START_MS
+from tests.coord.groups.group_driver import Driver
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 

@@ -4,55 +4,19 @@ from __future__ import annotations
 
 from barnabas.coord.groups.consumer.regex_resolution import STEP_PAUSE_S
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.groups.settings import GroupSettings
-from barnabas.coord.groups.topics import Topic
 from barnabas.wire.messages import consumer_groups as c
-from tests.coord.groups.group_driver import Driver
+from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
+from tests.coord.groups.modern.modern_client import ModernClient
 
 V0 = ClientContext("client", "/127.0.0.1", 0)
 V1 = ClientContext("client", "/127.0.0.1", 1)
 
 
-def topic_id(name):
-    return name.encode().ljust(16, b"\0")
-
-
-class Cluster:
-    """Topics by name; the ids follow from the names and from how often a topic was made."""
-
-    def __init__(self, **sizes):
-        self.topics = {}
-        for name, partitions in sizes.items():
-            self.create(name, partitions)
-
-    def create(self, name, partitions, incarnation=0, racks=()):
-        self.topics[name] = Topic(topic_id(f"{name}{incarnation or ''}"), name, partitions, racks)
-
-    def by_name(self, name):
-        return self.topics.get(name)
-
-    def by_id(self, wanted):
-        return next((topic for topic in self.topics.values() if topic.topic_id == wanted), None)
-
-    def names(self):
-        return list(self.topics)
-
-
-class ConsumerDriver(Driver):
+class ConsumerDriver(ClusterDriver):
     def __init__(self, cluster=None, settings=None, **config):
-        self.cluster = cluster or Cluster(t=6)
-        self.settings = settings or GroupSettings(consumer_assignment_interval_ms=0)
-        super().__init__(**config)
-
-    def fresh(self):
-        return GroupCoordinator(
-            self.config, lambda: f"id{next(self.ids)}", self.cluster, lambda group_id: self.settings
-        )
-
-    def changed(self, *names):
-        """These topics have come, gone or changed."""
-        self.handle(self.coordinator.metadata_changed(set(names), self.at))
+        settings = settings or GroupSettings(consumer_assignment_interval_ms=0)
+        super().__init__(cluster or Cluster(t=6), settings, **config)
 
     def resolve(self):
         """Resolve the regular expressions that are new, or due to be refreshed."""
@@ -90,8 +54,8 @@ def given(answer):
     return {entry.topic_id: set(entry.partitions) for entry in answer.assignment.topic_partitions}
 
 
-class Client:
-    """A member that does what the protocol asks: gives up first, acknowledges, then takes."""
+class Client(ModernClient):
+    """A member of a consumer group."""
 
     def __init__(self, driver, member_id, *, topics=("t",), regex=None, instance_id=None, assignor=None, group_id="g"):
         self.driver, self.member_id, self.group_id = driver, member_id, group_id
@@ -99,13 +63,8 @@ class Client:
         self.rack_id = None
         self.reset()
 
-    def reset(self):
-        self.epoch = 0
-        self.owned = {}
-        self.target = None
-        self.tells_all = True
-        self.told = {}
-        self.interval_ms = None
+    def nothing(self):
+        return {}
 
     def request(self):
         """The fields of the next heartbeat."""
@@ -119,24 +78,11 @@ class Client:
             fields["owned"] = {key: set(indexes) for key, indexes in self.owned.items()}
         return fields
 
-    def beat(self):
-        """Send a heartbeat and take the answer; gives it."""
-        fields = self.request()
-        epoch = self.epoch
-        answer = self.driver.beat(self.member_id, epoch, group_id=self.group_id, **fields)
-        self.take(answer, fields)
-        return answer
+    def given(self, answer):
+        return given(answer)
 
-    def take(self, answer, fields):
-        if answer.error_code:
-            return
-        self.tells_all = False
-        if fields["owned"] is not None:
-            self.told = fields["owned"]
-        self.epoch = answer.member_epoch
-        self.interval_ms = answer.heartbeat_interval_ms
-        if answer.assignment is not None:
-            self.target = given(answer)
+    def send(self, fields):
+        return self.driver.beat(self.member_id, self.epoch, group_id=self.group_id, **fields)
 
     def reconcile(self):
         """Give up and take what the last assignment says, at once."""

@@ -8,7 +8,8 @@ from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupSta
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 
 T, U = topic_id("t"), topic_id("u")
 S = ConsumerGroupState

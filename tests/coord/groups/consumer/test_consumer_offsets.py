@@ -7,7 +7,8 @@ import pytest
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 
 T = topic_id("t")
 E = ErrorCode

@@ -21,7 +21,8 @@ from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.topics import Topic
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.messages import coordinator_records as r
-from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
+from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
 
 DATA = json.loads(
     (Path(__file__).resolve().parents[3] / "data" / "kafka-4.4.0-consumer-group.json").read_text(encoding="utf-8")

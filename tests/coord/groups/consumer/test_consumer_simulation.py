@@ -17,25 +17,23 @@ from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupSta
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver
+from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
+from tests.coord.groups.modern.modern_client import Wanderer, last_records
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
-START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
 NAMES = ("t", "u", "v", "w")
 
 
-class Wanderer(Client):
-    """A client in a bad network. It takes its time to give up partitions."""
+class ConsumerWanderer(Wanderer, Client):
+    """A client in a bad network. It takes its time to revoke partitions."""
+
+    changes_subscription = True
 
     def __init__(self, driver, random, index):
-        self.random, self.index, self.incarnation = random, index, 0
-        instance_id = f"i{index}" if index % 3 == 0 else None
+        instance_id = self.wander(random, index)
         super().__init__(driver, self.next_id(), instance_id=instance_id)
         self.choose()
-
-    def next_id(self):
-        self.incarnation += 1
-        return f"m{self.index}-{self.incarnation}"
 
     def choose(self):
         self.topics = self.random.sample(NAMES, self.random.randrange(1, 4))
@@ -43,63 +41,13 @@ class Wanderer(Client):
         self.assignor = self.random.choice([None, "uniform", "range"])
         self.tells_all = True
 
-    def vanish(self):
-        """The process dies; another one comes up."""
-        self.reset()
-        self.member_id = self.next_id()
+    def surplus(self):
+        return [(key, index) for key, indexes in self.owned.items() for index in indexes - self.target.get(key, set())]
 
-    def leave(self):
-        fields = {"instance_id": self.instance_id}
-        epoch = -2 if self.instance_id is not None and self.random.random() < 0.7 else -1
-        self.driver.beat(self.member_id, epoch, **fields)
-        self.vanish()
-
-    def step(self):
-        dice = self.random.random()
-        if dice < 0.02:
-            self.vanish()
-        elif dice < 0.04:
-            self.leave()
-        elif dice < 0.07:
-            self.choose()
-        elif dice < 0.35 and self.target is not None and not self.tells_all:
-            # While an answer is missing, a member takes nothing: the heartbeat may have given up what it never had.
-            self.reconcile_some()
-        else:
-            self.beat_somehow()
-
-    def reconcile_some(self):
-        """Give up some of what has to go; take what is new once all that is gone."""
-        too_much = [
-            (key, index) for key, indexes in self.owned.items() for index in indexes - self.target.get(key, set())
-        ]
-        if too_much:
-            for key, index in self.random.sample(too_much, self.random.randrange(1, len(too_much) + 1)):
-                self.owned = {k: v - {index} if k == key else v for k, v in self.owned.items()}
-                self.owned = {k: v for k, v in self.owned.items() if v}
-        else:
-            self.reconcile()
-
-    def beat_somehow(self):
-        fields = self.request()
-        fate = self.random.random()
-        if fate < 0.1:  # the request is lost
-            self.tells_all = True
-            return
-        answer = self.driver.beat(self.member_id, self.epoch, **fields)
-        if fate < 0.2:  # the answer is lost
-            self.tells_all = True
-            return
-        if answer.error_code in START_OVER or answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
-            self.reset()
-        elif answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
-            self.tells_all = True
-        elif answer.error_code:
-            assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID, answer
-            self.vanish()
-        else:
-            assert answer.member_epoch >= self.epoch, "a member's epoch only grows"
-            self.take(answer, fields)
+    def revoke(self, some):
+        for key, index in some:
+            self.owned = {k: v - {index} if k == key else v for k, v in self.owned.items()}
+            self.owned = {k: v for k, v in self.owned.items() if v}
 
 
 class Run:
@@ -109,7 +57,9 @@ class Run:
         interval_ms = self.random.choice([0, 1_000])
         settings = GroupSettings(consumer_assignment_interval_ms=interval_ms, consumer_session_timeout_ms=10_000)
         self.driver = ConsumerDriver(self.cluster, settings)
-        self.clients = [Wanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 6))]
+        self.clients = [
+            ConsumerWanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 6))
+        ]
         self.incarnations = dict.fromkeys(NAMES, 0)
 
     @property
@@ -234,13 +184,3 @@ def test_the_log_gives_the_same_group(seed, compacted):
             continue
         for name in ("epoch", "assignment_epoch", "members", "target", "owners", "regexes", "topic_counts"):
             assert getattr(loaded, name) == getattr(live, name), name
-
-
-def last_records(log):
-    """What compaction leaves once its tombstones are gone too: of each key the last record."""
-    last = {}
-    for key, value in log:
-        last.pop(key, None)
-        if value is not None:
-            last[key] = value
-    return last.items()

@@ -12,7 +12,8 @@ from barnabas.coord.groups.consumer.regex_resolution import (
 )
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, given, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, given, settle
 
 T, U = topic_id("t"), topic_id("u")
 E = ErrorCode

@@ -10,7 +10,8 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, Cluster, ConsumerDriver, given, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, ConsumerDriver, given, settle
 
 T, U = topic_id("t"), topic_id("u")
 E = ErrorCode

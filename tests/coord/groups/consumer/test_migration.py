@@ -18,7 +18,8 @@ from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolSubscriptionTopicPartition,
 )
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 

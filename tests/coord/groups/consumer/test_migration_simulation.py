@@ -22,7 +22,8 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
 
 SEEDS = (

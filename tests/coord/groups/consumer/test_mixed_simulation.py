@@ -18,8 +18,9 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.groups.consumer.consumer_driver import Cluster, ConsumerDriver, given
-from tests.coord.groups.consumer.test_consumer_simulation import Wanderer
+from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
+from tests.coord.groups.consumer.test_consumer_simulation import ConsumerWanderer
 from tests.coord.groups.consumer.test_migration import (
     EAGER,
     assignment,
@@ -33,7 +34,7 @@ SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
 NAMES = ("t", "u")
 
 
-class ConsumerWanderer(Wanderer):
+class MixedWanderer(ConsumerWanderer):
     """Speaks the consumer protocol."""
 
     def choose(self):
@@ -159,7 +160,7 @@ class Run:
             consumer_assignment_interval_ms=random.choice([0, 1_000]), consumer_session_timeout_ms=10_000
         )
         self.driver = ConsumerDriver(self.cluster, settings)
-        self.consumers = [ConsumerWanderer(self.driver, random, index) for index in range(random.randrange(1, 4))]
+        self.consumers = [MixedWanderer(self.driver, random, index) for index in range(random.randrange(1, 4))]
         self.classics = [ClassicWanderer(self.driver, random, index) for index in range(random.randrange(1, 4))]
 
     @property

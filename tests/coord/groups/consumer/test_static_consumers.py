@@ -6,7 +6,8 @@ import pytest
 
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.consumer.consumer_driver import Client, Cluster, ConsumerDriver, given, settle, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, given, settle
 
 T = topic_id("t")
 E = ErrorCode

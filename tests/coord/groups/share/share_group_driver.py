@@ -6,30 +6,22 @@ Tasks are done at once, or held back in `driver.tasks` until `run_task`; `driver
 from __future__ import annotations
 
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.tasks import InitializeStates
 from barnabas.wire.messages import share_groups as s
-from tests.coord.groups.consumer.consumer_driver import Cluster
-from tests.coord.groups.group_driver import Driver
+from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
 
 
-class ShareDriver(Driver):
+class ShareDriver(ClusterDriver):
     def __init__(self, cluster=None, settings=None, **config):
-        self.cluster = cluster or Cluster(t=4)
-        self.settings = settings or GroupSettings(share_assignment_interval_ms=0)
         self.states = {}
         self.tasks = []
         self.is_holding = False
         self.task_error = None
-        super().__init__(**config)
-
-    def fresh(self):
-        return GroupCoordinator(
-            self.config, lambda: f"id{next(self.ids)}", self.cluster, lambda group_id: self.settings
-        )
+        settings = settings or GroupSettings(share_assignment_interval_ms=0)
+        super().__init__(cluster or Cluster(t=4), settings, **config)
 
     def handle(self, result):
         super().handle(result)
@@ -56,10 +48,6 @@ class ShareDriver(Driver):
                 else:
                     self.states.pop(about, None)
         self.handle(self.coordinator.share_groups.task_ended(result, failures, self.at))
-
-    def changed(self, *names):
-        """These topics have come, gone or changed."""
-        self.handle(self.coordinator.metadata_changed(set(names), self.at))
 
     # ---- requests
 

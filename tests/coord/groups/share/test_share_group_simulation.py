@@ -12,7 +12,7 @@ import pytest
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
 from barnabas.wire.errors import ErrorCode as E
-from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 
 SEEDS = int(os.environ.get("BARNABAS_SEEDS", "10"))

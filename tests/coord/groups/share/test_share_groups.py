@@ -14,7 +14,7 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequestTopic,
     OffsetFetchRequestGroup,
 )
-from tests.coord.groups.consumer.consumer_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 

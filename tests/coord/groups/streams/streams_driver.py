@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from barnabas.coord.groups.context import ClientContext
-from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
 from barnabas.wire.messages import streams_groups as s
-from tests.coord.groups.consumer.consumer_driver import Cluster
-from tests.coord.groups.group_driver import Driver
+from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
+from tests.coord.groups.modern.modern_client import ModernClient
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
 QUICK = GroupSettings(streams_assignment_interval_ms=0, streams_initial_rebalance_delay_ms=0)
@@ -51,20 +50,9 @@ def word_count():
     )
 
 
-class StreamsDriver(Driver):
+class StreamsDriver(ClusterDriver):
     def __init__(self, cluster=None, settings=QUICK, **config):
-        self.cluster = cluster or Cluster(lines=3, words=3, counts=3)
-        self.settings = settings
-        super().__init__(**config)
-
-    def fresh(self):
-        return GroupCoordinator(
-            self.config, lambda: f"id{next(self.ids)}", self.cluster, lambda group_id: self.settings
-        )
-
-    def changed(self, *names):
-        """These topics have come, gone or changed."""
-        self.handle(self.coordinator.metadata_changed(set(names), self.at))
+        super().__init__(cluster or Cluster(lines=3, words=3, counts=3), settings, **config)
 
     def create_missing(self, group_id="g"):
         """What the broker does when a heartbeat finds internal topics missing; gives their names."""
@@ -116,8 +104,8 @@ def tasks(*names):
     return frozenset(Task(name.partition("_")[0], int(name.partition("_")[2])) for name in names)
 
 
-class Client:
-    """A member that does what the protocol asks: gives up first, acknowledges, then takes."""
+class Client(ModernClient):
+    """A member of a streams group."""
 
     def __init__(self, driver, member_id, *, process_id=None, instance_id=None, topology=None):
         self.driver, self.member_id, self.instance_id = driver, member_id, instance_id
@@ -125,13 +113,8 @@ class Client:
         self.topology = topology or word_count()
         self.reset()
 
-    def reset(self):
-        self.epoch = 0
-        self.owned = Tasks()
-        self.target = None
-        self.tells_all = True
-        self.told = Tasks()
-        self.interval_ms = None
+    def nothing(self):
+        return Tasks()
 
     def request(self):
         """The fields of the next heartbeat."""
@@ -142,23 +125,8 @@ class Client:
             fields["owned"] = self.owned
         return fields
 
-    def beat(self):
-        """Send a heartbeat and take the answer; gives it."""
-        fields = self.request()
-        answer = self.driver.beat(self.member_id, self.epoch, **fields)
-        self.take(answer, fields)
-        return answer
-
-    def take(self, answer, fields):
-        if answer.error_code:
-            return
-        self.tells_all = False
-        if fields["owned"] is not None:
-            self.told = fields["owned"]
-        self.epoch = answer.member_epoch
-        self.interval_ms = answer.heartbeat_interval_ms
-        if answer.active_tasks is not None:
-            self.target = given(answer)
+    def given(self, answer):
+        return given(answer)
 
     def reconcile(self):
         """Give up and take what the last assignment says, at once."""

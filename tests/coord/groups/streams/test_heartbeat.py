@@ -12,7 +12,7 @@ from barnabas.coord.groups.streams.tasks import Tasks
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import streams_groups as s
-from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.streams.streams_driver import (
     QUICK,

@@ -7,7 +7,7 @@ import pytest
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status, configure
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.streams.streams_driver import subtopology, told, topic, word_count
 
 

@@ -18,11 +18,11 @@ from barnabas.coord.groups.streams.group import StreamsGroup
 from barnabas.coord.groups.streams.states import PREDECESSORS, StreamsGroupState
 from barnabas.coord.groups.streams.tasks import Task, Tasks
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.consumer.consumer_driver import Cluster
+from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.modern.modern_client import Wanderer, last_records
 from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
-START_OVER = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
 TOPOLOGY = told(
     subtopology("0", ["lines"], sinks=["words"]),
     subtopology("1", repartition=["words"], changelogs=["counts"]),
@@ -30,73 +30,24 @@ TOPOLOGY = told(
 )
 
 
-class Wanderer(Client):
-    """A client in a bad network. It takes its time to give up tasks."""
+class StreamsWanderer(Wanderer, Client):
+    """A client in a bad network. It takes its time to revoke tasks."""
 
     def __init__(self, driver, random, index):
-        self.random, self.index, self.incarnation = random, index, 0
-        instance_id = f"i{index}" if index % 3 == 0 else None
+        instance_id = self.wander(random, index)
         super().__init__(driver, self.next_id(), instance_id=instance_id, topology=TOPOLOGY)
         self.process_id = f"process{index // 2}"
 
-    def next_id(self):
-        self.incarnation += 1
-        return f"m{self.index}-{self.incarnation}"
+    def surplus(self):
+        return [
+            (role, task)
+            for role in Tasks._fields
+            for task in sorted(getattr(self.owned, role) - getattr(self.target, role))
+        ]
 
-    def vanish(self):
-        """The process dies; another one comes up."""
-        self.reset()
-        self.member_id = self.next_id()
-
-    def leave(self):
-        epoch = -2 if self.instance_id is not None and self.random.random() < 0.7 else -1
-        self.driver.beat(self.member_id, epoch, instance_id=self.instance_id)
-        self.vanish()
-
-    def step(self):
-        dice = self.random.random()
-        if dice < 0.02:
-            self.vanish()
-        elif dice < 0.04:
-            self.leave()
-        elif dice < 0.35 and self.target is not None and not self.tells_all:
-            # While an answer is missing, a member takes nothing: the heartbeat may have given up what it never had.
-            self.reconcile_some()
-        else:
-            self.beat_somehow()
-
-    def reconcile_some(self):
-        """Give up some of what has to go; take what is new once all that is gone."""
-        surplus = [(role, task) for role in Tasks._fields for task in self.over(role)]
-        if surplus:
-            for role, task in self.random.sample(surplus, self.random.randrange(1, len(surplus) + 1)):
-                self.owned = self.owned._replace(**{role: getattr(self.owned, role) - {task}})
-        else:
-            self.reconcile()
-
-    def over(self, role):
-        return sorted(getattr(self.owned, role) - getattr(self.target, role))
-
-    def beat_somehow(self):
-        fields = self.request()
-        fate = self.random.random()
-        if fate < 0.1:  # the request is lost
-            self.tells_all = True
-            return
-        answer = self.driver.beat(self.member_id, self.epoch, **fields)
-        if fate < 0.2:  # the answer is lost
-            self.tells_all = True
-            return
-        if answer.error_code in START_OVER or answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
-            self.reset()
-        elif answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
-            self.tells_all = True
-        elif answer.error_code:
-            assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID, answer
-            self.vanish()
-        else:
-            assert answer.member_epoch >= self.epoch, "a member's epoch only grows"
-            self.take(answer, fields)
+    def revoke(self, some):
+        for role, task in some:
+            self.owned = self.owned._replace(**{role: getattr(self.owned, role) - {task}})
 
 
 class Run:
@@ -111,7 +62,9 @@ class Run:
             streams_num_standby_replicas=self.standbys,
         )
         self.driver = StreamsDriver(self.cluster, settings)
-        self.clients = [Wanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 7))]
+        self.clients = [
+            StreamsWanderer(self.driver, self.random, index) for index in range(self.random.randrange(1, 7))
+        ]
 
     @property
     def group(self):
@@ -216,12 +169,7 @@ class Run:
     def check_replay(self):
         """The coordinator is what its log says, also when of each key only the last record is left."""
         before = self.group
-        last = {}
-        for key, value in self.driver.log:
-            last.pop(key, None)
-            if value is not None:
-                last[key] = value
-        self.driver.log = list(last.items())
+        self.driver.log = last_records(self.driver.log)
         self.driver.restart()
         after = self.group
         for name in (
