@@ -118,7 +118,7 @@ COMPACTION = (
         "storage/swap.py",
         "    cleaned = _with_suffix(stay, layout.CLEANED_SUFFIX)\n",
         "    cleaned: list[str] = []\n",
-        "tests/storage/test_swap.py::test_new_segment_that_was_not_published_is_dropped",
+        _T + "test_swap.py::test_new_segment_that_was_not_published_is_dropped",
     ),
     Mutant(
         "indexes-rebuilt-in-place-below-the-recovery-point",

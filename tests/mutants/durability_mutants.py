@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, crashes
 
 _D = "tests/crash/test_what_is_durable.py::"
-_L = "tests/storage/test_log_dirs.py::"
+_T = "tests/storage/"
 DURABILITY = (
     crashes(
         "directory-not-synced",
@@ -107,7 +107,7 @@ DURABILITY = (
         "storage/log_dirs.py",
         "            log.recovery_point = max(0, offset - 1)\n",
         "            log.recovery_point = offset\n",
-        "tests/storage/test_log_dirs.py::test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
+        _T + "test_log_checkpoints.py::test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
     ),
     Mutant(
         "truncation-of-a-torn-tail-not-synced",
@@ -128,28 +128,28 @@ DURABILITY = (
         "storage/loader.py",
         "        if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):\n",
         "        if False:\n",
-        "tests/storage/test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
+        _T + "test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
     ),
     Mutant(
         "log-start-not-checkpointed-where-a-segment-starts",
         "storage/log_dirs.py",
         "lambda log: log.log_start_offset or None,",
         "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
-        _L + "test_log_start_is_checkpointed_even_where_a_segment_starts",
+        _T + "test_log_checkpoints.py::test_log_start_is_checkpointed_even_where_a_segment_starts",
     ),
     Mutant(
         "checkpoints-of-a-deleted-topic-applied-to-a-new-one",
         "storage/log_dirs.py",
         "            if log_dir.has_written(name, key):\n",
         "            if False:\n",
-        _L + "test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
+        _T + "test_log_checkpoints.py::test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
     ),
     Mutant(
         "late-checkpoint-contains-a-deleted-topic",
         "storage/log_dirs.py",
         "            log_dir.cancel_planned(name)\n",
         "",
-        _L + "test_checkpoint_written_late_does_not_contain_the_deleted_topic",
+        _T + "test_log_checkpoints.py::test_checkpoint_written_late_does_not_contain_the_deleted_topic",
     ),
     Mutant(
         "data-alone-counts-as-synced-with-its-indexes",
