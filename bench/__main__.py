@@ -1,12 +1,12 @@
-"""Measures Barnabas and Apache Kafka 4.4.0 on this machine, in alternating runs, and prints their ratio row by row.
+"""Measures Barnabas and Apache Kafka 4.4.0 on this machine, in alternating runs, and prints their ratios.
 
     python -m bench [--rows WORDS] [--runs N] [--quick] [--dir FOLDER] [--out FILE]
 
-Each case runs at least three times on each broker, the order changing from run to run, and the medians count. Cases
-come in groups, each with its settings and its servers on fresh data directories, warmed up before. The tables go to
-`bench/RESULTS.md` (with `--rows`, `--quick` or `--before` only if `--out` says so).
+Each case runs at least three times on each broker, in alternating order; the medians are reported. The cases of a group
+share settings and servers on new data directories, which are warmed up. The tables are written to `bench/RESULTS.md`
+(with `--rows`, `--quick` or `--before` only to the file of `--out`).
 
-With `--before FOLDER` the second broker is Barnabas as it is in another checkout, which shows what a change costs.
+With `--before FOLDER` the second broker is Barnabas in another checkout, to measure a change.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Samples = dict[str, dict[str, list[float]]]
 
 
 def main() -> int:
-    """Run the cases asked for; the exit code is 1 when one could not be measured."""
+    """Run the selected cases; the exit code is 1 if one could not be measured."""
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers end with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are stopped as well
     tempfile.tempdir = str(options.dir) if options.dir else None
     scale = QUICK if options.quick else FULL
     groups = _chosen(all_groups(scale), options)
@@ -63,21 +63,21 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Barnabas beside Apache Kafka 4.4.0.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Compare Barnabas with Apache Kafka 4.4.0.")
     parser.add_argument(
         "--rows", nargs="+", metavar="WORDS", help="only the cases whose name, or their group's, contains one of these"
     )
     parser.add_argument("--runs", type=int, help="runs of each case on each broker (default 3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a measurement")
-    parser.add_argument("--dir", type=Path, help="where data directories are made: the disk that is measured")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter runs, for a first impression")
+    parser.add_argument("--dir", type=Path, help="location of the data directories: the disk to measure")
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, measured instead of Kafka")
     parser.add_argument("--out", type=Path, help="write the table to this file")
-    parser.add_argument("--list", action="store_true", help="name the cases and leave")
+    parser.add_argument("--list", action="store_true", help="list the cases")
     return parser.parse_args()
 
 
 def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
-    """The groups with the cases that were asked for; those without any are left out."""
+    """The groups with selected cases."""
 
     def is_chosen(group: Group, case: Case) -> bool:
         if not options.rows:
@@ -89,13 +89,13 @@ def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
 
 
 def _compared_with(before: Path, group: Group) -> Group:
-    """The group with another checkout in Kafka's place; the goals are about Kafka and left out."""
+    """The group with another checkout in place of Kafka, without the goals for Kafka."""
     cases = tuple(replace(case, goals={}) for case in group.cases)
     return replace(group, cases=cases, before=before, sides=("now", "before"))
 
 
 def _run_group(group: Group, scale: Scale, runs: int, calm: Calm) -> tuple[list[Line], int]:
-    """Every case of a group, printed as it is done: the lines, and how many cases could not be measured."""
+    """Run and print every case of a group; returns the lines and the number of failed cases."""
     lines: list[Line] = []
     failures = 0
     started = time.monotonic()
@@ -118,7 +118,7 @@ def _run_group(group: Group, scale: Scale, runs: int, calm: Calm) -> tuple[list[
 
 
 def _measure(case: Case, group: Group, scale: Scale, runs: int, stage: Stage) -> Samples:
-    """Figure, then kind of broker, then the values of the runs."""
+    """The values of the runs, by figure and kind of broker."""
     samples: Samples = defaultdict(lambda: defaultdict(list))
 
     def note(kind: str, figures: dict[str, float]) -> None:

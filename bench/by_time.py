@@ -13,7 +13,7 @@ from bench import frames
 from bench.case import Figures, Scale
 from bench.target import PATIENCE_S, Target
 
-SEGMENT_BYTES = 1 << 20  # the least that Kafka takes
+SEGMENT_BYTES = 1 << 20  # Kafka's minimum
 BATCH_BYTES = 16 << 10
 RECORDS = 16  # of a batch, a millisecond apart
 BATCHES_IN_SEGMENT = SEGMENT_BYTES // BATCH_BYTES
@@ -22,7 +22,7 @@ A_DAY_MS = 86_400_000
 
 
 def read_by_time(target: Target, scale: Scale, *, segments: int) -> Figures:
-    """One connection that looks up random timestamps, each of a record that is there."""
+    """Look up random timestamps of existing records on one connection."""
     topic, first_ms, records = _filled(target, segments)
     wanted = [random.randrange(records) for _ in range(LOOKED_UP)]
     _check(target, topic, first_ms, wanted[0])

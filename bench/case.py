@@ -1,7 +1,7 @@
-"""What a row of the table is: a case of a group, the goals it has, and how much it does.
+"""The rows of the table: cases in groups, with goals and scale.
 
-A group is one pair of settings for both brokers; its cases run on servers of their own. A figure's unit says which
-direction is good (`LOWER_IS_BETTER`).
+A group has settings for both brokers; its cases run on its own servers. A figure's unit determines whether lower is
+better (`LOWER_IS_BETTER`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ LOWER_IS_BETTER = frozenset(
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
-"""For a Kafka that will be paused: its controller would fence its own broker after 9 s. Not for one that is killed: the
-controller would refuse the next incarnation for as long."""
+"""For a Kafka that is paused: otherwise its controller would fence its broker after 9 s. Not for one that is killed,
+because the controller would refuse the restarted broker for that time."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much a case does: `full` for the table, `quick` for a look."""
+    """The scale of the cases: `full` for the table, `quick` for a first impression."""
 
     seconds: float = 0
     warmup_s: float = 0
     records: int = 0  # of 100 bytes; a third of it of 1 KB and more
     max_mb: int = 0  # written by a raw produce case
     fill_mb: int = 0
-    synced_records: int = 0  # of 100 bytes, each acknowledged from the disk; a third of 1 KB
-    partitions_mb: int = 0  # in 1,000 partitions, where the disk has room
+    synced_records: int = 0  # of 100 bytes, each synced before its acknowledgement; a third of 1 KB
+    partitions_mb: int = 0  # in 1,000 partitions, if the disk has space
     compact_mb: int = 0  # of 1 KB records; a quarter of 100 bytes
     copied: int = 0  # records of 1 KB, exactly once
     groups: int = 0  # loaded at start
@@ -72,7 +72,7 @@ class Goal:
     limit: float | None = None
 
     def judged(self, figure: str, ours: float, theirs: float) -> tuple[str, bool]:
-        """The goal as text, and whether it is met."""
+        """The goal as text, and whether it is reached."""
         lower = figure in LOWER_IS_BETTER
         parts, met = [], True
         if self.ratio is not None:
@@ -88,27 +88,27 @@ class On(Enum):
     """What `measure` is given."""
 
     RUNNING = auto()
-    """(target, scale): one of the group's two brokers, which run and are warm; the other one is paused."""
+    """(target, scale): one of the group's two brokers, warmed up; the other one is paused."""
     OWN = auto()
     """(group, kind, scale): it starts a server of the group itself."""
     SERIES = auto()
-    """(group, kind, scale, runs), giving the figures of every run: what is too dear to prepare for each run."""
+    """(group, kind, scale, runs), returning the figures of all runs, for cases whose preparation is expensive."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement of one broker that gives one or more figures, each of which may have a goal."""
+    """A measurement of one broker with one or more figures, each with an optional goal."""
 
     name: str
     measure: Callable[..., Any]
     goals: Mapping[str, Goal] = field(default_factory=dict)
     on: On = On.RUNNING
-    quick: bool = True  # part of --quick, too
+    quick: bool = True  # included in --quick
 
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that are measured with the same settings; `text` says what both brokers do with them."""
+    """Cases that are measured with the same settings, which `text` describes."""
 
     title: str
     text: str
@@ -117,12 +117,12 @@ class Group:
     kafka: Mapping[str, str]
     warm_up: Callable[[Target, Scale], None] | None = None
     sides: tuple[str, str] = ("Barnabas", "Kafka")
-    """The headings of the two columns, where something else is compared than the two brokers."""
+    """The headings of the two columns, if they are not the two brokers."""
     before: Path | None = None
-    """Another checkout of Barnabas that takes Kafka's place, to see what a change costs."""
+    """Another checkout of Barnabas in place of Kafka, to measure a change."""
 
     def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
-        """A server of the group that is ready to be spawned: Kafka's data directory is formatted beforehand."""
+        """A server of the group that is ready to be started; Kafka's data directory is formatted."""
         server: Server
         if kind != "barnabas" and self.before is not None:
             config = dict(self.barnabas)
@@ -136,7 +136,7 @@ class Group:
         return server
 
     def settings(self) -> str:
-        """Both brokers' settings that are not defaults, for the reader of the table."""
+        """Both brokers' settings that are not defaults, as text for the table."""
         paused = KAFKA_PAUSE if any(case.on is On.RUNNING for case in self.cases) else {}
         others = {**self.kafka, **paused} if self.before is None else self.barnabas
         ours, theirs = (

@@ -1,6 +1,6 @@
-"""The rows without the disk: both brokers hand records to the page cache. Start-up, clients, raw load, latency.
+"""The group without syncs, in which both brokers write to the page cache: start-up, clients, raw load, latency.
 
-Goals are the ratios to Kafka that are wanted.
+Goals are ratios to Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.start import first_metadata
 from bench.target import Outcome, Target
 
 SETTLE_S = 3.0
-IN_FLIGHT = 5  # requests on a connection, as clients have them
+IN_FLIGHT = 5  # requests in flight on a connection, as with client libraries
 
 
 def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
@@ -41,18 +41,18 @@ def confluent_produce(target: Target, scale: Scale, *, size: int, partitions: in
 
 
 def produce_counted(target: Target, count: int, size: int, partitions: int, acks: str) -> Figures:
-    """So many records by confluent-kafka; RuntimeError when not all are stored."""
+    """Produce `count` records with confluent-kafka; RuntimeError if not all are stored."""
     topic = target.create(partitions)
     outcome = target.confluent("produce", topic, count, size, acks)
     stored = sum(target.end_offsets(topic, partitions))
     target.delete(topic)
     if stored != count + 1:
-        raise RuntimeError(f"{stored} records are stored of {count + 1}")
+        raise RuntimeError(f"{stored} of {count + 1} records are stored")
     return _messages(outcome)
 
 
 def confluent_consume(target: Target, scale: Scale, *, size: int, partitions: int) -> Figures:
-    """confluent-kafka reading a topic whole."""
+    """confluent-kafka reading a whole topic."""
     megabytes = scale.fill_mb if size < 1000 else scale.fill_mb * 3
     topic, count = target.fill(partitions, size, megabytes)
     return _messages(target.confluent("consume", topic, count))
@@ -63,7 +63,7 @@ def _messages(outcome: Outcome) -> Figures:
 
 
 def raw_produce(target: Target, scale: Scale, *, size: int, connections: int) -> Figures:
-    """Batches encoded beforehand, on each connection to a partition of its own."""
+    """Batches that are encoded in advance, each connection to its own partition."""
     topic = target.create(connections)
     batch, _ = frames.batch(size, 1000)
     requests = [frames.produce(topic, n, batch) for n in range(connections)]
@@ -73,7 +73,7 @@ def raw_produce(target: Target, scale: Scale, *, size: int, connections: int) ->
 
 
 def raw_fetch(target: Target, scale: Scale, *, consumers: int) -> Figures:
-    """Consumers that read the same partition again and again, 1 MiB a request."""
+    """Consumers that read the same partition repeatedly, 1 MiB per request."""
     topic, count = target.fill(1, 1000, scale.fill_mb * 3)
     requests = [frames.fetch(topic, 0)]
     outcome = target.raw("fetch", requests, consumers, count, scale.warmup_s, scale.seconds)
@@ -81,7 +81,7 @@ def raw_fetch(target: Target, scale: Scale, *, consumers: int) -> Figures:
 
 
 def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """One record a request, the next when the answer is there."""
+    """One record per request, the next after the answer."""
     topic = target.create(1)
     batch, _ = frames.batch(1, 100)
     outcome = target.raw("produce", [frames.produce(topic, 0, batch)], connections, 1, scale.warmup_s, scale.seconds)
@@ -105,7 +105,7 @@ CLIENT_GOALS = {"msg/s": Goal(1.0), "CPU s/GB": Goal(0.5)}
 
 
 def cases() -> Iterator[Case]:
-    """Every row of the group, in its order."""
+    """All rows of the group, in order."""
     yield Case("start", start_and_idle, {"start s": Goal(0.1, 0.3), "idle MB": Goal(0.2, 60)}, On.OWN)
     for size, label in ((100, "100 B"), (1000, "1 KB")):
         for partitions in (1, 6):
@@ -134,7 +134,7 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Let a JIT compile the paths: a cold JVM is several times slower on small batches."""
+    """Warm up the JIT: a cold JVM is several times slower on small batches."""
     for _ in range(scale.warmup_rounds):
         closed_loop(target, Scale(seconds=2.0, warmup_s=1.0), connections=4)
         raw_produce(target, Scale(seconds=2.0, warmup_s=0.5, max_mb=400), size=100 << 10, connections=2)

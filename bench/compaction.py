@@ -1,8 +1,8 @@
-"""Compaction: how fast a log is compacted, alone and beside traffic, and what the traffic feels of it.
+"""Compaction: speed, alone and with traffic, and the latency of the traffic.
 
 The topic is filled with its policy on `delete`, every key ten times on the average, and then set to `compact`. It is
-done when the broker's `cleaner-offset-checkpoint` says that all closed segments are clean; how many bytes are left says
-whether that is true. MB/s are of input: what the closed segments had before.
+complete when all closed segments are clean by the broker's `cleaner-offset-checkpoint`; the remaining bytes are
+checked. MB/s are of input: the size of the closed segments before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bench.target import LOAD_TIMEOUT_S, Outcome, Target
 
 CHECKPOINT = "cleaner-offset-checkpoint"
 CONFIG = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}
-BATCH_BYTES = 16 << 10  # as producers make them
-VERSIONS = 10  # of a key, on the average
+BATCH_BYTES = 16 << 10  # the usual size of producers
+VERSIONS = 10  # records per key, on average
 PATIENCE_S = 150.0
 POLL_S = 0.01
 CONNECTIONS = 10
@@ -29,7 +29,7 @@ CONNECTIONS = 10
 
 @cache
 def _batches(record_bytes: int, megabytes: int) -> list[bytes]:
-    """Batches of so many bytes in all, their keys random: the same for both brokers."""
+    """Batches with a total size and random keys, the same for both brokers."""
     each = BATCH_BYTES // (record_bytes + 20)
     batches = (megabytes << 20) // BATCH_BYTES
     keys = max(1, each * batches // VERSIONS)
@@ -39,7 +39,7 @@ def _batches(record_bytes: int, megabytes: int) -> list[bytes]:
 
 
 class Compaction:
-    """A filled topic that waits to be compacted, once."""
+    """A filled topic to be compacted once."""
 
     def __init__(self, target: Target, record_bytes: int, megabytes: int) -> None:
         self.target = target
@@ -55,7 +55,7 @@ class Compaction:
         return sum(path.stat().st_size for path in self._segments()[:-1])
 
     def run(self) -> None:
-        """Compact it, and wait for the end."""
+        """Compact it and wait until it is complete."""
         end_offset = int(self._segments()[-1].stem)
         started = time.monotonic()
         self.target.alter(self.topic, "cleanup.policy", "compact")
@@ -85,7 +85,7 @@ def _cleaned_to(log_dir: Path, topic: str) -> int:
 
 
 def alone(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
-    """Nothing else goes on."""
+    """Without other traffic."""
     compaction = Compaction(target, record_bytes, _megabytes(scale, record_bytes))
     cpu_s = target.server.cpu_s()
     compaction.run()
@@ -122,7 +122,7 @@ def _megabytes(scale: Scale, record_bytes: int) -> int:
 
 
 def cases() -> Iterator[Case]:
-    """Every row of the group, in its order."""
+    """All rows of the group, in order."""
     yield Case("compaction, 100 B records", partial(alone, record_bytes=100))
     yield Case("compaction, 1 KB records", partial(alone, record_bytes=1000), {"MB/s": Goal(limit=50)})
     name = f"compaction, 1 KB records, beside {CONNECTIONS} conn."
@@ -131,6 +131,6 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Let a JIT compile the paths."""
+    """Warm up the JIT."""
     for _ in range(scale.warmup_rounds):
         beside_traffic(target, Scale(warmup_s=0.5, compact_mb=100), record_bytes=1000)

@@ -1,4 +1,4 @@
-"""Load by confluent-kafka, a process of its own: the same output as `load.c`.
+"""Load by confluent-kafka in a separate process, with the same output as `load.c`.
 
 python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS
 python -m bench.confluent_load consume HOST:PORT TOPIC COUNT
@@ -20,7 +20,7 @@ LATENCY_BYTES = 100
 
 
 def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> None:
-    """`count` records of `size` bytes as fast as they go, until all are acknowledged."""
+    """Produce `count` records of `size` bytes as fast as possible, until all are acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -62,7 +62,7 @@ def _partitions(consumer: Consumer, topic: str) -> list[int]:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> None:
-    """`count` records of all partitions from the beginning, without a group."""
+    """Read `count` records of all partitions from the beginning, without a group."""
     consumer = _reader(bootstrap)
     partitions = _partitions(consumer, topic)
     received = size = 0
@@ -72,7 +72,7 @@ def consume(bootstrap: str, topic: str, count: int) -> None:
     while received < count:
         messages = consumer.consume(min(10_000, count - received), 5.0)
         if time.monotonic() - started > PATIENCE_S:
-            raise SystemExit(f"only {received} records of {count} came")
+            raise SystemExit(f"only {received} of {count} records were received")
         received += len(messages)
         for message in messages:
             size += len(message)
@@ -116,7 +116,7 @@ def _first(consumer: Consumer) -> int:
         message = consumer.poll(1.0)
         if message is not None and message.error() is None:
             return int(struct.unpack_from(">q", message.value())[0])
-    raise SystemExit("no record came")
+    raise SystemExit("no record was received")
 
 
 def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
@@ -127,7 +127,7 @@ def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
         now = now_ns()
         if message is None:
             if now > give_up:
-                raise SystemExit("the records stopped coming")
+                raise SystemExit("no more records are received")
             continue
         if message.error() is not None:
             continue
@@ -160,7 +160,7 @@ def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
 
 
 def result(count: int, size: int, took: float, samples: list[int]) -> None:
-    """Print what a load counted, in the form of `load.c`; samples are nanoseconds."""
+    """Print the result in the form of `load.c`; samples are nanoseconds."""
     samples = sorted(samples) or [0]
     p50, p99, most = (samples[int(q * (len(samples) - 1))] / 1000 for q in (0.5, 0.99, 1))
     print(

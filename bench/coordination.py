@@ -31,8 +31,8 @@ SETTINGS = {
         "session.timeout.ms": "2000",
     }.items()
 } | {"group.min.session.timeout.ms": "2000"}
-"""Heartbeats as often as those of the classic members of `bench.members`, which would come every 5 s by default, and
-sessions as short, so that who is replaced is not waited for longer than needed."""
+"""Heartbeats at the interval of the classic members of `bench.members` (the default is 5 s), and short sessions, so
+that a killed member is replaced soon."""
 
 
 def _members(target: Target, protocol: str, members: int, rounds: int, *more: str) -> Outcome:
@@ -44,7 +44,7 @@ def _members(target: Target, protocol: str, members: int, rounds: int, *more: st
 
 
 def join(target: Target, _: Scale, *, protocol: str, members: int) -> Figures:
-    """A new group, until its members own all partitions between them."""
+    """A new group, until its members own all partitions."""
     rounds = 5 if protocol == "classic" and members < 100 else 2
     outcome = _members(target, protocol, members, rounds)
     return {"p50 ms": outcome.p50_us / 1000, "CPU ms": outcome.cpu_s / rounds * 1000}
@@ -56,7 +56,7 @@ def replace(target: Target, _: Scale, *, protocol: str) -> Figures:
 
 
 def commits(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """OffsetCommit of one partition, a group a connection, the next when the answer is there."""
+    """OffsetCommit of one partition, one group per connection, the next after the answer."""
     topic = target.create(1)
     groups = [f"bench-{uuid.uuid4()}" for _ in range(connections)]
     find_coordinators(target.server, groups)
@@ -84,7 +84,7 @@ def _per_second(name: str, outcome: Outcome) -> Figures:
 
 
 def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
-    """Read, write and commit in transactions of so many records; confluent-kafka."""
+    """Read, write and commit in transactions of a given size; confluent-kafka."""
     count = scale.copied
     source, copy = target.create(1), target.create(1)
     batch, in_batch = frames.batch(64 << 10, RECORD_BYTES)
@@ -97,7 +97,7 @@ def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
 
 
 def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
-    """Records of 100 bytes that a share group is given, and acknowledges; six partitions, confluent-kafka."""
+    """A share group that reads and acknowledges records of 100 bytes; six partitions, confluent-kafka."""
     topic, _ = target.fill(6, 100, max(2, scale.shared * 120 // 1_000_000))
     command = [sys.executable, "-m", "bench.share_load", target.server.bootstrap, topic]
     outcome = target.run([*command, str(scale.shared), str(consumers)])
@@ -105,7 +105,7 @@ def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
 
 
 def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Figures]:
-    """Fill `__consumer_offsets` once; then starts after a clean stop, until every group's offset is given out."""
+    """Fill `__consumer_offsets` once; then start after a clean stop, until the offsets of all groups are returned."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = group.server(kind, Path(folder))
         try:
@@ -141,7 +141,7 @@ def _fill(server: Server, topic: str, names: list[str]) -> None:
 
 
 def cases() -> Iterator[Case]:
-    """Every row of the group, in its order."""
+    """All rows of the group, in order."""
     for protocol in ("classic", "consumer"):
         for members in (1, 10, 100):
             limit = {1: 100.0, 100: 3000.0}.get(members)
@@ -167,7 +167,7 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Let a JIT compile the paths."""
+    """Warm up the JIT."""
     few = Scale(seconds=3.0, warmup_s=1.0, copied=2000, shared=40_000)
     for protocol in ("classic", "consumer"):
         join(target, few, protocol=protocol, members=10)

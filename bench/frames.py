@@ -1,6 +1,6 @@
-"""Requests encoded before the clock starts, by hand: the load must not depend on the code that it measures.
+"""Requests that are encoded before the measurement, without `wire`: the load does not depend on the measured code.
 
-Old and simple versions that both brokers serve: Metadata 1, Produce 3, Fetch 4, ListOffsets 1. Only the batch is made
+Old and simple versions that both brokers serve: Metadata 1, Produce 3, Fetch 4, ListOffsets 1. Only batches are built
 by `wire`.
 """
 
@@ -30,7 +30,7 @@ def _string(text: str) -> bytes:
 
 
 def metadata() -> bytes:
-    """Metadata v1 of no topic: the brokers alone."""
+    """Metadata v1 without topics: only the brokers."""
     return _frame(3, 1, struct.pack(">i", 0))
 
 
@@ -73,18 +73,18 @@ def listed_offsets(answer: bytes) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def batch(total_bytes: int, record_bytes: int) -> tuple[bytes, int]:
-    """A batch of about `total_bytes` made of records with values of `record_bytes`; and how many those are."""
+    """A batch of about `total_bytes` with values of `record_bytes`; and the number of its records."""
     per_record = record_bytes + 8
     count = max(1, (total_bytes - 61) // per_record)
     builder = BatchBuilder()
-    now_ms = int(time.time() * 1000)  # an old timestamp would have Kafka's retention delete the batch
+    now_ms = int(time.time() * 1000)  # Kafka's retention would delete a batch with an old timestamp
     for _ in range(count):
         builder.append(now_ms, None, os.urandom(record_bytes))
     return bytes(builder.build()), count
 
 
 def keyed_batch(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
-    """A batch with a record of now for each key; its value is the next of `values`, round and round."""
+    """A batch with a current record for each key; values are taken from `values` in turn."""
     builder = BatchBuilder()
     now_ms = int(time.time() * 1000)
     for n, key in enumerate(keys):
@@ -101,7 +101,7 @@ def spread_batch(count: int, record_bytes: int, first_ms: int) -> bytes:
 
 
 def moved_batch(batch: bytes, by_ms: int) -> bytes:
-    """The same batch some time later: base and greatest timestamp in its header (at 27 and 35), and the CRC (at 17)."""
+    """Set later timestamps: base and greatest timestamp in the header (at 27 and 35), and the CRC (at 17)."""
     first_ms, last_ms = struct.unpack_from(">qq", batch, 27)
     moved = bytearray(batch)
     struct.pack_into(">qq", moved, 27, first_ms + by_ms, last_ms + by_ms)
@@ -115,7 +115,7 @@ def find_coordinator(group: str) -> bytes:
 
 
 def offset_commit(group: str, topic: str, offset: int = 5, member: tuple[int, str] = (-1, "")) -> bytes:
-    """OffsetCommit v2 of partition 0 of a topic, by a member (generation, id) or by nobody in particular."""
+    """OffsetCommit v2 of partition 0 of a topic, by a member (generation, id) or without a member."""
     generation, member_id = member
     body = _string(group) + struct.pack(">i", generation) + _string(member_id) + struct.pack(">qi", -1, 1)
     return _frame(8, 2, body + _string(topic) + struct.pack(">iiq", 1, 0, offset) + _string(""))

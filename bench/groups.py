@@ -1,16 +1,16 @@
-"""All groups of the table, in its order: who runs with which settings, and what both do with records then."""
+"""All groups of the table, in order, with their settings and descriptions."""
 
 from __future__ import annotations
 
 from bench import cases, compaction, coordination, spark, spark_etl, synced, thousand
 from bench.case import Group, Scale
 
-PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does, unless it is told otherwise
+PAGE_CACHE = {"barnabas.log.sync": "os"}  # Kafka's default
 CLEANER = {"log.cleaner.backoff.ms": "100"}
 
 
 def all_groups(scale: Scale) -> list[Group]:
-    """Every group with its cases."""
+    """All groups with their cases."""
     return [
         Group(
             "Page cache",

@@ -1,4 +1,4 @@
-/* A load generator for Kafka brokers: one thread, one epoll, requests encoded before the clock starts.
+/* A load generator for Kafka brokers: one thread, one epoll, requests encoded before the measurement.
  *
  *   load produce HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
  *   load walk    HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
@@ -6,12 +6,12 @@
  *
  * FRAMES is a file of size-prefixed request frames; connection i repeats frame i modulo their number.
  * produce: Produce v3 frames, up to DEPTH of them unanswered on each connection; every answer's error code is checked.
- * walk:    as produce, but each request is the next of all frames, round and round, whichever connection sends it;
- *          ListOffsets v1 frames too, since their answers have the error code at the same place.
- * fetch:   Fetch v4 frames for one partition each, ending in partition, fetch offset, max bytes; the offset is moved
- *          on by the batches that came and starts again from 0 at END_OFFSET.
- * SIGTERM ends the load early, and what was measured until then is printed.
- * Prints `start` and `end` around what is measured, so that the caller can take the broker's CPU time there, and then
+ * walk:    as produce, but the connections send all frames in turn; ListOffsets v1 frames too, because their answers have
+ *          the error code at the same position.
+ * fetch:   Fetch v4 frames for one partition each, ending in partition, fetch offset, max bytes; the offset is
+ *          advanced by the received batches and restarts from 0 at END_OFFSET.
+ * SIGTERM ends the load early; the result so far is printed.
+ * Prints `start` and `end` around the measurement, at which the caller reads the broker's CPU time, and then
  * `result requests=N bytes=N seconds=F p50_us=F p99_us=F max_us=F`.
  */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-"""`load.c` in Python, for machines without a C compiler: the same arguments, the same output, fewer requests a second.
+"""`load.c` in Python, for machines without a C compiler: same arguments, same output, fewer requests per second.
 
 python -m bench.load produce|walk|fetch HOST PORT FRAMES CONNECTIONS DEPTH|END_OFFSET WARMUP_S SECONDS [MAX_MB]
 """
@@ -19,7 +19,7 @@ READ_BYTES = 1 << 20
 
 
 class Connection:
-    """One connection that sends a frame after the other: always the same, or the next one of a walk."""
+    """A connection that sends frames: always the same, or the frames of a file in turn."""
 
     def __init__(self, address: tuple[str, int], frames: Iterator[bytearray], depth: int) -> None:
         self.socket = socket.create_connection(address)
@@ -47,7 +47,7 @@ class Connection:
         return False
 
     def pull(self) -> list[bytes]:
-        """The answers that have arrived, without their size."""
+        """The received answers, without their size."""
         data = self.socket.recv(READ_BYTES)
         if not data:
             raise SystemExit("load: the broker closed the connection")
@@ -63,7 +63,7 @@ class Connection:
 
 
 class Load:
-    """All connections of a run and what has been counted."""
+    """All connections of a run, and the counts."""
 
     def __init__(self, arguments: list[str]) -> None:
         mode, host, port, path, count, number = arguments[:6]
@@ -112,7 +112,7 @@ class Load:
         self.bytes += len(answer)
 
     def run(self, seconds: float, max_bytes: int) -> None:
-        """Load the broker for a time, or until enough bytes have passed."""
+        """Load the broker for some time, or until enough bytes were transferred."""
         end = time.monotonic() + seconds
         while not self.stopped and time.monotonic() < end and (not max_bytes or self.bytes < max_bytes):
             for fd, events in self.poller.poll(0.1):

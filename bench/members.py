@@ -1,10 +1,10 @@
-"""Group members that speak the protocol themselves, many in one process: what is measured is the broker, not a client.
+"""Group members that implement the protocol, many in one process, to measure the broker and not a client library.
 
 python -m bench.members HOST:PORT TOPIC PARTITIONS classic|consumer MEMBERS ROUNDS [kill]
 
-All members of a new group join at once; the time is taken until every partition has one owner. With `kill` it is taken
-from the moment a tenth of them goes without a word until the others own everything. Members heartbeat as clients do: at
-once when something has changed, else at an interval. The output is that of `load.c`, a request being a round.
+All members of a new group join at the same time; measured is the time until every partition has one owner. With `kill`
+it is the time from the loss of a tenth of the members until the others own all partitions. Members send heartbeats as
+clients do: immediately after a change, otherwise at an interval. The output is that of `load.c`; a request is a round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SESSION_MS = 2_000
 LONG_SESSION_MS = 1_800_000
 REBALANCE_MS = 60_000
 CLASSIC_HEARTBEAT_S = 0.5
-"""How soon a classic member hears of a rebalance; clients ask every 3 s by default."""
+"""Heartbeat interval of a classic member; the default of clients is 3 s."""
 
 VERSIONS = {8: 8, 10: 4, 11: 9, 12: 4, 14: 5, 68: 1}
 NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
@@ -41,7 +41,7 @@ RETRY_S = 0.05
 
 
 class Member:
-    """One connection with one request on its way, or a time for the next."""
+    """One connection with one request in flight, or a time for the next."""
 
     def __init__(self, address: tuple[str, int], group: str, topic: str, partitions: int) -> None:
         self.socket = socket.create_connection(address)
@@ -56,14 +56,14 @@ class Member:
         self._api_key = 0
 
     def ask(self, request: Message) -> None:
-        """Send a request; its answer comes to `take`."""
+        """Send a request; its answer is passed to `take`."""
         self.next_s = None
         self._api_key = request.api_key
         chunks = encode_request(request, VERSIONS[request.api_key], 1, "bench")
         self.socket.sendall(b"".join(chunk_bytes(chunk) for chunk in chunks))
 
     def pull(self) -> None:
-        """Read what has come; a whole answer is taken."""
+        """Read available data; pass a complete answer to `take`."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise SystemExit("the broker closed the connection of a member")
@@ -80,22 +80,22 @@ class Member:
         raise NotImplementedError
 
     def take(self, answer: Any) -> None:
-        """An answer has come: what to do next."""
+        """Process an answer."""
         raise NotImplementedError
 
     def tick(self) -> None:
-        """The time for the next request has come."""
+        """Send the next request."""
         raise NotImplementedError
 
 
 class ClassicMember(Member):
-    """JoinGroup, SyncGroup, Heartbeat; the leader deals the partitions out in turn."""
+    """JoinGroup, SyncGroup, Heartbeat; the leader assigns the partitions round-robin."""
 
     generation = -1
     session_ms = SESSION_MS
 
     def join(self) -> None:
-        """JoinGroup, with the id that the broker has given out, if it has."""
+        """JoinGroup, with the member id of the broker if there is one."""
         self.owned = frozenset()
         metadata = b"\0\1" + ConsumerProtocolSubscription(topics=[self.topic]).encode(1)
         self.ask(
@@ -158,7 +158,7 @@ class ClassicMember(Member):
 
 
 class RestingMember(ClassicMember):
-    """Joins a group of its own, commits offset 5 of partition 0, and goes; its session lasts half an hour."""
+    """Joins its own group, commits offset 5 of partition 0, and disconnects; its session timeout is 30 minutes."""
 
     session_ms = LONG_SESSION_MS
     number = 0
@@ -185,13 +185,13 @@ class RestingMember(ClassicMember):
 
 
 class ConsumerMember(Member):
-    """ConsumerGroupHeartbeat (KIP-848): the broker assigns, the member follows at once and says so."""
+    """ConsumerGroupHeartbeat (KIP-848): the broker assigns, the member adopts the assignment and reports it."""
 
     epoch = 0
     topic_id = bytes(16)
 
     def join(self) -> None:
-        """The first heartbeat names the subscription and the member."""
+        """The first heartbeat has the subscription."""
         self.member_id = str(uuid.uuid4())
         self.ask(
             c.ConsumerGroupHeartbeatRequest(
@@ -205,7 +205,7 @@ class ConsumerMember(Member):
         )
 
     def take(self, answer: c.ConsumerGroupHeartbeatResponse) -> None:
-        """Follow a new assignment at once."""
+        """Adopt a new assignment."""
         if answer.error_code in NOT_YET and not self.epoch:
             self.next_s = time.monotonic() + RETRY_S
             return
@@ -225,7 +225,7 @@ class ConsumerMember(Member):
         self.tick(changed=True)
 
     def tick(self, *, changed: bool = False) -> None:
-        """Heartbeat; after a change with what is owned now."""
+        """Heartbeat; after a change with the owned partitions."""
         if not self.epoch:
             self.join()
             return
@@ -241,14 +241,14 @@ class ConsumerMember(Member):
 
 
 class Finder(Member):
-    """Asks for the coordinator until there is one: Kafka makes its topic when it is first asked."""
+    """Requests the coordinator until there is one: Kafka creates its topic at the first request."""
 
     def join(self) -> None:
         """FindCoordinator."""
         self.ask(g.FindCoordinatorRequest(coordinator_keys=[self.group]))
 
     def take(self, answer: g.FindCoordinatorResponse) -> None:
-        """There is one, or ask again."""
+        """Finish, or retry."""
         if answer.coordinators[0].error_code:
             self.next_s = time.monotonic() + RETRY_S
         else:
@@ -263,7 +263,7 @@ KINDS: dict[str, type[Member]] = {"classic": ClassicMember, "consumer": Consumer
 
 
 def settle(members: list[Member], partitions: int) -> float:
-    """Let the members talk until every partition has one owner; seconds."""
+    """Run the members until every partition has one owner; returns seconds."""
     started = time.monotonic()
     with selectors.DefaultSelector() as selector:
         for member in members:
@@ -271,7 +271,7 @@ def settle(members: list[Member], partitions: int) -> float:
         while not _is_shared_out(members, partitions):
             now = time.monotonic()
             if now - started > PATIENCE_S:
-                raise SystemExit(f"{len(members)} members have not shared {partitions} partitions out")
+                raise SystemExit(f"{len(members)} members do not own all {partitions} partitions")
             for member in members:
                 if member.next_s is not None and member.next_s <= now:
                     member.tick()
@@ -282,7 +282,7 @@ def settle(members: list[Member], partitions: int) -> float:
 
 
 def _is_shared_out(members: list[Member], partitions: int) -> bool:
-    """Each partition has one owner, and nobody more than a fair share: the first to come may have had all of them."""
+    """Whether each partition has one owner and no member has more than its share: the first member may have had all."""
     owners = Counter(index for member in members for index in member.owned)
     fair = -(-partitions // len(members))
     is_fair = all(len(member.owned) <= fair for member in members)
@@ -290,7 +290,7 @@ def _is_shared_out(members: list[Member], partitions: int) -> bool:
 
 
 def rounds(bootstrap: str, topic: str, partitions: int, kind: str, count: int, *, kill: bool) -> Iterator[float]:
-    """The seconds of one round after the other, each with a group of its own."""
+    """The seconds of each round, each with a new group."""
     host, port = bootstrap.split(":")
     address = (host, int(port))
     while True:
@@ -315,7 +315,7 @@ def rounds(bootstrap: str, topic: str, partitions: int, kind: str, count: int, *
 
 
 def main() -> None:
-    """Run the rounds, the first for warming up."""
+    """Run the rounds; the first is a warm-up."""
     bootstrap, topic, partitions, kind, count, number, *rest = sys.argv[1:]
     made = rounds(bootstrap, topic, int(partitions), kind, int(count), kill=rest == ["kill"])
     if not rest:

@@ -1,7 +1,7 @@
-"""What else the machine does: shares of its CPU time from /proc/stat, and the wait for a calm moment.
+"""Load of the machine by other programs: shares of CPU time from /proc/stat, and waiting until it is idle.
 
-On a virtual machine the host takes time away (steal); other programs take it as well. Both make a figure worthless, so
-that they stand beside it.
+On a virtual machine the host uses a part of the CPU time (steal), and so do other programs. Both distort a figure, so
+they are reported with it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ ROW_LIMIT_S = 30.0
 SAMPLE_S = 0.5
 IDLE_ENOUGH = 0.8
 STAT = Path("/proc/stat")
-IDLE, IOWAIT, STEAL = 3, 4, 7  # columns behind `cpu`
-COLUMNS = 8  # what follows (guest) is part of user
+IDLE, IOWAIT, STEAL = 3, 4, 7  # columns after `cpu`
+COLUMNS = 8  # the next columns (guest) are included in user
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Noise:
 
 
 class Watch:
-    """Counts from its making on."""
+    """Measures from its creation on."""
 
     def __init__(self) -> None:
         self._before = _ticks()
 
     def read(self) -> Noise:
-        """What has been since; nothing where there is no /proc/stat."""
+        """The shares since then; None without /proc/stat."""
         spent = [after - before for after, before in zip(_ticks(), self._before, strict=True)]
         total = sum(spent) or 1
         steal, idle = spent[STEAL] / total, (spent[IDLE] + spent[IOWAIT]) / total
@@ -49,15 +49,15 @@ def _ticks() -> list[int]:
 
 
 class Calm:
-    """Waits for calm before rows, a while before each and `limit_s` in all: some machines are never calm."""
+    """Waits for an idle machine before rows, limited per row and to `limit_s` in total."""
 
     def __init__(self, limit_s: float) -> None:
         self._left_s = limit_s
 
     def wait(self) -> None:
-        """When the load average is above the cores, wait until the cores are idle or the average has fallen.
+        """If the load average is above the number of cores, wait until the cores are idle or the average has fallen.
 
-        The average remembers our own last load for a minute; idle cores show that it is no longer there.
+        The average includes the benchmark's own load of the last minute; idle cores show that it has ended.
         """
         started = time.monotonic()
         patience_s = min(ROW_LIMIT_S, self._left_s)

@@ -1,4 +1,4 @@
-"""Ports for brokers that are started, killed and started again while other processes of the same run do that too."""
+"""Ports for brokers that are killed and restarted while other processes start brokers as well."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TextIO
 
 RANGE = range(20_000, 32_000)
-"""Below the ports of outgoing connections, so that none of these takes a broker's port between two starts."""
+"""Below the range of outgoing connections, which could otherwise take a broker's port between two starts."""
 
 _held: list[TextIO] = []
-"""The lock files of the ports that this process has given out."""
+"""The lock files of the ports in use by this process."""
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on, and that no other process takes from here until this one ends."""
+    """A free loopback port, reserved for this process until it ends."""
     locks = Path(tempfile.gettempdir(), "barnabas-ports")
     locks.mkdir(exist_ok=True)
     for port in random.sample(RANGE, len(RANGE)):

@@ -1,8 +1,8 @@
-"""Apache Kafka 4.4.0 as a server of the bench and of the tests: KRaft, one node, Kafka's own defaults.
+"""Apache Kafka 4.4.0 as a server for benchmarks and tests: KRaft, one node, Kafka's defaults.
 
-Formatting a data directory and running the broker are two Java processes. Only what a single node cannot do without
-is set (replication factors of the internal topics, the listeners); everything else is Kafka's default.
-Run as a program (`python -m bench.real_kafka`) it serves on a port until it is interrupted.
+Formatting a data directory and running the broker are two Java processes. Only the settings
+that a single node needs are set (replication factors of the internal topics, listeners). As a program
+(`python -m bench.real_kafka`) it runs until it is interrupted.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 class KafkaServer(Server):
     """Real Kafka on a loopback port; `heap` are the JVM's memory options.
 
-    Everything is in `data_dir`: `server.properties`, which is written once, and the log directory `logs`, which is
-    formatted unless it is one already. With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
+    `data_dir` has `server.properties`, which is written once, and the log directory `logs`, which is formatted if it is
+    new. With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
     """
 
     name = "kafka"
@@ -108,7 +108,7 @@ class KafkaServer(Server):
             raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
 
     def _is_ready(self) -> bool:
-        """Kafka opens its port when it is about to serve; an answer to ApiVersions says that it does."""
+        """Kafka opens its port before it serves; an answer to ApiVersions shows that it is ready."""
         try:
             with socket.create_connection((self.host, self.port), timeout=2) as probe:
                 probe.sendall(API_VERSIONS_V0)

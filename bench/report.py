@@ -1,4 +1,4 @@
-"""The table: medians, ratios, what the project wants, on the terminal and in `bench/RESULTS.md`."""
+"""The table: medians, ratios and goals, on the terminal and in `bench/RESULTS.md`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from bench.real_kafka import VERSION as KAFKA_VERSION
 HEADINGS = ("case", "figure", "{}", "{}", "ratio", "to reach", "", "load", "steal", "idle")
 WIDTHS = (44, 13, 11, 11, 7, 16, 5, 5, 6, 5)
 READING = (
-    "Medians of {runs}, the other broker paused meanwhile; ratio is Barnabas to Kafka; everything on the loopback, the"
-    " broker and the load on the same cores. Settings are defaults but for those at each table; Kafka runs with a 1 GB"
-    " heap and G1, and both are warmed up first. CPU is the broker's own, per 10^9 bytes of payload. Of the machine:"
-    " load is its one-minute load average when the row was done (the row's own load in it), steal the share of CPU time"
-    " that the host took away meanwhile, idle the share that nobody used."
+    "Medians of {runs}, with the other broker paused; ratio is Barnabas to Kafka. Broker and load run on the same cores"
+    " and use the loopback. Settings are defaults except those at each table; Kafka runs with a 1 GB heap and G1, and"
+    " both are warmed up first. CPU is that of the broker, per 10^9 bytes of payload. Of the machine: load is its"
+    " one-minute load average at the end of the row (including the row's own load), steal the share of CPU time used by"
+    " the host, idle the unused share."
 )
 PACKAGES = ("barnabas", "trio", "confluent-kafka", "construct", "crc32c")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row: medians of both brokers; `met` is None where nothing was promised."""
+    """One row: medians of both brokers; `met` is None without a goal."""
 
     case: str
     figure: str
@@ -67,7 +67,7 @@ def number(value: float) -> str:
 
 
 def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], noise: Noise) -> Iterator[Line]:
-    """One line a figure of a case."""
+    """One line per figure of a case."""
     for figure, by_kind in samples.items():
         ours, theirs = (statistics.median(by_kind[kind]) for kind in KINDS)
         goal = case.goals.get(figure)
@@ -76,7 +76,7 @@ def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], noise
 
 
 def print_header(group: Group) -> None:
-    """What a group of rows is about, and the headings of its table, on the terminal."""
+    """Print a group's description and the headings of its table."""
     print(f"\n{group.title}. {group.text}\n{group.settings()}\n")
     _print_cells(_headings(group))
 
@@ -87,7 +87,7 @@ def _headings(group: Group) -> tuple[str, ...]:
 
 
 def print_line(line: Line) -> None:
-    """One row on the terminal."""
+    """Print one row."""
     _print_cells(line.cells())
 
 
@@ -114,7 +114,7 @@ def file_system(folder: str) -> str:
 
 
 def versions() -> str:
-    """What took part."""
+    """The versions of brokers and libraries."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     parts = [f"Python {platform.python_version()}", f"Apache Kafka {KAFKA_VERSION}", (java or ["no Java"])[0]]
     for package in PACKAGES:
@@ -128,11 +128,11 @@ def versions() -> str:
 def write_markdown(
     path: Path, tables: Mapping[str, tuple[Group, list[Line]]], runs: int, took_s: float, *, quick: bool
 ) -> None:
-    """Write the tables with what one has to know to read them."""
+    """Write the tables with an explanation."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
     command = "`python -m bench --quick`" if quick else "`python -m bench`"
     text = [
-        "# Barnabas beside Apache Kafka",
+        "# Barnabas and Apache Kafka",
         "",
         f"{today}, {command}, {took_s / 60:.0f} minutes. {machine()}. {versions()}.",
         "",

@@ -72,7 +72,7 @@ class Server(ABC):
         return self
 
     def prepare(self) -> None:
-        """Do now what comes before the first start of the process."""
+        """Do now the preparation of the first start."""
         self._command()
 
     def spawn(self) -> None:
@@ -108,7 +108,7 @@ class Server(ABC):
             return None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.resume()  # a paused process acts on no signal before
+            self.resume()  # a paused process does not handle signals
             try:
                 self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -123,16 +123,16 @@ class Server(ABC):
         self.process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its memory and its port, and takes no CPU. Returns when that is so."""
+        """SIGSTOP: the process keeps memory and port, but uses no CPU. Returns when it is stopped."""
         self._signal_all(signal.SIGSTOP)
         deadline = time.monotonic() + PAUSE_TIMEOUT_S
         while any(_runs(process) for process in self.processes()):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name} was not to be paused")
+                raise RuntimeError(f"{self.name} could not be paused")
             time.sleep(0.001)
 
     def resume(self) -> None:
-        """SIGCONT: go on after `pause`."""
+        """SIGCONT: continue after `pause`."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
@@ -141,7 +141,7 @@ class Server(ABC):
                 process.send_signal(number)
 
     def processes(self) -> list[psutil.Process]:
-        """The broker's process and those it started."""
+        """The broker's process and its children."""
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             return [process, *process.children(recursive=True)]
@@ -152,11 +152,11 @@ class Server(ABC):
         return self.start()
 
     def log(self) -> str:
-        """All that the process wrote on stdout and stderr."""
+        """The output of the process on stdout and stderr."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def _total(self, figure: Callable[[psutil.Process], float]) -> float:
-        """A figure summed over all its processes; one that ends meanwhile counts no more (its parent has its time)."""
+        """The sum of a figure over all running processes; CPU time of ended ones is in their parent's."""
         total = 0.0
         for process in reversed(self.processes()):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -164,7 +164,7 @@ class Server(ABC):
         return total
 
     def cpu_s(self) -> float:
-        """CPU seconds the broker has used, user and system, in all its processes, the ended ones too."""
+        """CPU seconds (user and system) of all processes of the broker, including ended ones."""
         return self._total(lambda process: float(sum(process.cpu_times()[:4])))
 
     def rss_bytes(self) -> int:
@@ -172,7 +172,7 @@ class Server(ABC):
         return int(self._total(lambda process: process.memory_info().rss))
 
     def read_bytes(self) -> int:
-        """What all its processes have read by system calls, from files and sockets, page cache or not."""
+        """Bytes that all its processes have read by system calls, from files and sockets."""
         return int(self._total(lambda process: process.io_counters().read_chars))
 
     def __enter__(self) -> Server:
@@ -185,7 +185,7 @@ class Server(ABC):
 
 
 class BarnabasServer(Server):
-    """`barnabas serve` of this checkout, or of another one, by the interpreter in use."""
+    """`barnabas serve` of this or another checkout, with the current interpreter."""
 
     name = "barnabas"
 

@@ -1,8 +1,8 @@
-"""A share group of confluent-kafka's consumers, a process of its own: the same output as `load.c`.
+"""A share group of confluent-kafka's consumers in a separate process, with the same output as `load.c`.
 
 python -m bench.share_load HOST:PORT TOPIC COUNT CONSUMERS
 
-Every consumer polls and acknowledges what the poll before has given, until the group has been given `COUNT` records.
+Every consumer polls and acknowledges the records of its previous poll, until the group has received `COUNT` records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Sharer:
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def run(self) -> None:
-        """Poll until told to stop; the next poll acknowledges what this one gave."""
+        """Poll until stopped; each poll acknowledges the records of the previous one."""
         while not self.stopped:
             for message in self.consumer.poll(0.5):
                 if message.error() is None:
@@ -38,7 +38,7 @@ class Sharer:
 
 
 def share(bootstrap: str, topic: str, count: int, consumers: int) -> None:
-    """The records of a topic, given out once to a new group."""
+    """Read the records of a topic once with a new group."""
     group = f"bench-{uuid.uuid4()}"
     begin = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[begin])
@@ -67,7 +67,7 @@ def _wait(sharers: list[Sharer], count: int) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while sum(sharer.records for sharer in sharers) < count:
         if time.monotonic() > give_up:
-            raise SystemExit(f"only {sum(sharer.records for sharer in sharers)} records of {count} came")
+            raise SystemExit(f"only {sum(sharer.records for sharer in sharers)} of {count} records were received")
         time.sleep(0.001)
 
 

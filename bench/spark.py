@@ -1,9 +1,9 @@
-"""Spark beside both brokers: batch read, batch write, a stream to Parquet, topic to topic; every count is checked.
+"""Spark with both brokers: batch read, batch write, a stream to Parquet, topic to topic; every count is checked.
 
-One session in `local[2]` serves all rows and both brokers, and is started and warmed before the first of them, since a
-cold JVM is several times slower. A row's time is Spark's whole action with its planning and its clients' start, without
-the start of the session. What Spark does with the records is as little as there is, so that the broker can be seen:
-a sum of lengths, a constant value, Parquet of a few dozen distinct values (which it writes as a dictionary).
+One session in `local[2]` is used for all rows and both brokers. It is warmed up before, because a cold JVM is several
+times slower. A row's time is Spark's whole action with planning and the start of its clients, without the start of the
+session. Spark processes the records as little as possible, to measure the broker: a sum of lengths, a constant value,
+Parquet of a few dozen distinct values (which it writes as a dictionary).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Action = Callable[["SparkSession", Target, str, int, int], "Spent"]
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of an action, and CPU seconds of the broker meanwhile."""
+    """Duration of an action, and the broker's CPU seconds during it."""
 
     seconds: float
     cpu_s: float
 
     @classmethod
     def on(cls, target: Target, work: Callable[[], object]) -> Spent:
-        """Do the work, and measure it."""
+        """Do and measure the work."""
         cpu_s, started = target.server.cpu_s(), time.monotonic()
         work()
         return cls(time.monotonic() - started, target.server.cpu_s() - cpu_s)
@@ -51,10 +51,10 @@ class Spent:
 
 @cache
 def session() -> SparkSession:
-    """The session of this process; how long its start took goes to stderr.
+    """The session of this process; prints the duration of its start on stderr.
 
-    Executors pool their consumers and close the oldest when there are more than 64, in the middle of a task, and the
-    broker of those may be the one that is paused: the close would wait for it for seconds.
+    Executors pool their consumers and close the oldest if there are more than 64, during a task. Their broker may be
+    the paused one, for which the close would wait for seconds; so the limit is raised.
     """
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g pyspark-shell")
     started = time.monotonic()
@@ -69,7 +69,7 @@ def session() -> SparkSession:
 
 
 def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
-    """All records of the topic: their number, and the sum of their values' lengths."""
+    """Read all records of the topic: their number and the sum of their values' lengths."""
     found: list[Row] = []
 
     def work() -> None:
@@ -81,7 +81,7 @@ def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size
 
 
 def batch_write(spark: SparkSession, target: Target, _: str, count: int, size: int) -> Spent:
-    """As many records as the topic has, of a constant value, into a new topic."""
+    """Write as many records as the topic has, with a constant value, to a new topic."""
     sink = target.create(PARTITIONS)
     frame = spark.range(0, count, 1, PARTITIONS).selectExpr(f"'{'x' * size}' as value")
     spent = Spent.on(target, _sink(frame.write, target, sink).save)
@@ -90,7 +90,7 @@ def batch_write(spark: SparkSession, target: Target, _: str, count: int, size: i
 
 
 def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
-    """A stream that writes all there is to Parquet files, and ends."""
+    """Stream all records to Parquet files."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         frame = _source(spark.readStream, target, topic).select("value")
         spent = _stream(target, frame.writeStream.format("parquet").option("path", f"{folder}/table"), folder)
@@ -100,7 +100,7 @@ def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size
 
 
 def topic_to_topic(spark: SparkSession, target: Target, topic: str, count: int, _: int) -> Spent:
-    """A stream that writes all there is to another topic, and ends."""
+    """Stream all records to another topic."""
     sink = target.create(PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         frame = _source(spark.readStream, target, topic).select("value")
@@ -120,7 +120,7 @@ def _sink(writer: Any, target: Target, topic: str) -> Any:
 
 
 def _stream(target: Target, writer: Any, folder: str) -> Spent:
-    """Run a query to the end of what there is, with its checkpoint in the folder."""
+    """Run a query until all records are read, with its checkpoint in the folder."""
 
     def work() -> None:
         query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
@@ -137,13 +137,13 @@ def _check(name: str, found: object, wanted: object) -> None:
 
 
 def _check_end(target: Target, sink: str, count: int) -> None:
-    """As many records as there should be are in the topic; then it goes, and its files before the next run begins."""
+    """Check the number of records in the topic; then delete it and wait until its files are removed."""
     _check("records stored", sum(target.end_offsets(sink, PARTITIONS)), count)
     target.delete(sink)
     give_up = time.monotonic() + DELETE_TIMEOUT_S
     while any(target.server.log_dir.glob(f"{sink}-*")):
         if time.monotonic() > give_up:
-            raise RuntimeError(f"the files of {sink} are still there after {DELETE_TIMEOUT_S} s")
+            raise RuntimeError(f"the files of {sink} still exist after {DELETE_TIMEOUT_S} s")
         time.sleep(0.05)
 
 
@@ -156,7 +156,7 @@ ACTIONS: dict[str, Action] = {
 
 
 def measure(target: Target, scale: Scale, *, action: Action, size: int) -> Figures:
-    """Records a second of an action, and the broker's CPU seconds in it."""
+    """Records per second of an action, and the broker's CPU seconds."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -170,7 +170,7 @@ def measure(target: Target, scale: Scale, *, action: Action, size: int) -> Figur
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Every row of the group, in its order."""
+    """All rows of the group, in order."""
     for size, count in ((100, scale.spark_records), (1000, scale.spark_large)):
         label = f"{count / 1e6:g}M x {'100 B' if size < 1000 else '1 KB'}"
         for name, action in ACTIONS.items():
@@ -178,7 +178,7 @@ def cases(scale: Scale) -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Let both JVMs compile their paths: every action, with records of both sizes."""
+    """Warm up both JVMs: every action, with records of both sizes."""
     small = replace(scale, spark_records=scale.spark_records // 2, spark_large=scale.spark_records // 5)
     for _ in range(scale.warmup_rounds):
         for action in ACTIONS.values():

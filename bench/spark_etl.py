@@ -1,11 +1,10 @@
-"""`barnabas pipeline run etl --once` beside a plain PySpark job that does the same, both on Barnabas.
+"""`barnabas pipeline run etl --once` compared with a plain PySpark job that does the same, both on Barnabas.
 
-The work: JSON of a topic, of which one record in a hundred does not fit, becomes typed Parquet by day with the origin
-of each record, exactly once; what does not fit goes to another topic with the reason in a header. `run s` is without
-the start of the session, which both make alike in a process of their own; `whole s` is that process from beginning to
-end.
+The work: a topic with JSON, of which one record in a hundred is invalid, to typed Parquet by day with the origin of
+each record, exactly once; invalid records to another topic with the reason in a header. `run s` is without the start
+of the session, which both start in the same way in a separate process; `whole s` is the duration of that process.
 
-python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # the plain job: as one would write it by hand
+python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # the plain job
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ master = "local[2]"
 
 
 def measure(group: Group, kind: str, scale: Scale) -> Figures:
-    """One run on a broker of its own, Barnabas in either case: of the pipeline, or of the plain job."""
+    """One run of the pipeline or of the plain job, on a new Barnabas."""
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         group.server("barnabas", Path(folder) / "broker") as server,
@@ -73,7 +72,7 @@ def measure(group: Group, kind: str, scale: Scale) -> Figures:
 
 
 def _fill(target: Target, records: int) -> str:
-    """A topic with that many records, a thousand of them over and over."""
+    """A topic with a number of records, a thousand of them repeated."""
     topic = target.create(PARTITIONS)
     values = [_value(n) for n in range(IN_BATCH)]
     batch = frames.keyed_batch([b"customer-%d" % n for n in range(IN_BATCH)], values)
@@ -83,7 +82,7 @@ def _fill(target: Target, records: int) -> str:
 
 
 def _value(n: int) -> bytes:
-    """A record; of a hundred one is cut short or breaks the rule."""
+    """A record; one in a hundred is truncated or violates the rule."""
     at = f"2026-01-{1 + n % DAYS:02}T{n % 24:02}:00:00Z"
     amount = -1.0 if n % 200 == 7 else round(n * 1.1, 2)
     record = {"id": n, "at": at, "customer": f"customer-{n}", "amount": amount, "kind": ("sale", "return")[n % 2]}
@@ -105,7 +104,7 @@ def _plain(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
 
 
 def _run(arguments: list[str]) -> str:
-    """Run a module with the connector's jars at hand; what it says on stderr."""
+    """Run a module with the connector's jars; returns its stderr."""
     environment = os.environ | {"BARNABAS_SPARK_JARS": str(fetch(POM))}
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -117,7 +116,7 @@ def _run(arguments: list[str]) -> str:
 
 
 def _check(target: Target, letters: str, table: Path, records: int) -> None:
-    """Every record is in the table or among the letters, and the table has the columns it should have."""
+    """Check that every record is in the table or among the dead letters, and the columns of the table."""
     import pyarrow.parquet as pq
 
     broken = records // IN_BATCH * BROKEN_OF_BATCH
@@ -131,7 +130,7 @@ def _check(target: Target, letters: str, table: Path, records: int) -> None:
 
 
 def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
-    """The job without the pipeline; the seconds it took when the session was there."""
+    """The job without the pipeline; returns its duration without the start of the session."""
     from pyspark.sql import functions as f
 
     from barnabas.pipeline.spark import session
@@ -144,7 +143,9 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     options = {"columnNameOfCorruptRecord": "broken"}
     data = f.from_json(f.col("value").cast("string"), f"{FIELDS}, broken STRING", options)
     text = f.col("value").cast("string")
-    is_one_value = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2  # from_json stops at the first
+    is_one_value = (
+        f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2
+    )  # from_json stops at the first value
     reason = (
         f.when(f.length("value") == 0, "empty")
         .when(~f.is_valid_utf8(text), "not UTF-8")
@@ -173,7 +174,7 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """The only row."""
+    """The only row of the group."""
     name = f"etl --once, {scale.spark_records / 1e6:g}M JSON records"
     yield Case(name, measure, {"run s": Goal(1.1)}, On.OWN)
 

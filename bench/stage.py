@@ -1,6 +1,6 @@
-"""The two brokers of a group, of which only the one that is measured runs: the other one is stopped by SIGSTOP.
+"""The two brokers of a group. The one that is not measured is paused by SIGSTOP.
 
-They are started when a case asks for them, each warmed up while the other one is not there or paused.
+They are started on first use and warmed up while the other one is paused or not started.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AFTER_PAUSE_S = 0.2
 
 
 class Stage:
-    """A context: on leaving it the group's brokers are stopped."""
+    """A context manager that stops the group's brokers."""
 
     def __init__(self, group: Group, scale: Scale, folder: Path, serve: Callable[[str, Path], Server] | None = None):
         self._group = group
@@ -40,7 +40,7 @@ class Stage:
         self._stack.close()
 
     def turn(self, kind: str) -> Target:
-        """The broker of that kind, running; the other one is paused."""
+        """The running broker of a kind; the other one is paused."""
         if not self._targets:
             for one in KINDS:
                 self._start(one)
@@ -51,7 +51,7 @@ class Stage:
         return target
 
     def clear(self) -> None:
-        """Pause what runs."""
+        """Pause the running broker."""
         for target in self._targets.values():
             target.server.pause()
 

@@ -1,4 +1,4 @@
-"""How long a broker's process takes until it serves: its first Metadata answer, then every partition's offsets."""
+"""The duration of a broker's start: until its first Metadata answer, then until all partitions answer ListOffsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_S = 0.002
 LATEST = -1
 FETCH_VERSION = 8
 NOT_YET = {14, 15, 16}
-"""Error codes of a coordinator that is being loaded, is not there yet, or is elsewhere."""
+"""Error codes of a coordinator that is loading, unavailable or elsewhere."""
 
 
 def first_metadata(server: Server, started: float) -> float:
@@ -53,19 +53,19 @@ def _until(server: Server, started: float, request: bytes, is_enough: Callable[[
 
 
 def _ask(server: Server, request: bytes) -> bytes:
-    """The answer without its size, on a connection of its own."""
+    """Send a request on a new connection; returns the answer without its size."""
     with socket.create_connection((server.host, server.port), timeout=30) as connection:
         connection.sendall(request)
         with connection.makefile("rb") as answers:
             size = int.from_bytes(answers.read(4), "big")
             answer = answers.read(size)
     if not size or len(answer) < size:
-        raise ConnectionResetError("closed before the answer was there")
+        raise ConnectionResetError("closed before the answer")
     return answer
 
 
 def find_coordinators(server: Server, groups: Iterable[str]) -> None:
-    """Ask for the groups' coordinator until there is one: Kafka makes its topic when it is first asked."""
+    """Request the groups' coordinator until there is one: Kafka creates its topic at the first request."""
     started = time.monotonic()
     for group in groups:
         _until(server, started, frames.find_coordinator(group), lambda answer: answer[4:6] == b"\0\0")
@@ -74,7 +74,7 @@ def find_coordinators(server: Server, groups: Iterable[str]) -> None:
 def committed_offsets(server: Server, started: float, topic: str, groups: Sequence[str]) -> float:
     """Seconds since `started` until one OffsetFetch finds the committed offset of each group.
 
-    It is asked once some groups of every coordinator are there: asking for all again and again is a load of its own.
+    It is sent once some groups of every coordinator are loaded, because repeated requests for all are a load.
     """
     _groups_offsets(server, started, topic, groups[: len(groups) // 20 + 1])
     return _groups_offsets(server, started, topic, groups)

@@ -1,7 +1,7 @@
-"""Produce with every acknowledgement on the disk: Barnabas' `always` against Kafka that flushes each message.
+"""Produce with a sync before each acknowledgement: Barnabas' `always`, and Kafka flushing each message.
 
-How long the disk itself takes to sync is measured right before each load: a request that comes while a sync runs
-waits for that one and for its own, so two sync times are what group commit can reach.
+The disk's sync time is measured before each load. A request that arrives during a sync waits for that one and for the
+next, so group commit can reach two sync times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROBE_S = 0.5
 
 
 def sync_times_ms(folder: Path, seconds: float) -> list[float]:
-    """How long fdatasync takes in `folder` after appending what a batch of one record takes, in milliseconds."""
+    """Durations of fdatasync in `folder` after appending a batch of one record, in milliseconds."""
     batch, _ = frames.batch(1, RECORD_BYTES)
     path = folder / "sync-probe"
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -47,13 +47,13 @@ def _p50_p99(times: list[float]) -> tuple[float, float]:
 
 
 def disk(target: Target, scale: Scale) -> Figures:
-    """The disk alone, with both brokers idle."""
+    """The disk, with both brokers idle."""
     p50, p99 = _p50_p99(sync_times_ms(target.server.data_dir.parent, scale.seconds / 2))
     return {"p50 ms": p50, "p99 ms": p99}
 
 
 def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """One record a request, the next when the answer is there; one partition."""
+    """One record per request, the next after the answer; one partition."""
     topic = target.create(1)
     batch, _ = frames.batch(1, RECORD_BYTES)
     request = frames.produce(topic, 0, batch, ALL_ON_DISK)
@@ -75,7 +75,7 @@ def confluent_produce(target: Target, scale: Scale, *, size: int) -> Figures:
 
 
 def cases() -> Iterator[Case]:
-    """Every row of the group, in its order."""
+    """All rows of the group, in order."""
     yield Case("disk: append and fdatasync, no broker", disk)
     for connections in (1, 50, 200):
         goals = {"p99/sync": Goal(limit=2)}
@@ -87,7 +87,7 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Let a JIT compile the paths."""
+    """Warm up the JIT."""
     for _ in range(scale.warmup_rounds):
         closed_loop(target, Scale(seconds=1.0, warmup_s=1.0), connections=50)
         confluent_produce(target, Scale(synced_records=20_000), size=100)

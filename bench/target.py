@@ -1,4 +1,4 @@
-"""What the cases need of a broker under load: topics that are ready, loads with the broker's CPU time around them."""
+"""A broker under load: its topics, and loads with the broker's CPU time."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from confluent_kafka.admin import (
 from bench import frames
 from bench.servers import ROOT, Server
 
-TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # so that the disk is free again before the next run
+TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # to free the disk before the next run
 PATIENCE_S = 60.0
 LOAD_TIMEOUT_S = 300.0
 EXACT_BATCH_BYTES = 50_000
-SENT_AHEAD = 8  # requests without an answer yet
+SENT_AHEAD = 8  # requests in flight
 _topics = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a load counted, and the broker's CPU seconds meanwhile."""
+    """The result of a load, and the broker's CPU seconds."""
 
     requests: int
     bytes: int
@@ -58,7 +58,7 @@ class Outcome:
 
 @cache
 def generator() -> list[str]:
-    """The command of the raw load generator: C where a compiler is, else Python."""
+    """The command of the raw load generator: C if there is a compiler, else Python."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return [sys.executable, "-m", "bench.load"]
@@ -70,7 +70,7 @@ def generator() -> list[str]:
 
 @dataclass
 class Target:
-    """One running broker with what the cases have put into it."""
+    """A running broker and the topics of the cases."""
 
     server: Server
     filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Target:
         self.connect()
 
     def connect(self) -> None:
-        """Take a new admin client: librdkafka's may remember for a minute that a new topic has no leader."""
+        """Create a new admin client: librdkafka may cache for a minute that a new topic has no leader."""
         self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
     def create(self, partitions: int, config: Mapping[str, str] | None = None) -> str:
@@ -101,7 +101,7 @@ class Target:
                 self.connect()
 
     def delete(self, topic: str) -> None:
-        """Drop a topic, and let the broker have its files gone."""
+        """Delete a topic, and wait until its files are removed."""
         self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
 
     def alter(self, topic: str, key: str, value: str) -> None:
@@ -117,7 +117,7 @@ class Target:
         return [int(future.result(PATIENCE_S).offset) for future in self.admin.list_offsets(wanted).values()]
 
     def fill(self, partitions: int, record_bytes: int, megabytes: int) -> tuple[str, int]:
-        """A topic with that much data in batches of about 64 KB, and the number of its records; made once."""
+        """A topic with an amount of data in batches of about 64 KB, and the number of its records; created once."""
         key = (partitions, record_bytes, megabytes)
         if key not in self.filled:
             topic = self.create(partitions)
@@ -128,20 +128,20 @@ class Target:
         return self.filled[key]
 
     def fill_exactly(self, partitions: int, record_bytes: int, records: int) -> str:
-        """A topic with so many records, shared out evenly in batches of about 50 KB; made once."""
+        """A topic with a number of records, evenly distributed, in batches of about 50 KB; created once."""
         key = (partitions, record_bytes, records)
         if key not in self.exact:
             each = EXACT_BATCH_BYTES // record_bytes
             batches, left = divmod(records, each)
             if left:
-                raise ValueError(f"{records} is no multiple of {each}")
+                raise ValueError(f"{records} is not a multiple of {each}")
             topic = self.create(partitions)
             batch = frames.spread_batch(each, record_bytes, int(time.time() * 1000) - each)
             requests = [frames.produce(topic, n, batch) for n in range(partitions)]
             self.send(requests[n % partitions] for n in range(batches))
             stored = sum(self.end_offsets(topic, partitions))
             if stored != records:
-                raise RuntimeError(f"{stored} records are stored of {records}")
+                raise RuntimeError(f"{stored} of {records} records are stored")
             self.exact[key] = topic
         return self.exact[key]
 
@@ -166,9 +166,9 @@ class Target:
         *arguments: float,
         meanwhile: Callable[[], None] | None = None,
     ) -> Outcome:
-        """Run the raw generator: see `load.c` for the arguments behind the frames.
+        """Run the raw generator; `load.c` describes the arguments after the frames.
 
-        With `meanwhile` the load lasts as long as this call, at most as long as the arguments say.
+        With `meanwhile` the load lasts as long as this call, at most as long as in the arguments.
         """
         with tempfile.NamedTemporaryFile(suffix=".frames") as file:
             file.write(b"".join(requests))
@@ -182,7 +182,7 @@ class Target:
         return self.run([*command, *map(str, arguments)])
 
     def run(self, command: list[str], meanwhile: Callable[[], None] | None = None) -> Outcome:
-        """Run a load generator; the CPU time is taken at its `start` and `end` lines."""
+        """Run a load generator; measure the CPU time between its `start` and `end` lines."""
         cpu: dict[str, float] = {}
         found: dict[str, str] = {}
         with tempfile.TemporaryFile("w+") as errors:

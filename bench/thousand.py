@@ -1,7 +1,7 @@
-"""1,000 partitions: what they cost in memory, and start-up with a log behind them after a clean stop and a crash.
+"""1,000 partitions: memory, and start-up with a log after a clean stop and after a crash.
 
-A crash is kill -9 after one more batch in every partition. Between the crashes there is no clean stop, so each start
-finds what all of them left. The page cache is warm: what is compared is the work a start does, not the disk.
+A crash is kill -9 after one more batch in every partition. There is no clean stop between the crashes, so each start
+recovers the data of all of them. The page cache is warm, to compare the work of the start and not the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.target import LOAD_TIMEOUT_S, Target
 
 TOPICS = 10
 SETTLE_S = 3.0
-STOP_TIMEOUT_S = 120.0  # on a busy disk a thousand syncs take their time
+STOP_TIMEOUT_S = 120.0  # a thousand syncs are slow on a busy disk
 BATCH_BYTES = 100 << 10
 RECORD_BYTES = 1000
 SPARE_MB = 5000  # of the disk, left free
@@ -31,7 +31,7 @@ Topics = dict[str, range]
 
 
 def create(target: Target, partitions: int) -> Topics:
-    """That many partitions in ten topics."""
+    """Create a number of partitions in ten topics."""
     each = partitions // TOPICS
     return {target.create(each): range(each) for _ in range(TOPICS)}
 
@@ -40,7 +40,7 @@ def memory(group: Group, kind: str, _: Scale, *, partitions: int) -> Figures:
     """Resident memory after creating the partitions minus before, each some seconds later."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, group.server(kind, Path(folder)) as server:
         target = Target(server)
-        create(target, TOPICS)  # what is loaded once, however many partitions there are
+        create(target, TOPICS)  # loads what does not depend on the number of partitions
         time.sleep(SETTLE_S)
         before = server.rss_bytes()
         create(target, partitions)
@@ -51,14 +51,14 @@ def memory(group: Group, kind: str, _: Scale, *, partitions: int) -> Figures:
 def start_with_log(
     group: Group, kind: str, _: Scale, runs: int, *, partitions: int, megabytes: int
 ) -> Iterator[Figures]:
-    """Fill the partitions once; then `runs` starts after a clean stop, and as many after kill -9."""
+    """Fill the partitions once; then start `runs` times after a clean stop, and as often after kill -9."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = group.server(kind, Path(folder))
         try:
             server.start()
             topics = create(Target(server), partitions)
             _write(server, topics, megabytes)
-            os.sync()  # what Kafka syncs at a stop would take longer than a stop may
+            os.sync()  # otherwise Kafka's syncs would exceed the time of a stop
             for _run in range(runs):
                 yield _start_after_clean_stop(server, topics)
             for _run in range(runs):
@@ -69,7 +69,7 @@ def start_with_log(
 
 
 def _write(server: Server, topics: Topics, megabytes: int) -> None:
-    """Batches in turn to every partition."""
+    """Send batches to all partitions in turn."""
     batch, _ = frames.batch(BATCH_BYTES, RECORD_BYTES)
     requests = [frames.produce(topic, n, batch) for topic, partitions in topics.items() for n in partitions]
     Target(server).raw("walk", requests, 8, 2, 0, LOAD_TIMEOUT_S * 0.9, megabytes)
@@ -92,14 +92,14 @@ def _start_after_crash(server: Server, topics: Topics) -> Figures:
 
 
 def _timed_start(server: Server, topics: Topics, least: dict[tuple[str, int], int]) -> tuple[float, float]:
-    """Seconds until Metadata is answered and until all partitions serve, with no record less than there was."""
+    """Seconds until Metadata is answered and until all partitions serve; checks that no record is missing."""
     started = time.monotonic()
     server.spawn()
     start_s = first_metadata(server, started)
     all_s = all_serve(server, started, topics)
     after = end_offsets(server, topics)
     if any(after[partition] < offset for partition, offset in least.items()):
-        raise RuntimeError(f"{server.name} lost records over its start")
+        raise RuntimeError(f"{server.name} lost records at its start")
     return start_s, all_s
 
 
@@ -110,5 +110,5 @@ def cases(scale: Scale) -> Iterator[Case]:
     megabytes = max(1000, min(scale.partitions_mb, free_mb - SPARE_MB) // 1000 * 1000)
     measure = partial(start_with_log, partitions=1000, megabytes=megabytes)
     goals = {"clean start s": Goal(limit=1), "clean all s": Goal(limit=1)}
-    short = " (the disk has no room for 10)" if megabytes < scale.partitions_mb and scale is FULL else ""
+    short = " (not enough disk space for 10)" if megabytes < scale.partitions_mb and scale is FULL else ""
     yield Case(f"1,000 partitions, {megabytes // 1000} GB of log{short}", measure, goals, On.SERIES)

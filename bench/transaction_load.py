@@ -1,4 +1,4 @@
-"""Transactions by confluent-kafka, a process of its own: the same output as `load.c`, a request being a transaction.
+"""Transactions by confluent-kafka in a separate process, with the same output as `load.c`; a request is a transaction.
 
 python -m bench.transaction_load commit HOST:PORT TOPIC PRODUCERS RECORDS WARMUP_S SECONDS
 python -m bench.transaction_load copy HOST:PORT TOPIC TARGET COUNT RECORDS
@@ -36,7 +36,7 @@ class Committer:
         self.stopped = False
 
     def run(self) -> None:
-        """Commit until told to stop; a sample is when a transaction ended and how long it took, in ns."""
+        """Commit until stopped; a sample is the end and the duration of a transaction, in ns."""
         producer, value = self.producer, os.urandom(RECORD_BYTES)
         while not self.stopped:
             began = time.monotonic_ns()
@@ -49,7 +49,7 @@ class Committer:
 
 
 def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: float, seconds: float) -> None:
-    """Producers side by side, each with one transaction at a time."""
+    """Run several producers, each with one transaction at a time."""
     committers = [Committer(bootstrap, topic, records) for _ in range(producers)]
     threads = [threading.Thread(target=one.run, daemon=True) for one in committers]
     for thread in threads:
@@ -71,7 +71,7 @@ def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: f
 
 
 def copy(bootstrap: str, topic: str, target: str, count: int, records: int) -> None:
-    """Exactly once: read a topic of one partition, write another, the offsets in the same transactions."""
+    """Copy a topic of one partition exactly once, with the offsets in the same transactions."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -114,7 +114,7 @@ def _take(consumer: Consumer, count: int):
     while len(batch) < count:
         batch += [message for message in consumer.consume(count - len(batch), 1.0) if message.error() is None]
         if time.monotonic() > give_up:
-            raise SystemExit("the records stopped coming")
+            raise SystemExit("no more records are received")
     return batch
 
 

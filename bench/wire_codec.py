@@ -1,8 +1,8 @@
-"""What the message codecs cost in CPU microseconds: parse and build, compiled and (with --interpreted) by construct.
+"""CPU time of the message codecs in microseconds: parse and build, compiled and (with --interpreted) by construct.
 
     python -m bench.wire_codec [--interpreted]
 
-Prints one line a case: the best of several runs, since the machine is shared. Nothing here is asserted.
+Prints one line per case: the best of several runs, because the machine is shared.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ CASES: list[tuple[str, Message, int]] = [
 
 
 def best_us(call: Callable[[], object]) -> float:
-    """CPU microseconds of one call: the best of seven rounds of about 20 ms."""
+    """CPU microseconds per call: the best of seven rounds of about 20 ms."""
     started = time.process_time()
     rounds = 0
     while time.process_time() - started < 0.02:
@@ -119,7 +119,7 @@ def best_us(call: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     interpreted = "--interpreted" in sys.argv
     print(f"{'':36}{'parse':>10}{'build':>10}" + (f"{'at().parse':>12}{'at().build':>12}" if interpreted else ""))
     for title, message, version in CASES:

@@ -1,8 +1,6 @@
-"""Jars of a Maven pom, fetched once into `.cache/jars/<artifactId>`, for tests and benchmarks alike.
+"""Jars of a Maven pom in `.cache/jars/<artifactId>`, downloaded by `barnabas.pipeline.maven`.
 
-How they are fetched, and only once, is `barnabas.pipeline.maven`'s.
-
-    python -m compat.jars compat/kafka/pom.xml      # prints the directory; without an argument, fetches every pom
+python -m compat.jars compat/kafka/pom.xml      # prints the directory; without an argument, fetches every pom
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ JARS = ROOT / ".cache" / "jars"
 
 
 def artifact_id(pom: Path) -> str:
-    """The pom's own artifactId, which names the directory of its jars."""
+    """The pom's artifactId, which is the name of the directory of its jars."""
     text = re.sub(r"<(parent|dependencies|dependencyManagement|build)>.*?</\1>", "", pom.read_text(), flags=re.DOTALL)
     found = re.search(r"<artifactId>\s*([\w.-]+)\s*</artifactId>", text)
     if found is None:
@@ -29,21 +27,21 @@ def artifact_id(pom: Path) -> str:
 
 
 def fetch(pom_path: Path | str) -> Path:
-    """The directory with every jar that the pom depends on, fetched when it is not there yet.
+    """The directory with the pom's dependencies, downloaded if necessary.
 
-    Raises JarsUnavailableError when Maven is not installed or fails.
+    JarsUnavailableError if Maven is not installed or fails.
     """
     pom = Path(pom_path).resolve()
     return maven.fetch(pom, JARS / artifact_id(pom))
 
 
 def jars(*poms: Path | str) -> list[Path]:
-    """Every jar of the poms, the first pom's in front."""
+    """All jars of the poms, in the order of the poms."""
     return [jar for pom in poms for jar in sorted(fetch(pom).glob("*.jar"))]
 
 
 def classpath(*poms: Path | str) -> str:
-    """What `java -cp` takes to run a class out of the poms' jars; where two hold the same class, the first pom wins."""
+    """The class path of the poms' jars; if two have the same class, the first pom's is used."""
     return os.pathsep.join(f"{fetch(pom)}{os.sep}*" for pom in poms)
 
 

@@ -1,11 +1,11 @@
-"""Runs the suite of one client, or of all, and holds the outcome to the client's allow list.
+"""Runs the suite of one client, or of all, and compares the outcome with the client's allow list.
 
     compat/kcat/run [--against kafka] [pytest's own arguments]      # the same as: compat/run kcat ...
     compat/run all [--against kafka]
 
-`compat/NAME/tests.allow` names, as pytest does, the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that
-pass against Barnabas and against Apache Kafka alike. A test that is listed has to pass, so that one skipped or lost is
-noticed; one that passes has to be listed.
+`compat/NAME/tests.allow` lists the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that pass against
+Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so that a skipped or lost test is noticed,
+and a test that passes must be listed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allo
 
 
 def test_files(name: str) -> list[Path]:
-    """Where the suite of a client is: one module, or that and more with its name in front."""
+    """The modules of a client's suite."""
     folder, stem = ROOT / "tests" / "clients", f"test_{name.replace('-', '_')}"
     return [folder / f"{stem}.py", *sorted(folder.glob(f"{stem}_*.py"))]
 
 
 def allowed(name: str) -> list[str]:
-    """The tests of a suite that pass, as pytest names them: `test_x`, `test_x[parameter]`."""
+    """The listed tests of a suite, by their names in pytest: `test_x`, `test_x[parameter]`."""
     return (ROOT / "compat" / name / "tests.allow").read_text().split()
 
 
 class Outcomes:
-    """A plugin of pytest: which tests passed whole, and which were not asked for."""
+    """A pytest plugin that collects passed and deselected tests."""
 
     def __init__(self) -> None:
         self.ran: set[str] = set()
@@ -62,13 +62,13 @@ def _test_name(node_id: str) -> str:
 
 
 def complaints(listed: Sequence[str], passed: set[str], deselected: set[str]) -> list[str]:
-    """What does not agree between the allow list and a run of the suite."""
+    """Differences between the allow list and a run of the suite."""
     missed = [f"listed, but did not pass: {name}" for name in listed if name not in passed | deselected]
     return missed + [f"passed, but is not listed: {name}" for name in sorted(passed - set(listed))]
 
 
 def run(name: str, arguments: Sequence[str]) -> int:
-    """Run one suite in this process; the exit code is 0 when pytest and the allow list are content."""
+    """Run one suite in this process; returns 0 if pytest passes and the outcome matches the allow list."""
     try:
         import pytest
     except ImportError:
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     if name != "all":
         return run(name, rest)
-    command = [sys.executable, "-m", "compat.suite"]  # each in a process of its own, with a broker of its own
+    command = [sys.executable, "-m", "compat.suite"]  # each in its own process, with its own broker
     return max(subprocess.run([*command, one, *rest], cwd=ROOT, check=False).returncode for one in NAMES)
 
 

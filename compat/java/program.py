@@ -19,7 +19,7 @@ RUN_TIMEOUT_S = 600
 
 
 def compiled(source: Path, pom: Path) -> Path:
-    """The folder with the classes of a Java source and of those it needs beside it, compiled unless they were."""
+    """The folder with the classes of a Java source and its dependencies, compiled if necessary."""
     sources = [path.read_bytes() for path in sorted(source.parent.glob("*.java"))]
     digest = hashlib.sha256(b"".join([*sources, pom.read_bytes()])).hexdigest()[:16]
     target = ROOT / ".cache" / "classes" / f"{source.stem}-{digest}"
@@ -52,7 +52,7 @@ def java(program: str, *arguments: str) -> list[str]:
 
 
 def main() -> int:
-    """Run the scenarios and show their outcome."""
+    """Run the scenarios and print their outcomes."""
     return subprocess.run(command(*sys.argv[1:]), check=False, timeout=RUN_TIMEOUT_S).returncode
 
 

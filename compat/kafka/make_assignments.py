@@ -1,9 +1,9 @@
-"""Lets Apache Kafka's own assignors share out random groups, for tests without Java.
+"""Assigns random groups with Apache Kafka's assignors, for tests without Java.
 
     python -m compat.kafka.make_assignments tests/data/kafka-4.4.0-assignments.jsonl.gz
 
-Each line is a group, the name of the assignor and the assignment that Kafka makes of it. Half of the groups are new;
-the others are what becomes of the first half when members come and go, change what they read, and topics grow.
+Each line is a group, the name of the assignor and Kafka's assignment. Half of the groups are new; the others are the
+first half after members joined, left or changed their subscription, and topics grew.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Group = dict[str, Any]
 
 
 def new_group(random_: random.Random, assignor: str) -> Group:
-    """A group in which nobody has anything yet; half of them read the same topics."""
+    """A group without an assignment; in half of the groups all members read the same topics."""
     topics = {uuid_to_text(random_.randbytes(16)): random_.randint(1, 20) for _ in range(random_.randint(1, 6))}
     common = random_.sample(sorted(topics), random_.randint(1, len(topics))) if random_.random() < 0.5 else None
     members = {name: new_member(random_, topics, common) for name in member_names(random_, random_.randint(1, 12))}
@@ -47,7 +47,7 @@ def new_member(random_: random.Random, topics: dict[str, int], common: list[str]
 
 
 def changed(random_: random.Random, group: Group) -> Group:
-    """What Kafka made of `group`, then one or two of: somebody leaves, somebody joins, a topic grows."""
+    """A group with Kafka's assignment, after one or two of: a member leaves, a member joins, a topic grows."""
     members = {name: member | {"assigned": group["assignment"][name]} for name, member in group["members"].items()}
     topics = dict(group["topics"])
     subscriptions = {tuple(member["subscribed"]) for member in members.values()}

@@ -1,10 +1,10 @@
-"""Lets Apache Kafka make the small log directory that tests without Java start on.
+"""Creates a small log directory with Apache Kafka, for tests without Java.
 
     python -m compat.kafka.make_directory tests/data/kafka-4.4.0-directory.tar.gz
 
-In it: a quorum whose voters are records, two snapshots of the metadata, a group, and a committed, an aborted and an
-open transaction with offsets of the group `movers` (5, 12 and 99 of `orders`). The indexes of the metadata log are left
-out: Kafka leaves them behind with 10 MB of zeros.
+It has: a quorum whose voters are records, two snapshots of the metadata, a group, and a committed, an aborted and an
+open transaction with offsets of the group `movers` (5, 12 and 99 of `orders`). The indexes of the metadata log are
+omitted, because Kafka leaves them with 10 MB of zeros.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WAIT_S = 60
 
 
 def fill(bootstrap: str) -> None:
-    """What the directory is to hold."""
+    """Produce the content of the directory."""
     client = {"bootstrap.servers": bootstrap}
     admin = AdminClient(client)
     topics = [NewTopic("orders", 2, 1, config={"retention.ms": "-1"}), NewTopic("ledger", 1, 1)]
@@ -60,7 +60,7 @@ def fill(bootstrap: str) -> None:
 
 
 def main(target: Path) -> None:
-    """Make the directory and pack it up as `target`."""
+    """Create the directory and pack it as `target`."""
     with tempfile.TemporaryDirectory() as where:
         kafka = KafkaServer(Path(where) / "node", config=CONFIG, dynamic_quorum=True)
         metadata = kafka.log_dir / "__cluster_metadata-0"

@@ -17,7 +17,7 @@ POM = FOLDER / "pom.xml"
 
 
 def command(bootstrap: str, application: str, state_dir: str, *settings: str) -> list[str]:
-    """The command line of one instance; the settings are Streams' own, `name=value`."""
+    """The command line of one instance; settings are Streams' configs, `name=value`."""
     classes = compiled(FOLDER / "src" / "WordCount.java", POM)
     java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")

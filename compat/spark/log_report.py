@@ -1,15 +1,14 @@
 #!/usr/bin/env python
-"""Stream a real log into a topic, have Spark count it by hour and kind, and check the table against the file.
+"""Streams a log file into a topic, counts its lines with Spark by hour and kind, and compares the table with the file.
 
     python compat/spark/log_report.py [FILE] [--bootstrap HOST:PORT] [--work-dir DIR]
 
-FILE is the machine's package log by default. Without --bootstrap it starts a broker of its own, on data in --work-dir.
-The kind of a line is the word behind its time stamp (`2026-11-21 10:00:00 install …`); lines without one count as such.
+FILE is the machine's package log by default. Without --bootstrap it starts a broker on data in --work-dir. The
+kind of a line is the word after its time stamp (`2026-11-21 10:00:00 install …`); lines without one are a kind as well.
 
-Nothing is lost or repeated, whatever is killed in between, since every step can tell how far it got: the topic has one
-partition and line n of the file is offset n, so feeding goes on at the topic's end (an idempotent producer keeps it
-exact while the broker comes and goes); Spark's counts and its position in the topic are one checkpoint. Run it again
-after a crash, with the same --work-dir, and it ends with the same table.
+Nothing is lost or repeated if any process is killed, because every step knows its progress. The topic has one partition
+and line n of the file is offset n, so the idempotent producer continues at the topic's end. Spark's counts and its
+position in the topic are one checkpoint. Run it again after a crash, with the same --work-dir, for the same table.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Table = dict[tuple[str, str], int]
 
 
 def count_directly(log: Path) -> Table:
-    """The truth: counts taken straight from the file."""
+    """The expected counts, computed from the file."""
     pattern = re.compile(LINE)
     counts: Counter[tuple[str, str]] = Counter()
     for line in _lines(log):
@@ -58,7 +57,7 @@ def _lines(log: Path) -> Iterator[bytes]:
 
 
 def feed(log: Path, bootstrap: str, topic: str) -> int:
-    """Produce the lines that the topic lacks; returns how many. Line n of the file becomes offset n."""
+    """Produce the missing lines; returns their number. Line n of the file becomes offset n."""
     from confluent_kafka import Producer
 
     known = _end_offset(bootstrap, topic)
@@ -82,7 +81,7 @@ def feed(log: Path, bootstrap: str, topic: str) -> int:
 
 
 def _end_offset(bootstrap: str, topic: str) -> int:
-    """How many lines the topic holds; makes the topic if there is none."""
+    """The number of lines in the topic, which is created if necessary."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -100,7 +99,7 @@ def _end_offset(bootstrap: str, topic: str) -> int:
 
 
 def count_with_spark(session: SparkSession, bootstrap: str, topic: str, work_dir: Path) -> Table:
-    """Have Spark count what the topic holds and the checkpoint has not counted yet; the table of all of it."""
+    """Count the lines after the checkpoint with Spark; returns the table of all lines."""
     from pyspark.sql import functions as f
 
     lines = (
@@ -135,7 +134,7 @@ _GROUPS = {"day": 1, "hour": 2, "kind": 3}
 
 
 def show(table: Table, rows: int = 20) -> str:
-    """The table as text: hours down, kinds across, the `rows` latest hours."""
+    """The table as text: a row per hour, a column per kind, the `rows` latest hours."""
     kinds = sorted({kind for _, kind in table})
     hours = sorted({hour for hour, _ in table})
     widths = [max(len(kind), 6) for kind in kinds]
@@ -150,7 +149,7 @@ def show(table: Table, rows: int = 20) -> str:
 
 @contextmanager
 def own_broker(work_dir: Path) -> Iterator[str]:
-    """A broker for this run on the data in `work_dir`; yields its address."""
+    """Start a broker on the data in `work_dir`; yields its address."""
     ready = work_dir / "ready"
     ready.unlink(missing_ok=True)
     command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0"]
@@ -160,7 +159,7 @@ def own_broker(work_dir: Path) -> Iterator[str]:
     try:
         while not ready.exists():
             if process.poll() is not None:
-                raise SystemExit(f"log_report: the broker did not start; {work_dir / 'broker.log'} says why")
+                raise SystemExit(f"log_report: the broker did not start; see {work_dir / 'broker.log'}")
             time.sleep(0.02)
         yield ready.read_text().strip()
     finally:
@@ -169,7 +168,7 @@ def own_broker(work_dir: Path) -> Iterator[str]:
 
 
 def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
-    """Feed, count, compare, print; whether the tables are equal."""
+    """Feed, count, compare and print; returns whether the tables are equal."""
     from compat.spark.session import spark_session
 
     started = time.monotonic()
@@ -184,7 +183,7 @@ def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
     print(f"Spark counted {sum(counted.values())} lines in {time.monotonic() - started:.1f} s\n\n{show(counted)}\n")
     wanted = count_directly(log)
     if counted == wanted:
-        print(f"equal to the counts taken straight from the file ({len(wanted)} cells)")
+        print(f"equal to the counts of the file ({len(wanted)} cells)")
         return True
     for cell in sorted(counted.keys() | wanted.keys()):
         if counted.get(cell) != wanted.get(cell):
@@ -193,12 +192,12 @@ def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
 
 
 def main() -> int:
-    """The command line; 0 when the tables are equal, 1 when not, 2 for a mistake."""
+    """The command line; 0 if the tables are equal, 1 if not, 2 for a mistake."""
     parser = argparse.ArgumentParser(prog="log_report", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", default=DEFAULT_LOG, help=f"the log to count (default {DEFAULT_LOG})")
     parser.add_argument("--bootstrap", help="a running broker; without it, one is started for this run")
     parser.add_argument("--topic", default="log-report")
-    parser.add_argument("--work-dir", help="where the checkpoint, the table and the own broker's data live")
+    parser.add_argument("--work-dir", help="directory for the checkpoint, the table and the broker's data")
     told = parser.parse_args()
     log = Path(told.file)
     if not log.is_file():

@@ -1,4 +1,4 @@
-"""A Spark session that speaks Kafka: PySpark 4.0.0, the matching connector's jars, everything on the loopback."""
+"""A Spark session with the Kafka connector of PySpark 4.0.0, bound to the loopback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POM = Path(__file__).resolve().parents[2] / "barnabas" / "pipeline" / "pom.xml"
 
 
 def spark_session(name: str = "compat", **settings: str) -> SparkSession:
-    """Start (or take up) the session of this process. Dots of further settings are written as two underscores."""
+    """Start or get the session of this process. In settings, two underscores stand for a dot."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 1g pyspark-shell")
