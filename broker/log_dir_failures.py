@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop

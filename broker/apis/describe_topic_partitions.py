@@ -9,7 +9,7 @@ from barnabas.broker.apis.authorized_operations import TOPIC_OPERATIONS
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import MAX_REQUEST_PARTITION_SIZE_LIMIT
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     DescribeTopicPartitionsRequest,

@@ -16,7 +16,7 @@ from barnabas.broker.apis.authorized_operations import cluster_operations, topic
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     MetadataRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.coord.cluster.topic_names import topic_name_error
+from barnabas.coord.topic_names import topic_name_error
 from barnabas.wire.errors import ErrorCode
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.responses import init_error, legacy_fence, same_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse

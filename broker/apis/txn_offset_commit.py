@@ -21,7 +21,7 @@ from barnabas.broker.apis.transaction_verification import (
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.wire.messages.transactions import (

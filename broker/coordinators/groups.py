@@ -29,8 +29,8 @@ from barnabas.broker.coordinators.cluster_topics import ClusterTopics
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

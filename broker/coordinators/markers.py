@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.transaction import EPOCH_BUMP_VERSION
 from barnabas.storage.producer_entry import NO_OFFSET
 from barnabas.wire.errors import ErrorCode, KafkaError

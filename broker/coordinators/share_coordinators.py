@@ -19,7 +19,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard, release_replies
-from barnabas.coord.cluster.topic_names import SHARE_GROUP_STATE_TOPIC
+from barnabas.coord.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:

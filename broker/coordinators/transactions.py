@@ -21,7 +21,7 @@ from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.coord.cluster.delta import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
-from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
+from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

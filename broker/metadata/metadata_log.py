@@ -27,7 +27,7 @@ from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
 from barnabas.coord.cluster.node_records import bootstrap_records
 from barnabas.coord.cluster.replay import replay_record
-from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import INT_MAX, ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError

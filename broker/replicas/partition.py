@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.replicas.flush_policy import FlushPolicy
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -14,7 +14,7 @@ from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, K
 from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_names import check_topic_name
+from barnabas.coord.topic_names import check_topic_name
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord

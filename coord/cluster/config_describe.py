@@ -13,7 +13,7 @@ from barnabas.coord.cluster import config_schema as source
 from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_names import check_topic_name
+from barnabas.coord.topic_names import check_topic_name
 from barnabas.wire.configdef import ConfigKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym

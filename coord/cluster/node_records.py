@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS
+from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,

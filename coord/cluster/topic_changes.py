@@ -16,7 +16,7 @@ from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
-from barnabas.coord.cluster.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name, colliding_name
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name, colliding_name
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from barnabas.wire.messages.topics import (

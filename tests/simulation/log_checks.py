@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.coord.cluster.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.coord.machine import Moment
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
 from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups

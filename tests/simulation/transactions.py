@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from barnabas.coord.cluster.topic_names import TRANSACTION_STATE_TOPIC
+from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import IDLE
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest

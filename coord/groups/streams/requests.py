@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.coord.cluster.topic_names import INTERNAL_TOPICS, topic_name_error
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.streams.tasks import Tasks, read_tasks
+from barnabas.coord.topic_names import INTERNAL_TOPICS, topic_name_error
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

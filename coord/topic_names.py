@@ -1,4 +1,4 @@
-"""Validation of topic names. Source: Kafka 4.4 `org.apache.kafka.common.internals.Topic`."""
+"""Topic names: validation, and the internal topics. Source: Kafka 4.4 `org.apache.kafka.common.internals.Topic`."""
 
 from __future__ import annotations
 
