@@ -96,7 +96,7 @@ class ClassicMember:
         if error == E.NONE:
             self.member_id, self.epoch = response.member_id, response.generation_id
             if response.leader == self.member_id:
-                self._ledger.leads(self._process.life, self.epoch, self.identity)
+                self._ledger.leads(self._process.incarnation, self.epoch, self.identity)
             return response
         if error == E.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id

@@ -7,7 +7,7 @@ from enum import Enum
 from random import Random
 
 
-class Fate(Enum):
+class RequestOutcome(Enum):
     """The outcome of one request."""
 
     DELIVERED = "delivered"
@@ -60,11 +60,15 @@ class Faults:
         """Stop all faults."""
         self.lost = self.response_lost = self.late = self.crashes_at_start = 0.0
 
-    def fate(self, random: Random) -> Fate:
+    def outcome(self, random: Random) -> RequestOutcome:
         """Choose the outcome of the next request."""
         dice = random.random()
-        for fate, chance in ((Fate.LOST, self.lost), (Fate.RESPONSE_LOST, self.response_lost), (Fate.LATE, self.late)):
+        for outcome, chance in (
+            (RequestOutcome.LOST, self.lost),
+            (RequestOutcome.RESPONSE_LOST, self.response_lost),
+            (RequestOutcome.LATE, self.late),
+        ):
             if dice < chance:
-                return fate
+                return outcome
             dice -= chance
-        return Fate.DELIVERED
+        return RequestOutcome.DELIVERED

@@ -20,10 +20,10 @@ class GroupLedger:
         self.processed: set[bytes] = set()
         """The values of the records that were processed."""
 
-    def leads(self, life: int, epoch: int, identity: str) -> None:
-        """A member is the leader of a generation; `life` is the number of the broker's start."""
+    def leads(self, incarnation: int, epoch: int, identity: str) -> None:
+        """A member is the leader of a generation; `incarnation` is the number of the broker's start."""
         # a generation is durable only with its assignment: a broker that crashes before uses the number again
-        leader = self._leaders.setdefault((life, epoch), identity)
+        leader = self._leaders.setdefault((incarnation, epoch), identity)
         assert leader == identity, f"generation {epoch} is led by {leader} and by {identity}"
 
     def owns(self, epoch: int, identity: str, partitions: list[int]) -> None:

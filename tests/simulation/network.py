@@ -17,7 +17,7 @@ from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
-from tests.simulation.faults import Fate
+from tests.simulation.faults import RequestOutcome
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
@@ -113,26 +113,26 @@ class Wire:
         self._arrives_up = self._arrives_down = 0.0
         self._loses_responses = False
         self._is_ending = False
-        self.life = network.node.life
+        self.incarnation = network.node.incarnation
         self.arrived_at = 0.0
         """When the broker received the last request that an observer was interested in."""
         self._unanswered: list[tuple[Message, int]] = []
         """The requests that the broker has received and not answered, with their versions."""
         self.server: Connection | None = network.server(lambda _: network.active.setdefault(self))
 
-    def send(self, data: bytes, request: tuple[Message, int], fate: Fate, *, may_outlive: bool) -> None:
+    def send(self, data: bytes, request: tuple[Message, int], outcome: RequestOutcome, *, may_outlive: bool) -> None:
         """Send a request. Unless it may outlive the connection, it is lost when the client closes the connection."""
         environment = self._environment
-        if fate is Fate.LOST:
+        if outcome is RequestOutcome.LOST:
             self._break_soon()
             return
-        if fate is Fate.RESPONSE_LOST:
+        if outcome is RequestOutcome.RESPONSE_LOST:
             self._loses_responses = True
         delay = environment.random.expovariate(1 / environment.faults.mean_delay_s)
-        if fate is Fate.LATE:
+        if outcome is RequestOutcome.LATE:
             delay += environment.random.uniform(0, environment.faults.late_s)
         moment = self._arrives_up = max(self._arrives_up, environment.clock.now + delay)
-        if fate is Fate.LATE:
+        if outcome is RequestOutcome.LATE:
             self._network.quiet_at = max(self._network.quiet_at, moment + AFTERMATH_S)
         environment.clock.after(
             moment - environment.clock.now, lambda: self._arrive(data, request, may_outlive=may_outlive)
@@ -240,7 +240,7 @@ class Link:
         self._wire: Wire | None = None
         self._waiting: _Waiting | None = None
         self._count = 0
-        self.life = 0
+        self.incarnation = 0
         """The number of the broker's start that the last response is from."""
         self._inbox = bytearray()
 
@@ -267,7 +267,8 @@ class Link:
             return
         chunks = encode_request(request, version, count, self._client_id)
         data = b"".join(chunk_bytes(chunk) for chunk in chunks)
-        self._wire.send(data, (request, version), environment.faults.fate(environment.random), may_outlive=may_outlive)
+        outcome = environment.faults.outcome(environment.random)
+        self._wire.send(data, (request, version), outcome, may_outlive=may_outlive)
         environment.clock.after(timeout_s, lambda: self._time_out(waiting))
 
     def _time_out(self, waiting: _Waiting) -> None:
@@ -304,5 +305,5 @@ class Link:
         header, position = parse_response_header(frame, waiting.api_key, waiting.version)
         assert header.correlation_id == waiting.correlation_id
         self._environment.trace.note_bytes("response", frame)
-        self.life = wire.life
+        self.incarnation = wire.incarnation
         waiting.on_response(message_for(waiting.api_key)[1].decode(frame[position:], waiting.version))

@@ -44,7 +44,7 @@ class Node:
     def __init__(self, environment: Environment, settings: Mapping[str, str]) -> None:
         self._environment = environment
         self._config = {"listeners": "PLAINTEXT://127.0.0.1:0", "barnabas.log.sync": "always", **settings}
-        self.life = 0
+        self.incarnation = 0
         """Number of starts."""
         self.broker: Broker | None = None
         self.crashes_in_next_turn = False
@@ -61,7 +61,7 @@ class Node:
         """Whether the broker is running."""
         return self.broker is not None
 
-    # ---- lives
+    # ---- start and crash
 
     def start(self) -> None:
         """Open the broker on the current disk."""
@@ -70,15 +70,15 @@ class Node:
             self._open()
             self._power_failure(environment.random.randint(0, len(self._disk.operations)))
         self._open()
-        environment.trace.note("broker started", self.life)
-        life = self.life
-        environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+        environment.trace.note("broker started", self.incarnation)
+        incarnation = self.incarnation
+        environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
         for callback in self.at_start:
             callback()
 
     def _open(self) -> None:
         environment = self._environment
-        self.life += 1
+        self.incarnation += 1
         self.broker = open_broker(
             load(self._config, {}, None, "dev"),
             PATHS,
@@ -99,7 +99,7 @@ class Node:
             callback()
         operations = len(self._disk.operations)
         self._power_failure(operations if at_operation is None else at_operation)
-        environment.trace.note("broker crashed", self.life, operations)
+        environment.trace.note("broker crashed", self.incarnation, operations)
         self.crashes_in_next_turn = False
         if self.connections is not None:
             self.connections.break_all()
@@ -127,9 +127,9 @@ class Node:
         if self.broker is None:
             return
         if environment.clock.now < self._resumes_at:
-            life = self.life
+            incarnation = self.incarnation
             later = self._resumes_at - environment.clock.now
-            environment.clock.after(later, lambda: self.turn(work) if self.life == life else None)
+            environment.clock.after(later, lambda: self.turn(work) if self.incarnation == incarnation else None)
             return
         before = len(self._disk.operations)
         work(self.broker)
@@ -155,24 +155,24 @@ class Node:
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         """Run a sync in parallel to the loop, with a random duration."""
-        life = self.life
+        incarnation = self.incarnation
         seconds = self._environment.random.uniform(*SYNC_S)
 
         def run() -> None:
-            if self.life == life and self.broker is not None:
+            if self.incarnation == incarnation and self.broker is not None:
                 work()
                 self.turn(lambda _: then(None))
 
         self._environment.clock.after(seconds, run)
 
-    def _checkpoint(self, life: int) -> None:
+    def _checkpoint(self, incarnation: int) -> None:
         """Write recovery points and high watermarks periodically, as the broker does."""
-        if self.life != life or self.broker is None:
+        if self.incarnation != incarnation or self.broker is None:
             return
         for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
             for _, write in self.broker.log_dirs.plan_checkpoint(name):
                 write()
-        self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(life))
+        self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
 
 
 class Errors(logging.Handler):

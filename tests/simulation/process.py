@@ -48,7 +48,7 @@ class Process:
         self._network = network
         self._on_exit = on_exit
         self.is_alive = True
-        self.life = 0
+        self.incarnation = 0
         """The number of the broker's start that the last response is from."""
         self._links: dict[str, Link] = {}
         self._resumes_at = 0.0
@@ -97,7 +97,7 @@ class Process:
             link.ask(request, version, resume, timeout_s, may_outlive=may_outlive)
 
         response = yield start
-        self.life = link.life
+        self.incarnation = link.incarnation
         return response
 
     def kill(self) -> None:

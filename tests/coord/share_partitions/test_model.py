@@ -148,8 +148,8 @@ class SharedLog(RuleBasedStateMachine):
         assert acquired_counts.keys() <= records.keys()
         model.records, model.start, model.end = records, self.partition.start_offset, self.partition.end_offset
 
-    @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_own=st.booleans(), fate=st.integers(0, 3))
-    def acknowledge(self, data, member, is_own, fate):
+    @rule(data=st.data(), member=st.sampled_from(MEMBERS), is_own=st.booleans(), outcome=st.integers(0, 3))
+    def acknowledge(self, data, member, is_own, outcome):
         held = [run for run in self.partition.runs() if run.member_id == member]
         if is_own and held:
             run = data.draw(st.sampled_from(held))
@@ -181,21 +181,21 @@ class SharedLog(RuleBasedStateMachine):
                 if record.pending and record.pending[0] is marker:
                     record.pending = None
             return
-        self.decide(change, fate)
+        self.decide(change, outcome)
 
-    @rule(member=st.sampled_from(MEMBERS), fate=st.integers(0, 3))
-    def leave(self, member, fate):
+    @rule(member=st.sampled_from(MEMBERS), outcome=st.integers(0, 3))
+    def leave(self, member, outcome):
         change = self.partition.release(member)
         self.model.release(member, change)
-        self.decide(change, fate)
+        self.decide(change, outcome)
 
-    def decide(self, change, fate):
+    def decide(self, change, outcome):
         """Write a change, fail it, or store it pending."""
         if not change:
             return
-        if fate <= 1:
+        if outcome <= 1:
             self.write(change)
-        elif fate == 2:
+        elif outcome == 2:
             self.partition.failed(change, self.now)
             self.model.failed(change, self.now)
         else:
