@@ -1,4 +1,4 @@
-# Three commands: `make serve` runs the broker, `make test` proves it, `make demo` shows the data pipeline on real data.
+# Three commands: `make serve` runs the broker, `make test` checks it, `make demo` shows the data pipeline on real data.
 # Each sets up what it needs, once.
 PYTHON ?= python3
 VENV   := .venv

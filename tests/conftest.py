@@ -1,8 +1,8 @@
-"""Brokers for tests: a shared one, private ones that may be killed, and real Kafka behind the same handle.
+"""Brokers for tests: one per test process, private ones that a test may kill; all may be Apache Kafka instead.
 
-Every broker is a process of its own on a free loopback port with its own data directory; readiness is the ready file
-that `barnabas serve` writes, never a sleep. A failing test shows the tail of the logs of every broker that was alive.
-With `--against kafka` the same fixtures give Apache Kafka 4.4.0, so that a suite can be proved not to lean on us.
+Every broker is a process on a reserved loopback port with its own data directory; it is ready when `barnabas serve` has
+written its ready file. The report of a failed test contains the end of the log of every running broker.
+With `--against kafka` the same fixtures give Apache Kafka 4.4.0, which shows that a suite does not depend on Barnabas.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ StartBroker = Callable[..., Server]
 
 
 def pytest_configure() -> None:
-    """Let the commands under test be interrupted even where the run itself is a background job.
+    """Restore SIGINT, so that commands under test can be interrupted even if the test run is a background job.
 
-    A shell without job control starts those with SIGINT ignored, and a process hands that on to all it starts.
+    A shell without job control starts background jobs with SIGINT ignored, and child processes inherit that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -47,13 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--against",
         choices=("barnabas", "kafka"),
         default="barnabas",
-        help="which broker the tests with real clients use: ours, or Apache Kafka 4.4.0 to prove the tests themselves",
+        help="the broker that tests with real clients use: Barnabas, or Apache Kafka 4.4.0 to check the tests",
     )
 
 
 @pytest.fixture(scope="session")
 def against(request: pytest.FixtureRequest) -> str:
-    """`barnabas` or `kafka`: the broker this run is about."""
+    """`barnabas` or `kafka`: the broker under test."""
     return str(request.config.getoption("--against"))
 
 
@@ -67,7 +67,7 @@ def _serve(kind: str, data_dir: Path, config: Mapping[str, str] | None) -> Serve
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[Server]:
-    """One broker for the whole session: use topics of your own (`topic_name`), and do not kill it."""
+    """One broker for all tests of this process: a test uses its own topics (`topic_name`) and never stops it."""
     server = _serve(against, tmp_path_factory.mktemp("broker"), None)
     yield server
     server.stop()
@@ -76,7 +76,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[S
 
 @pytest.fixture
 def start_broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[StartBroker]:
-    """A factory `start_broker(data_dir=None, config=None) -> Server`: brokers that a test may kill and start again."""
+    """A factory `start_broker(data_dir=None, config=None) -> Server`: brokers that a test may kill and restart."""
     with ExitStack() as stack:
 
         def start(data_dir: Path | None = None, config: Mapping[str, str] | None = None) -> Server:
@@ -91,7 +91,7 @@ def start_broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iter
 
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> Callable[..., str]:
-    """A factory of topic names that nobody else uses, readable in a log: `topic_name()` or `topic_name("orders")`."""
+    """A factory of unique topic names that contain the test's name: `topic_name()` or `topic_name("orders")`."""
 
     def name(stem: str | None = None) -> str:
         base = stem or request.node.originalname or request.node.name

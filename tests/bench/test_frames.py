@@ -1,4 +1,4 @@
-"""The hand-made frames say what they should: read back by the declared messages and the record reader."""
+"""The frames that the bench builds itself decode correctly with the declared messages and the record reader."""
 
 from __future__ import annotations
 

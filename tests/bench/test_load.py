@@ -1,4 +1,4 @@
-"""The load generators count what they did: C and its Python stand-in alike."""
+"""The load generators, in C and in Python, report correct counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that have servers or topics of their own measure what they say: each is run small, on Barnabas alone."""
+"""Bench rows with their own servers or topics measure what they state: each is run small, on Barnabas only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _group(**config: str) -> Group:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[target.Target]:
-    """A broker that compacts at once."""
+    """A broker that compacts without delay."""
     with _group(**CLEANER).server("barnabas", tmp_path) as server:
         yield target.Target(server)
 

@@ -1,4 +1,4 @@
-"""What a row says: medians, goals met or missed, the state of the machine beside it."""
+"""The text of a row: medians, goals met or missed, the state of the machine."""
 
 from __future__ import annotations
 

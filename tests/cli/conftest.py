@@ -1,4 +1,4 @@
-"""Running the real command, as a process of its own."""
+"""Runs the command line in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMAND = [sys.executable, "-m", "barnabas"]
 
 
 class Ran:
-    """What a command printed, and how it ended."""
+    """The output and the exit code of a command."""
 
     def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
         self.code = done.returncode
@@ -36,7 +36,7 @@ class Ran:
 
 
 def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None = None, **environment: str) -> Ran:
-    """`barnabas ARGUMENTS` in a clean environment."""
+    """Run `barnabas ARGUMENTS` without KAFKA_* and BARNABAS_* variables."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "BARNABAS_"))}
     if bootstrap is not None:
         clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap

@@ -1,6 +1,6 @@
-"""A broker of one topic and one partition that misbehaves as told, on a real socket, on wire's server side.
+"""A broker of one topic and one partition that injects faults, on a real socket.
 
-It appends batches by the rules of sequences (I1, I2) and obeys one fault a Produce request:
+It checks sequence numbers as a broker does (I1, I2) and applies one fault to each Produce request:
 
     ok               append and answer
     refuse           answer NOT_LEADER_OR_FOLLOWER, append nothing
@@ -42,7 +42,7 @@ SPOKEN = (ApiVersionsRequest, MetadataRequest, InitProducerIdRequest, ProduceReq
 
 
 class ConnectionDropped(Exception):  # noqa: N818 (what happened, not an error)
-    """The connection is to be closed without an answer."""
+    """The connection is closed without a response."""
 
 
 class ScriptedBroker:
@@ -73,7 +73,7 @@ class ScriptedBroker:
         self._listener.close()
 
     def _accept(self) -> None:
-        """One connection at a time is all that a client of one node opens."""
+        """Accept one connection at a time, since a client opens one connection per node."""
         while True:
             try:
                 connection, _ = self._listener.accept()

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, version, mistakes, exit codes, an absent broker."""
+"""The command line as a whole: help, version, usage errors, exit codes, no broker."""
 
 from __future__ import annotations
 

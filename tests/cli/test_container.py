@@ -1,6 +1,6 @@
-"""The container image, without a container engine: its own entry point and health check, run as they stand.
+"""The container image without a container engine: the entry point and the health check of the Dockerfile are run.
 
-Only what one machine cannot give twice is replaced: the ports, the data directory, and the installed script's place.
+Only the ports, the data directory and the path of the installed script are replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Image:
-    """What the Dockerfile says, read instruction by instruction."""
+    """The instructions of the Dockerfile."""
 
     def __init__(self) -> None:
         text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
@@ -51,7 +51,7 @@ class Image:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """`barnabas` as pip installs it, in a directory of its own."""
+    """A directory with a `barnabas` script as pip installs it."""
     bin_dir = tmp_path / "bin"
     bin_dir.mkdir()
     path = bin_dir / "barnabas"
@@ -70,7 +70,7 @@ def _environment(script: Path, *layers: dict[str, str]) -> dict[str, str]:
 
 @contextmanager
 def running(command: list[str], environment: dict[str, str]) -> Iterator[str]:
-    """The command, from its ready line on; yields that line. It must end cleanly on SIGTERM."""
+    """Run the command and yield its ready line. It must exit with code 0 on SIGTERM."""
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     assert process.stdout is not None
     try:
@@ -106,7 +106,7 @@ def test_image_is_not_root_and_exposes_kafkas_port() -> None:
 
 
 def test_compose_file_serves_both_sides(script: Path, tmp_path: Path) -> None:
-    """From the machine one dials localhost, from a neighbouring container the service's name."""
+    """The host connects to localhost, another container to the service's name."""
     text = (ROOT / "docker-compose.yml").read_text()
     composed = dict(re.findall(r"^ {6}(KAFKA_\w+): (.+)$", text, re.MULTILINE))
     assert json.loads(re.search(r"test: (\[.*\])", text)[1]) == ["CMD", "barnabas", "health"]

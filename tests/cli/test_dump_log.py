@@ -1,4 +1,4 @@
-"""`barnabas dump-log` on files that are whole, damaged, or not what they should be."""
+"""`barnabas dump-log` on intact files, damaged files and other files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_LOG = segment_name(0, ".log")
 
 
 class Ran:
-    """What the command printed, and how it ended."""
+    """The output and the exit code of the command."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code = code

@@ -1,4 +1,4 @@
-"""Format strings and escapes, as kcat and rpk write them."""
+"""Format strings and escapes, with the syntax of kcat and rpk."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`barnabas group` against a broker, beside a real consumer."""
+"""`barnabas group` against a broker, with a real consumer in the group."""
 
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 
 from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
@@ -14,10 +14,16 @@ from tests.broker.raw_client import RawClient
 
 
 @pytest.fixture
-def topic_with_records(run, topic) -> str:
-    run("topic", "create", topic, "-p", "2").ok()
+def topic_with_records(broker, topic) -> str:
+    """A topic with 10 records in partition 0 and 5 in partition 1."""
+    client = RawClient(broker.bootstrap)
+    client.create_topic(topic, 2)
+    client.close()
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
     for partition, count in ((0, 10), (1, 5)):
-        run("produce", topic, "-p", str(partition), stdin="x\n" * count).ok()
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=partition)
+    assert producer.flush(30) == 0
     return topic
 
 
@@ -142,7 +148,7 @@ def test_mistakes_of_seek(run, topic) -> None:
 
 @pytest.fixture
 def new_consumer(broker, topic_with_records):
-    """A member of the group `new-group-of-<topic>`, which speaks the consumer protocol (KIP-848)."""
+    """A member of the group `new-group-of-<topic>`, which uses the consumer protocol (KIP-848)."""
     member = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -184,7 +190,7 @@ def test_a_group_of_the_consumer_protocol(run, new_consumer, topic_with_records)
 
 
 def test_a_share_group(run, broker, topic_with_records) -> None:
-    """KIP-932: what is committed is where the group's first record is that is not settled."""
+    """KIP-932: the committed offset is the group's start offset, the first record that is not finished."""
     group = f"share-group-of-{topic_with_records}"
     run("config", "set", "group", group, "share.auto.offset.reset=earliest").ok()
     member = ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "client.id": "the-sharer"})
@@ -207,7 +213,7 @@ def test_a_share_group(run, broker, topic_with_records) -> None:
 
 
 def test_a_streams_group(run, broker, topic_with_records) -> None:
-    """KIP-1071: what a member reads are the source topics of its tasks."""
+    """KIP-1071: a member consumes the source topics of its tasks."""
     group = f"streams-group-of-{topic_with_records}"
     client = RawClient(broker.bootstrap)
     client.find(group)

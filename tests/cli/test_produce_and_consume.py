@@ -180,7 +180,7 @@ def test_several_topics(run, topic_name) -> None:
 
 
 class Consuming:
-    """A `barnabas consume` that goes on."""
+    """A running `barnabas consume`."""
 
     def __init__(self, broker, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -188,7 +188,7 @@ class Consuming:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap},
-            bufsize=0,  # what readline leaves must stay in the pipe
+            bufsize=0,  # unbuffered, so that bytes after the line stay in the pipe
         )
 
     def __enter__(self) -> Consuming:
@@ -273,7 +273,7 @@ def test_consumer_survives_a_restart_of_the_broker(start_broker, topic) -> None:
 
 
 def test_producer_survives_a_kill_of_the_broker(start_broker, topic) -> None:
-    """Each line is there once, in order: the batches under way when the broker died are sent again (I1, I5)."""
+    """Each line is stored once, in order: batches in flight at the kill are sent again (I1, I5)."""
     from .conftest import run_command
 
     broker = start_broker()

@@ -1,4 +1,4 @@
-"""The client's producer against a broker that loses requests, answers and leadership."""
+"""The client's producer against a broker that loses requests, responses and leadership."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _produce(broker: ScriptedBroker, values: list[bytes], *, timeout_s: float = 30.0, **options: object) -> Producer:
-    """Send the values, a few to a batch; None in the list seals."""
+    """Produce the values, a few per batch; None in the list closes the batch."""
     with Cluster(broker.bootstrap, timeout_s=timeout_s) as cluster:
         producer = Producer(cluster, RoundRobin, batch_bytes=100, **options)
         for value in values:
@@ -43,7 +43,7 @@ def _produce(broker: ScriptedBroker, values: list[bytes], *, timeout_s: float = 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(faults=st.lists(st.sampled_from(FAULTS), max_size=12), count=st.integers(1, 40))
 def test_idempotent_producer_appends_each_record_once_and_in_order(faults: list[str], count: int) -> None:
-    """I1, I2: whatever is lost between, retries neither lose, nor repeat, nor reorder."""
+    """I1, I2: if requests or responses are lost, retries neither lose, duplicate nor reorder records."""
     values = [b"%d" % number for number in range(count)]
     with ScriptedBroker(faults) as broker:
         producer = _produce(broker, values)
@@ -54,7 +54,7 @@ def test_idempotent_producer_appends_each_record_once_and_in_order(faults: list[
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(faults=st.lists(st.sampled_from(FAULTS), max_size=8), count=st.integers(1, 30))
 def test_without_idempotence_every_record_arrives_and_order_is_kept(faults: list[str], count: int) -> None:
-    """A lost answer may repeat a batch, but never put a later one before it."""
+    """A lost response may duplicate a batch, but never reorder batches."""
     values = [b"%d" % number for number in range(count)]
     with ScriptedBroker(faults) as broker:
         _produce(broker, values, idempotent=False)
@@ -78,7 +78,7 @@ def test_leader_that_never_accepts_is_a_timeout_that_says_why() -> None:
 
 
 def test_several_batches_are_in_flight_at_once() -> None:
-    """I1: five batches of a producer may be on their way."""
+    """I1: a producer has up to five batches in flight."""
     queue = PartitionQueue("t", 0, Identity(1, 0), 0, None)
     for number in range(7):
         queue.append(number, 0, None, b"x", ())
@@ -107,7 +107,7 @@ def test_batch_that_comes_back_goes_first_and_alone() -> None:
 
 
 def test_sequences_count_records() -> None:
-    """I2: the next batch starts where the last ended, after 2^31-1 at 0."""
+    """I2: sequence numbers continue from batch to batch, and wrap from 2^31-1 to 0."""
     queue = PartitionQueue("t", 0, Identity(1, 0), 0, None)
     queue.next_sequence = 2**31 - 2
     for number, size in enumerate((1, 3, 1)):
@@ -118,7 +118,7 @@ def test_sequences_count_records() -> None:
 
 
 def test_load_aware_partitioner_sees_the_bytes_that_wait() -> None:
-    """KIP-794: a partition with a long queue is chosen seldom."""
+    """KIP-794: a partition with a long queue is chosen less often."""
     chosen = {0: 0, 1: 0}
     target = producer_module.TopicQueues(
         [PartitionQueue("t", index, Identity(), 0, None) for index in range(2)],
@@ -136,7 +136,7 @@ def test_load_aware_partitioner_sees_the_bytes_that_wait() -> None:
 
 
 def test_partition_without_a_leader_is_not_chosen_by_load() -> None:
-    """KIP-794: queues whose leader is away do not count."""
+    """KIP-794: queues of partitions without a leader do not count."""
     target = producer_module.TopicQueues(
         [PartitionQueue("t", index, Identity(), 0, None) for index in range(3)],
         LoadAware(3, Random(7).randrange, batch_size=1),

@@ -1,4 +1,4 @@
-"""The contract of `barnabas serve` that scripts rely on: ready line, ready file, exit codes, sentences."""
+"""What scripts rely on in `barnabas serve`: ready line, ready file, exit codes, one-line error messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=clean | environment,
-            bufsize=0,  # what readline leaves must stay in the pipe
+            bufsize=0,  # unbuffered, so that bytes after the line stay in the pipe
         )
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
@@ -38,7 +38,7 @@ class Serving:
         self.process.communicate()
 
     def stop(self, number: int) -> tuple[int, str, str]:
-        """Send a signal; exit code, rest of stdout, stderr."""
+        """Send a signal; the exit code, the rest of stdout, and stderr."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=30)
         return self.process.returncode, out.decode(), err.decode()
@@ -69,7 +69,7 @@ def test_signal_ends_it_cleanly_and_its_temporary_directory_goes(tmp_path: Path,
 
 
 def _mistake(*arguments: str, **environment: str) -> str:
-    """Run `serve` with a mistake; the one sentence it says."""
+    """Run `serve` with invalid options, and return its one-line error message."""
     ran = run_command("serve", *arguments, **environment)
     assert ran.code == 2, ran.stderr
     assert ran.stdout == ""

@@ -1,4 +1,4 @@
-"""What `barnabas serve` understands, and what it says to a mistake: one sentence and exit code 2."""
+"""The options of `barnabas serve`, and its usage errors: one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ print(code, sorted(heavy & (set(sys.modules) - before)))
 
 
 def test_reading_the_options_imports_nothing_heavy() -> None:
-    """Start-up is a feature: `serve` does not pay for the rest of the command line."""
+    """`serve` starts fast: it does not import the rest of the command line."""
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "2 []", done.stderr

@@ -1,4 +1,4 @@
-"""`barnabas storage check` and `recover`: damage is found, named and repaired; nothing else is touched."""
+"""`barnabas storage check` and `recover`: damage is found, reported and repaired; nothing else is changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Data:
         dirs.close()
 
     def start(self) -> LogDirs:
-        """The logs as a broker opens them. DamagedLog when one is."""
+        """Open the logs as a broker does. Raises DamagedLog."""
         dirs = LogDirs(UnsyncedFiles(), [str(self.path)], lambda: bytes(15) + b"\1")
         dirs.open(1)
         try:
@@ -55,11 +55,11 @@ class Data:
         return dirs
 
     def files(self) -> dict[str, bytes]:
-        """Everything in the directory."""
+        """The contents of all files in the directory."""
         return {str(path.relative_to(self.path)): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
 
     def segment(self, at: int, kind: str = ".log") -> Path:
-        """A file of a segment of t-0."""
+        """The path of a file of a segment of t-0."""
         bases = sorted(self.path.glob("t-0/*.log"))
         return bases[at].with_suffix(kind)
 
@@ -201,7 +201,7 @@ DAMAGES = [
 def test_each_kind_of_damage_is_found_where_it_is_and_can_be_repaired(
     data: Data, run: Run, damage: Callable[[Data], Path]
 ) -> None:
-    """L2: after the repair every whole batch is there, at its offset, and a check is content."""
+    """L2: after the repair every intact batch is at its offset, and a check reports nothing."""
     path = damage(data)
     before = data.files()
     code, out, _ = run("check", data.path)
@@ -240,7 +240,7 @@ def test_damaged_bytes_are_put_aside(data: Data, run: Run) -> None:
 
 
 def test_aborted_transactions_and_producers_survive_a_repair(data: Data, run: Run) -> None:
-    """T6, I5: what is made anew says what it said."""
+    """T6, I5: rebuilt files have the same contents."""
     before = opened(data)
     forget_aborted(data)
     assert run("recover", data.path)[0] == 0
@@ -258,7 +258,7 @@ def test_damaged_partition_stays_closed_until_it_is_repaired(data: Data, run: Ru
 
 
 def test_torn_tail_is_no_damage(data: Data, run: Run) -> None:
-    """The next start cuts it by itself."""
+    """The next start truncates it."""
     dirs = data.start()
     append(dirs.logs["t", 0], batch_of([b"torn"]))
     dirs.release()

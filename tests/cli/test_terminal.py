@@ -1,4 +1,4 @@
-"""What a person sees: rich tables and a progress bar on a real terminal, and neither anywhere else."""
+"""Tables and a progress bar on a terminal, and neither of them elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .conftest import COMMAND
 
 
 def on_a_terminal(broker, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> str:
-    """Run a command whose stdout and stderr are a pseudo-terminal; everything it wrote."""
+    """Run a command whose stdout and stderr are a pseudo-terminal, and return its output."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *arguments],
@@ -28,7 +28,7 @@ def on_a_terminal(broker, *arguments: str, stdin: int = subprocess.DEVNULL, **en
     while select.select([ours], [], [], 60)[0]:
         try:
             piece = os.read(ours, 65536)
-        except OSError:  # Linux says EIO when the other side has closed
+        except OSError:  # Linux returns EIO when the other side is closed
             break
         if not piece:
             break

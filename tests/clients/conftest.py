@@ -1,4 +1,4 @@
-"""Fixtures of the suites with real clients: the one Spark session of a run, and topics to work on."""
+"""Fixtures of the suites with real clients: one Spark session per test process, and topics."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ QUICK = {
     "spark__sql__codegen__wholeStage": "false",
     "spark__sql__streaming__noDataProgressEventInterval": "100",
 }
-"""Nothing here runs long enough to be worth an optimizing compiler, and a stream without data says so often."""
+"""Tests are too short for the optimizing compiler; a stream without data reports progress every 100 ms."""
 
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
-    """One Spark session for the whole run: to start one takes longer than most tests."""
+    """One Spark session for all tests of this process: a start takes longer than most tests."""
     from compat.spark.session import spark_session
 
     try:
@@ -34,7 +34,7 @@ def spark_session() -> Iterator[Any]:
 
 @pytest.fixture
 def spark(spark_session: Any) -> Iterator[Any]:
-    """The session, left as it was found: a stream that a failed test left running is stopped."""
+    """The session. Streams that a failed test left running are stopped afterwards."""
     yield spark_session
     for query in spark_session.streams.active:
         query.stop()

@@ -1,4 +1,4 @@
-"""Kafka's kafka-dump-log and ours, run over files, and what each of them says."""
+"""Runs Kafka's kafka-dump-log and `barnabas dump-log` on the same files and compares their output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JVM = [
 
 
 class Dump:
-    """What a tool printed, and what it complained of."""
+    """The output of a tool, and the problems it reported."""
 
     def __init__(self, text: str, complaints: list[str]) -> None:
         self.text = text
@@ -39,7 +39,7 @@ class Dump:
 
 
 def kafkas_dump(files: list[Path], *options: str) -> Dump:
-    """Kafka's tool. It takes -1 for the offset before each file's first, and says so: that is no complaint."""
+    """Run Kafka's tool. Its message that a file does not follow offset -1 is not counted as a problem."""
     jars = classpath(ROOT / "compat/kafka-tools/pom.xml", ROOT / "compat/kafka/pom.xml")
     command = [*JVM, "-cp", jars, TOOL, "--files", ",".join(map(str, files)), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
@@ -60,7 +60,7 @@ def our_dump(files: list[Path], *options: str) -> Dump:
 
 
 def both_agree(files: list[Path], *options: str) -> Dump:
-    """Run both; no complaints, the same lines."""
+    """Run both tools: neither reports a problem, and their lines are equal."""
     assert files
     theirs, ours = kafkas_dump(files, *options), our_dump(files, *options)
     assert theirs.complaints == []

@@ -1,7 +1,7 @@
-"""One data directory under two brokers, and everything that a client can see of it.
+"""One data directory that Kafka and Barnabas use in turn, and its contents as a client sees them.
 
-`observe` reads a whole cluster through a client: two observations are equal when nothing was lost, added or changed on
-the way from one broker to the other.
+`observe` reads a whole cluster through a client: two observations are equal if nothing was lost, added or changed
+when the directory passed from one broker to the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HAS_JAVA = bool(shutil.which("java") and shutil.which("mvn"))
 
 
 class OnKafkasProperties(BarnabasServer):
-    """Barnabas with the `server.properties` that Kafka is started with, as an operator would do it."""
+    """Barnabas started with the `server.properties` that Kafka uses."""
 
     def __init__(self, kafka: KafkaServer) -> None:
         super().__init__(kafka.data_dir, port=kafka.port)
@@ -47,7 +47,7 @@ class OnKafkasProperties(BarnabasServer):
 
 
 class Directory:
-    """A directory that two brokers use by turns, on one address."""
+    """A directory that two brokers use in turn, on one address."""
 
     def __init__(self, where: Path, *, config: dict[str, str], dynamic_quorum: bool = False) -> None:
         self.kafka = KafkaServer(where, config=config, heap=HEAP, dynamic_quorum=dynamic_quorum)
@@ -59,25 +59,25 @@ class Directory:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of whichever broker runs."""
+        """`host:port` of the running broker."""
         return self.kafka.bootstrap
 
     def run(self, server: Server) -> Server:
-        """Stop the broker that runs, in good order, and start this one."""
+        """Stop the running broker cleanly and start this one."""
         self.stop()
         self._log_start = len(server.log())
         self.running = server.start()
         return server
 
     def stop(self) -> None:
-        """Stop the broker that runs; it must end well."""
+        """Stop the running broker; it must exit with code 0."""
         server, self.running = self.running, None
         if server is not None:
             code = server.stop()
             assert code in (0, 143), (server.name, code, server.log()[-3000:])
 
     def log(self) -> str:
-        """What the running broker has said since it was started."""
+        """The log of the running broker since its start."""
         assert self.running is not None
         return self.running.log()[self._log_start :]
 
@@ -97,7 +97,7 @@ Record = tuple[int, int, Any, Any]
 
 
 def read_all(bootstrap: str, topics: dict[str, int], **options: Any) -> dict[str, list[Record]]:
-    """Every record that a reader of these topics gets; `topics` has the number of partitions of each."""
+    """Every record of these topics that a consumer receives; `topics` maps names to numbers of partitions."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -135,7 +135,7 @@ def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
 
 
 def observe(bootstrap: str, groups: list[str]) -> dict[str, Any]:
-    """All that clients see: cluster and topic ids, configs, records, what read_committed gives, positions, users."""
+    """Everything that clients see: cluster and topic ids, configs, records, read_committed records, offsets, users."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     listed = admin.list_topics(timeout=TIMEOUT_S)
     names = sorted(name for name in listed.topics if not name.startswith("__"))
@@ -164,7 +164,7 @@ def observe(bootstrap: str, groups: list[str]) -> dict[str, Any]:
 
 
 def last_of_each_key(records: dict[str, list[Record]], compacted: list[str]) -> dict[str, list[Record]]:
-    """The records; of compacted topics only those that a cleaner must keep, whenever it comes."""
+    """The records; of compacted topics only the last of each key, which every cleaning keeps."""
     kept = dict(records)
     for name in compacted:
         last = {(record[0], record[2]): record for record in records[name]}
@@ -173,7 +173,7 @@ def last_of_each_key(records: dict[str, list[Record]], compacted: list[str]) -> 
 
 
 def same(before: dict[str, Any], after: dict[str, Any], *, but: tuple[str, ...] = ()) -> None:
-    """Two observations are equal, told piece by piece so that a failure can be read."""
+    """Assert that two observations are equal, part by part, so that a failure is readable."""
     assert before.keys() == after.keys()
     for what in before.keys() - {"records", "all records"} - set(but):
         assert after[what] == before[what], what

@@ -1,9 +1,9 @@
-"""One member of a consumer group as a process of its own, so that it can be killed.
+"""One member of a consumer group, run as a separate process so that a test can kill it.
 
 `python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ..., "session_ms": ...}'`; some
-take `strategy`, `instance` and `protocol` (classic, which is the default, or consumer) too. It writes what happens to
-it as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. Each batch is
-committed after it was written down. SIGTERM makes it leave the group and end.
+take `strategy`, `instance` and `protocol` (classic, which is the default, or consumer) too. It writes its events to the
+file `diary` as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. A
+batch is committed after it was written to the file. On SIGTERM the member leaves the group and exits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEARTBEAT_MS = 1_000
 
 
 class Diary:
-    """What happened, in a file that survives a kill."""
+    """The events of a member, in a file that survives a kill."""
 
     def __init__(self, path):
         self.file = Path(path).open("a", buffering=1)  # noqa: SIM115 - open as long as the process lives
@@ -97,7 +97,7 @@ def run_kafka_python(told, diary, is_over):
     consumer.subscribe([told["topic"]], listener=Listener())
     while not is_over():
         try:
-            batches = consumer.poll(1000, max_records=100)  # shorter ones may lose a join under way
+            batches = consumer.poll(1000, max_records=100)  # with shorter sessions a join in progress may fail
             for partition, messages in batches.items():
                 for message in messages:
                     diary.write(

@@ -1,4 +1,4 @@
-"""A group of real members, each a process with a diary (`group_member.py`), and what holds of it from outside."""
+"""A group of real members, each a process that writes a diary (`group_member.py`), and checks of the whole group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSIONS_MS = {"barnabas": 6_000, "kafka": 20_000}
 
 
 def wait_until(holds, what):
-    """Ask again until `holds()` is true; what it gave."""
+    """Call `holds()` until its result is true, and return the result."""
     deadline = time.monotonic() + DEADLINE_S
     while not (found := holds()):
         assert time.monotonic() < deadline, f"never: {what() if callable(what) else what}"
@@ -40,7 +40,7 @@ def _partitions(assignment):
 
 
 class Member:
-    """One member's process and its diary."""
+    """The process of one member, and its diary."""
 
     def __init__(self, library, diary, **told):
         self.library, self.diary = library, Path(diary)
@@ -55,11 +55,11 @@ class Member:
 
     def events(self, *kinds):
         text = self.diary.read_text() if self.diary.exists() else ""
-        lines = text[: text.rfind("\n") + 1].splitlines()  # the last one may be half written
+        lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may be incomplete
         return [event for line in lines if (event := json.loads(line))["event"] in kinds]
 
     def owned(self):
-        """The partitions it owns by its own account."""
+        """The partitions that it owns according to its diary."""
         owned = set()
         for event in self.events("assigned", "revoked", "lost"):
             if event["event"] == "assigned":
@@ -69,7 +69,7 @@ class Member:
         return owned
 
     def leave(self):
-        """End as a program does."""
+        """Stop the process with SIGTERM: the member leaves the group."""
         self.process.terminate()
         assert self.process.wait(DEADLINE_S) == 0, Path(f"{self.diary}.err").read_text()
 
@@ -79,7 +79,7 @@ class Member:
 
 
 class Group:
-    """A group, the topic it reads and the members it has had."""
+    """A group, its topic, and all its members so far."""
 
     def __init__(self, server, name, folder):
         self.server, self.name, self.topic, self.folder = server, f"g-{name}", name, folder
@@ -117,7 +117,7 @@ class Group:
         assert failed == []
 
     def described(self):
-        """The group as DescribeGroups shows it, over a connection of its own: nothing lingers from before a restart."""
+        """The group in the answer of DescribeGroups, over a new connection, since the broker may have restarted."""
         client = RawClient(self.server.bootstrap)
         try:
             (group,) = client(DescribeGroupsRequest(groups=[self.name]), 5).groups
@@ -126,7 +126,7 @@ class Group:
         return group
 
     def described_as_consumer_group(self):
-        """The group as ConsumerGroupDescribe shows it, or None when it is not one of the consumer protocol."""
+        """The group in the answer of ConsumerGroupDescribe, or None if it does not use the consumer protocol."""
         client = RawClient(self.server.bootstrap)
         try:
             (group,) = client(ConsumerGroupDescribeRequest(group_ids=[self.name]), 1).groups
@@ -157,7 +157,7 @@ class Group:
         return {member.group_instance_id: member.member_id for member in self.described().members}
 
     def settle(self):
-        """Wait until the members alive, and no others, share all partitions, each with one owner."""
+        """Wait until exactly the live members own all partitions, each partition owned by one member."""
 
         def holds():
             shares = self.shares()
@@ -170,7 +170,7 @@ class Group:
         wait_until(holds, lambda: f"{self.shares()}, {self.described()}, {[member.owned() for member in self.live]}")
 
     def values(self):
-        """How often each value was read, over all members."""
+        """How often each value was read by all members together."""
         return Counter(int(event["value"]) for member in self.members for event in member.events("record"))
 
     def wait_read(self):
@@ -182,7 +182,7 @@ class Group:
         try:
             wanted = [TopicPartition(self.topic, index) for index in range(PARTITIONS)]
             return [one.offset for one in consumer.committed(wanted, timeout=30)]
-        except KafkaException as error:  # Kafka answers a while after its start that it loads
+        except KafkaException as error:  # after its start Kafka answers COORDINATOR_LOAD_IN_PROGRESS for a while
             return [str(error)]
         finally:
             consumer.close()
@@ -196,7 +196,7 @@ class Group:
 
 @contextmanager
 def live_groups(new_name, folder):
-    """A factory of groups on a given broker; the processes of their members end with the context."""
+    """A factory of groups on a given broker; the processes of their members are stopped when the context ends."""
     groups = []
 
     def start(server):

@@ -1,8 +1,8 @@
-"""One member of a share group as a process of its own, so that it can be killed.
+"""One member of a share group, run as a separate process so that a test can kill it.
 
 `python share_member.py '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ...}'`; `hold` is how many seconds it
-sits on each batch before it acknowledges. It writes JSON lines: `got` with the values and delivery counts that a poll
-gave, `accepted` with those that the broker has taken. SIGTERM makes it leave the group and end.
+waits before it acknowledges a batch. It writes JSON lines: `got` with the values and delivery counts of a poll,
+`accepted` with the acknowledged ones. On SIGTERM the member leaves the group and exits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def one_poll(consumer, hold_s, write):
             return
         values = [message.value().decode() for message in messages]
         write("got", values=values, counts=[message.delivery_count() for message in messages])
-        time.sleep(hold_s)  # work that takes its time
+        time.sleep(hold_s)  # processing time
         for message in messages:
             consumer.acknowledge(message)
         if not any(consumer.commit_sync(30).values()):

@@ -1,8 +1,8 @@
-"""What the suites of Spark share: records written and read by confluent-kafka, sources, sinks, and streams that keep
-what each of their batches held.
+"""Helpers of the Spark suites: records written and read by confluent-kafka, sources, sinks, and streams that record
+the contents of their batches.
 
-What Spark writes is read by another client and the other way round, so that no fault of one direction can hide one of
-the other. Number n is the record with that value, a key, a header and a timestamp n seconds after EPOCH.
+What Spark writes is read by another client, and what Spark reads is written by another client, so that two errors of
+Spark cannot cancel out. Number n is the record with that value, a key, a header and a timestamp n seconds after EPOCH.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Name = Callable[..., str]
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Ask until the condition holds; fails when it takes longer than anyone has patience for."""
+    """Wait until the condition is true; fails after PATIENCE_S seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited too long until {what}"
@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 
 
 def admin_of(broker: Server) -> AdminClient:
-    """An admin client of confluent-kafka; keep it until its answers are there."""
+    """An admin client of confluent-kafka; the caller keeps a reference until the results have arrived."""
     return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
@@ -66,7 +66,7 @@ def produce(broker: Server, topic: str, numbers: Iterable[int], partitions: int 
 
 
 def produce_number(producer: Producer, topic: str, n: int, partition: int = 0) -> None:
-    """Hand number n to a producer."""
+    """Produce number n."""
     producer.produce(
         topic, b"%d" % n, key=b"key-%d" % n, partition=partition, timestamp=EPOCH + 1000 * n,
         headers=[("n", b"%d" % n)],
@@ -74,21 +74,21 @@ def produce_number(producer: Producer, topic: str, n: int, partition: int = 0) -
 
 
 def transactional(broker: Server, transactional_id: str) -> Producer:
-    """A transactional producer, ready to begin."""
+    """A transactional producer, after init_transactions."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id, "linger.ms": 0})
     producer.init_transactions(30)
     return producer
 
 
 def write(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1) -> None:
-    """Records of the transaction that is open, on the disk when this returns."""
+    """Write records in the open transaction, and flush."""
     for n in numbers:
         produce_number(writer, topic, n, n % partitions)
     assert writer.flush(30) == 0
 
 
 def transaction(writer: Producer, topic: str, numbers: Iterable[int], partitions: int = 1, commit: bool = True) -> None:
-    """One transaction from its begin to its end."""
+    """One complete transaction."""
     writer.begin_transaction()
     write(writer, topic, numbers, partitions)
     if commit:
@@ -116,21 +116,21 @@ def consume(broker: Server, topic: str, count: int) -> list[Any]:
 
 
 def delete_records(broker: Server, topic: str, before: int, partition: int = 0) -> None:
-    """Have a partition begin at an offset."""
+    """Delete the records of a partition before an offset."""
     admin = admin_of(broker)
     (deleted,) = admin.delete_records([TopicPartition(topic, partition, before)]).values()
     assert deleted.result(20).low_watermark == before
 
 
 def delete_topic(broker: Server, topic: str) -> None:
-    """Delete a topic; Kafka answers a little before it is gone from Metadata."""
+    """Delete a topic and wait until Metadata no longer contains it."""
     admin = admin_of(broker)
     admin.delete_topics([topic])[topic].result(20)
     wait_until(lambda: topic not in admin.list_topics(timeout=20).topics, f"{topic} is gone")
 
 
 def add_partitions(broker: Server, topic: str, total: int) -> None:
-    """Let a topic have more partitions; returns when Metadata shows them."""
+    """Add partitions to a topic and wait until Metadata contains them."""
     admin = admin_of(broker)
     admin.create_partitions([NewPartitions(topic, total)])[topic].result(20)
     wait_until(lambda: len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == total, "there are more")
@@ -143,7 +143,7 @@ def source(reader: Any, broker: Server, **options: object) -> Any:
 
 
 def by_partition(topic: str, *values: int) -> str:
-    """The option's JSON that gives the partitions of one topic, from 0 on, an offset or a timestamp each."""
+    """The JSON of an option that maps the partitions of one topic, from 0 on, to offsets or timestamps."""
     return json.dumps({topic: {str(partition): value for partition, value in enumerate(values)}})
 
 
@@ -164,7 +164,7 @@ def sink(writer: Any, broker: Server, **options: object) -> Any:
 
 
 class Batches:
-    """What foreachBatch was given: the numbers of every batch by its id, a repeated batch in place of the first."""
+    """A function for foreachBatch that keeps the numbers of each batch by its id; a repetition replaces the first."""
 
     def __init__(self) -> None:
         self.of: dict[int, list[int]] = {}
@@ -182,16 +182,16 @@ class Batches:
 
 
 def start(frame: Any, keep: Callable[[Any, int], None], checkpoint: Path, **trigger: object) -> Any:
-    """Run a stream into a function that takes batches; as fast as it can, unless a trigger is given."""
+    """Start a stream with foreachBatch, without a trigger interval unless one is given."""
     writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
     return (writer.trigger(**trigger) if trigger else writer).start()
 
 
 def take_available(frame: Any, keep: Callable[[Any, int], None], checkpoint: Path) -> None:
-    """Process all that is there, and end."""
+    """Process all available records and stop."""
     ended(start(frame, keep, checkpoint, availableNow=True))
 
 
 def ended(query: Any) -> None:
-    """Wait until a query is through; raises what it failed with."""
+    """Wait until a query terminates; raises its exception."""
     assert query.awaitTermination(PATIENCE_S), "the stream did not end in time"

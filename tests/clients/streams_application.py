@@ -1,7 +1,7 @@
-"""A Kafka Streams application for tests: topics, instances that may be killed, and what it must have counted.
+"""A Kafka Streams application for tests: its topics, its instances, and the word counts it must have produced.
 
-The application writes every single count. So under exactly-once the counts of a word, in order, are 1, 2, 3 up to the
-number of times it was written: one lost, one doubled or one taken back shows.
+The application writes every intermediate count. Under exactly-once the counts of a word are therefore 1, 2, 3 ... up
+to the number of its occurrences: a lost, duplicated or reverted count is visible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDS = ("the", "cat", "sat", "on", "mat", "and", "saw", "nine", "more", "cats")
 
 
 def wait_for(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Ask until it is so."""
+    """Wait until the condition is true."""
     deadline = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < deadline, what
@@ -52,7 +52,7 @@ class Instance:
                 self._said.notify_all()
 
     def wait_said(self, beginning: str, since: int = 0) -> str:
-        """The first line with this beginning, once it was said."""
+        """Wait for the first line of output with this prefix, and return it."""
         deadline = time.monotonic() + DEADLINE_S
         with self._said:
             while True:
@@ -64,12 +64,12 @@ class Instance:
                 self._said.wait(left)
 
     def running(self) -> Instance:
-        """Wait until it runs."""
+        """Wait until the instance is in the state RUNNING."""
         self.wait_said("STATE RUNNING")
         return self
 
     def ask(self, command: str) -> list[str]:
-        """The words of the answer to a command, without the first."""
+        """Send a command and return the words of the answer, without the first."""
         assert self.process.stdin is not None
         since = len(self.lines)
         self.process.stdin.write(command + "\n")
@@ -77,13 +77,13 @@ class Instance:
         return self.wait_said(command.upper(), since).split()[1:]
 
     def tasks(self) -> tuple[set[str], set[str]]:
-        """The active and the standby tasks it has."""
+        """The active and the standby tasks of this instance."""
         words = self.ask("tasks")
         middle = words.index("standby")
         return set(words[1:middle]), set(words[middle + 1 :])
 
     def kill9(self) -> None:
-        """The crash of the application."""
+        """Kill the application with SIGKILL."""
         self.process.kill()
         self._ended()
 
@@ -96,7 +96,7 @@ class Instance:
         self.process.stdout.close()
 
     def close(self) -> None:
-        """The end in good order; it leaves the group."""
+        """Close the application; it leaves the group."""
         assert self.process.stdin is not None
         self.process.stdin.write("close\n")
         self.process.stdin.flush()
@@ -105,7 +105,7 @@ class Instance:
 
 
 class Application:
-    """One application id with its topics; what was written to it is remembered."""
+    """One application id with its topics and the words written to its input."""
 
     def __init__(self, bootstrap: str, name: str, state: Path, *settings: str, partitions: int = 2) -> None:
         self.bootstrap, self.name, self.state, self.partitions = bootstrap, name, state, partitions
@@ -118,14 +118,14 @@ class Application:
             future.result(30)
 
     def start(self, *settings: str, state: str = "one") -> Instance:
-        """One more instance; `state` names its state directory."""
+        """Start another instance; `state` names its state directory."""
         where = self.state / state
         instance = Instance(program.command(self.bootstrap, self.name, str(where), *self.settings, *settings))
         self.instances.append(instance)
         return instance
 
     def close(self) -> None:
-        """End every instance that is left."""
+        """Stop all instances."""
         for instance in self.instances:
             if instance.process.poll() is None:
                 instance.kill9()
@@ -140,13 +140,13 @@ class Application:
         assert producer.flush(DEADLINE_S) == 0
 
     def say(self, line: str) -> None:
-        """Write one line as it is."""
+        """Write one given line."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         producer.produce(f"{self.name}-lines", line)
         assert producer.flush(DEADLINE_S) == 0
 
     def counts(self, isolation: str = "read_committed") -> dict[str, list[int]]:
-        """Every count that was written of each word, in order."""
+        """All counts of each word in the output topic, in order."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -173,7 +173,7 @@ class Application:
         return dict(found)
 
     def wait_counted(self) -> dict[str, list[int]]:
-        """Wait until each word's last count is (at least) the number of times it was written; gives all counts."""
+        """Wait until each word's last count is (at least) the number of times it was written; returns all counts."""
         last: dict[str, list[int]] = {}
 
         def is_counted() -> bool:

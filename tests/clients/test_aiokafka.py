@@ -1,4 +1,4 @@
-"""aiokafka does its whole job: produce, consume, groups, admin. Each test is one `asyncio.run`."""
+"""aiokafka: producer, consumer, groups, admin. Each test is one `asyncio.run`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  #
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 Name = Callable[..., str]
 
 
@@ -83,7 +83,7 @@ def run(broker: Server, scenario: Callable[[Clients], Awaitable[None]]) -> None:
 
 
 async def read(consumer: AIOKafkaConsumer, count: int) -> list[Any]:
-    """`count` records, or what came within the deadline."""
+    """`count` records, or those received before the deadline."""
     records: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(records) < count and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The server process as a script sees it: ready when it says so, and back on its port after a crash."""
+"""The server process: it accepts connections when its ready file exists, and restarts on its port after a crash."""
 
 from __future__ import annotations
 

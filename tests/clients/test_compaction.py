@@ -1,6 +1,6 @@
-"""Compacted topics with real clients: the map a consumer builds is the same before and after, the files are Kafka's.
+"""Compacted topics with real clients: the last value of each key stays, and Kafka's tools read the files.
 
-Waiting is for the broker to say in its log that it has cleaned, with a deadline.
+Tests wait for the broker's log line about a finished cleaning, with a deadline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.clients.dump_tools import both_agree, files_of
 
 DEADLINE_S = 100
 KEYS = 300
-NOISE = random.Random(5)  # what compresses well takes long to fill a segment
+NOISE = random.Random(5)  # incompressible values fill a segment sooner
 CLEANING = {"log.cleaner.backoff.ms": "50"}
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
 
@@ -45,7 +45,7 @@ def create(server: Server, topic: str, **config: str) -> None:
 
 
 def produce(server: Server, topic: str, start: int, count: int, codec: str = "lz4") -> dict[bytes, bytes | None]:
-    """Records numbered from `start`, every 50th a tombstone; what a reader's map must come to, tombstones as None."""
+    """Produce records numbered from `start`, every 50th a tombstone; the last value of each key or None."""
     producer = Producer(
         {
             "bootstrap.servers": server.bootstrap,
@@ -67,7 +67,7 @@ def produce(server: Server, topic: str, start: int, count: int, codec: str = "lz
 
 
 def consume(server: Server, topic: str, offset: int = 0) -> list[tuple[int, bytes, bytes | None]]:
-    """(offset, key, value) of all there is from an offset on."""
+    """(offset, key, value) of all records from an offset on."""
     consumer = Consumer(
         {
             "bootstrap.servers": server.bootstrap,
@@ -90,7 +90,7 @@ def consume(server: Server, topic: str, offset: int = 0) -> list[tuple[int, byte
 
 
 def wait_cleaned(server: Server, name: str, up_to: int = 1) -> None:
-    """Until the broker says that the partition is clean at least up to an offset."""
+    """Wait until the broker has logged that the partition is cleaned at least up to an offset."""
     pattern = re.compile(rf"Cleaned <Partition {re.escape(name)}> from dirty offset \d+ up to (\d+)")
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
@@ -102,7 +102,7 @@ def wait_cleaned(server: Server, name: str, up_to: int = 1) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd", "gzip", "snappy"])
 def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, codec: str) -> None:
-    """L7, L8: fewer records, offsets rising, tombstones among them, the same map."""
+    """L7, L8: fewer records, increasing offsets, tombstones included, the same last value of each key."""
     create(server, topic)
     latest = produce(server, topic, 0, 12_000, codec)
     wait_cleaned(server, f"{topic}-0", 1000)
@@ -118,7 +118,7 @@ def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, c
 
 @pytest.mark.slow
 def test_log_goes_on_after_cleaning_kill_and_restart(server: Server, topic: str) -> None:
-    """L3, L7: whatever the cleaner was at when the broker was killed."""
+    """L3, L7: the broker is killed at any moment of a cleaning."""
     create(server, topic)
     latest = produce(server, topic, 0, 12_000, "none")
     for turn in range(1, 4):
@@ -138,7 +138,7 @@ def test_log_goes_on_after_cleaning_kill_and_restart(server: Server, topic: str)
 @pytest.mark.slow
 @pytest.mark.java
 def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
-    """Logs, indexes and time indexes, horizons and all."""
+    """Logs, indexes and time indexes, with delete horizons."""
     create(server, topic)
     for turn, codec in enumerate(("none", "lz4", "gzip")):
         produce(server, topic, turn * 12_000, 12_000, codec)
@@ -155,7 +155,7 @@ def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
 
 
 def test_compact_and_delete_together(server: Server, topic: str) -> None:
-    """Both policies: the newest of each key, and of these only what retention.bytes keeps."""
+    """With both policies: the last record of each key, limited by retention.bytes."""
     create(server, topic, cleanup_policy="compact,delete", retention_bytes="1048576")
     server.stop()
     server.config["log.retention.check.interval.ms"] = "200"
@@ -171,7 +171,7 @@ def test_compact_and_delete_together(server: Server, topic: str) -> None:
 
 
 def test_committed_positions_survive_compaction_of_their_topic(start_broker, topic: str) -> None:
-    """G2: __consumer_offsets is compacted, and a coordinator that reads it back knows the last position of each."""
+    """G2: after a compaction of __consumer_offsets a restarted coordinator knows the last committed offsets."""
     config = CLEANING | {"offsets.topic.num.partitions": "1", "offsets.topic.segment.bytes": "1048576"}
     server = start_broker(config=config)
     create(server, topic, cleanup_policy="delete")

@@ -1,4 +1,4 @@
-"""`compat/` says what is so: lists, versions and counts cannot go stale, and `run` holds suites to their lists."""
+"""The lists, versions and counts in `compat/` are up to date, and `run` compares a suite with its list."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def collected() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", suite.NAMES)
 def test_allow_list_is_the_suite(name: str, collected: dict[str, list[str]]) -> None:
-    """Java's list names the scenarios of a program, and test_java.py holds it to what the program runs."""
+    """Java's list names the scenarios of a program; test_java.py compares it with what the program runs."""
     if not collected[name]:
         pytest.skip(f"the client of {name} is not installed")
     assert suite.allowed(name) == collected[name]

@@ -1,6 +1,6 @@
-"""confluent-kafka (librdkafka) does its whole job: produce, consume, groups, admin.
+"""confluent-kafka (librdkafka): producer, consumer, groups, admin.
 
-librdkafka retries and hides a lot, so the tests ask for what arrived, in which order, and for the error codes.
+librdkafka retries silently, so the tests check which records arrived, in which order, and the error codes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from confluent_kafka.admin import (  # noqa: E402
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 Name = Callable[..., str]
 
 
@@ -71,7 +71,7 @@ def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
 
 
 class Produced:
-    """A producer that remembers what the broker answered to each record."""
+    """A producer that keeps the delivery report of each record."""
 
     def __init__(self, bootstrap: str, **config: object) -> None:
         settings = {"bootstrap.servers": bootstrap, "linger.ms": 5} | {
@@ -92,14 +92,14 @@ class Produced:
         self.producer.produce(topic, value, on_delivery=self._on_delivery, **rest)
 
     def flush(self) -> Produced:
-        """Wait until every record is answered."""
+        """Wait for the delivery report of every record."""
         assert self.producer.flush(DEADLINE_S) == 0, "records were not answered in time"
         return self
 
 
 @pytest.fixture
 def consumer(broker: Server) -> Iterator[Callable[..., Consumer]]:
-    """A factory of consumers that are closed at the end."""
+    """A factory of consumers that are closed after the test."""
     opened: list[Consumer] = []
 
     def consume(group: str = "unused", **config: object) -> Consumer:
@@ -119,7 +119,7 @@ def consumer(broker: Server) -> Iterator[Callable[..., Consumer]]:
 
 
 def read(consumer: Consumer, count: int) -> list[Message]:
-    """`count` messages, or what came within the deadline."""
+    """`count` messages, or those received before the deadline."""
     messages: list[Message] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(messages) < count and time.monotonic() < deadline:
@@ -363,7 +363,7 @@ def test_group_commits_and_resumes(protocol, broker, create, consumer, topic_nam
 
 
 def poll_all(consumers: list[Consumer], until: Callable[[], bool]) -> list[Message]:
-    """Poll every consumer in turn until a condition holds; the messages that came."""
+    """Poll all consumers in turn until the condition is true; the received messages."""
     messages: list[Message] = []
     deadline = time.monotonic() + DEADLINE_S
     while not until():
@@ -435,7 +435,7 @@ def test_admin_describes_and_deletes_topics(admin, create) -> None:
 
 
 def test_recreated_topic_is_empty(broker, admin, create, consumer) -> None:
-    """R22: a topic created again under an old name never shows old data."""
+    """R22: a topic that is deleted and created again contains no old records."""
     topic = create()
     produced = Produced(broker.bootstrap)
     produced.send(topic, b"old")
@@ -556,7 +556,7 @@ def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, creat
 def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
     broker, create, consumer, topic_name
 ) -> None:
-    """KIP-447 with KIP-848: the member's epoch goes with the offsets; one of an earlier epoch is refused."""
+    """KIP-447, KIP-848: TxnOffsetCommit carries the member's epoch; a stale epoch is rejected."""
     topic, group = create(2), topic_name("group")
     produced = Produced(broker.bootstrap)
     produced.send(topic, b"one", partition=0)

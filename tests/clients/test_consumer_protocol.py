@@ -1,7 +1,7 @@
-"""G3, G4: real clients on the consumer protocol (KIP-848), and groups that change their protocol while they read.
+"""G3, G4: real clients with the consumer protocol (KIP-848), and groups that change their protocol while they consume.
 
-Members are processes with a diary (`live_group.py`), in librdkafka and in Java. What holds: each partition has one
-owner, each record is read, what is committed stays.
+Members are processes that write a diary (`live_group.py`), with librdkafka and Java. Each partition has one owner, each
+record is read, committed offsets are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHORT_SESSIONS = {
 
 @pytest.fixture
 def start_group(topic_name, tmp_path):
-    """A factory of groups on a given broker; their processes end with the test."""
+    """A factory of groups on a given broker; their processes are stopped after the test."""
     with live_groups(lambda: topic_name("group"), tmp_path) as start:
         yield start
 
@@ -74,7 +74,7 @@ def test_a_static_member_that_restarts_gets_what_it_had_and_disturbs_nobody(brok
 
 
 def test_a_second_member_with_an_instance_id_in_use_is_refused(broker, start_group):
-    """UNRELEASED_INSTANCE_ID: other than in the classic protocol, the first one stays."""
+    """UNRELEASED_INSTANCE_ID: unlike in the classic protocol, the first member stays."""
     group = start_group(broker)
     first = group.join(protocol="consumer", instance="same")
     group.settle()
@@ -138,7 +138,7 @@ def test_a_regular_expression_takes_in_topics_that_come_and_lets_go_of_those_tha
 
 
 def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(broker, topic_name):
-    """INVALID_REGULAR_EXPRESSION (128): librdkafka's own engine knows back references, RE2 does not."""
+    """INVALID_REGULAR_EXPRESSION (128): librdkafka's engine supports back references, RE2 does not."""
     name = topic_name("regex")
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"g-{name}", "group.protocol": "consumer"})
     reader.subscribe([r"^(a)\1"])
@@ -160,7 +160,7 @@ def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(br
 
 
 def go_on(group):
-    """Records that come before and while the members share the partitions out anew."""
+    """Produce records before and during a rebalance."""
     group.produce(60)
     group.settle()
     group.produce(60)
@@ -169,7 +169,7 @@ def go_on(group):
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member(broker, start_group, library):
-    """The rolling upgrade and the way back, with classic members eager and cooperative, while records keep coming."""
+    """A rolling upgrade and downgrade, with eager and cooperative classic members, while records are produced."""
     group = start_group(broker)
     old = [group.join(library, protocol="classic", strategy=name) for name in ("range", "range")]
     go_on(group)

@@ -1,6 +1,6 @@
-"""A real broker on a real small file system: full, read-only, taken away; out of file descriptors; the clock moved.
+"""A broker process on a small file system that is full, read-only or removed; and without free file descriptors.
 
-The file systems are tmpfs mounts of this test; where mounting is refused these tests are skipped.
+The file systems are tmpfs mounts; the tests are skipped where mounting is not permitted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def now_ms() -> int:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; it has to come about."""
+    """Wait until the condition is true; fails after WAIT_S seconds."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline
@@ -50,7 +50,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Mount]:
-    """A factory of tmpfs mounts of a size, taken down at the end."""
+    """A factory of tmpfs mounts with given options, unmounted after the test."""
     mounted: list[Path] = []
 
     def make(options: str) -> Path:
@@ -71,7 +71,7 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
 @pytest.fixture
 def dial() -> Iterator[Dial]:
-    """A factory of clients, closed at the end."""
+    """A factory of clients that are closed after the test."""
     clients: list[RawClient] = []
 
     def run(server: BarnabasServer) -> RawClient:
@@ -84,7 +84,7 @@ def dial() -> Iterator[Dial]:
 
 
 class SeveralDirs(BarnabasServer):
-    """A broker whose directories are `log.dirs`."""
+    """A broker that takes its directories from `log.dirs` if set."""
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         command, environment = super()._command()
@@ -96,7 +96,7 @@ class SeveralDirs(BarnabasServer):
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """A factory of brokers, ended at the end."""
+    """A factory of brokers that are stopped after the test."""
     servers: list[BarnabasServer] = []
 
     def run(data_dir: Path, config: dict[str, str] | None = None) -> BarnabasServer:
@@ -111,13 +111,13 @@ def start() -> Iterator[Start]:
 
 
 def send(client: RawClient, topic: str, number: int, size: int = BATCH_BYTES) -> int:
-    """Send a record that holds its number; the error code."""
+    """Produce a record that contains the number, and return the error code."""
     records = batch(b"%08d" % number + bytes(size), timestamp=now_ms())
     return client(produce(to(0, records), topic=topic), 9).responses[0].partition_responses[0].error_code
 
 
 def fill(client: RawClient, topic: str, numbers: Iterator[int]) -> list[int]:
-    """Send until the disk is full; the numbers that were acknowledged."""
+    """Produce until the disk is full, and return the acknowledged numbers."""
     acknowledged = []
     for number in numbers:
         code = send(client, topic, number)
@@ -143,7 +143,7 @@ def read_all(client: RawClient, topic: str) -> list[int]:
 
 
 def first_record(client: RawClient, topic: str) -> tuple[int, bytes]:
-    """The offset and the value of the first record of a topic whose retention may be at work."""
+    """The offset and the value of the first record of a topic from which retention may delete concurrently."""
     asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-2)])
     while True:
         earliest = client(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7).topics[0].partitions[0].offset
@@ -171,7 +171,7 @@ def test_a_full_disk_refuses_appends_serves_reads_and_goes_on_when_there_is_room
     assert [send(client, "t", number) for number in (9000, 9001)] == [E.KAFKA_STORAGE_ERROR] * 2
     assert read_all(other, "t") == acknowledged
     sizes = sum(path.stat().st_size for path in (disk / "t-0").glob("*.log"))
-    assert sizes == sum(len(batch(b"%08d" % 0 + bytes(BATCH_BYTES))) for _ in acknowledged)  # nothing half written
+    assert sizes == sum(len(batch(b"%08d" % 0 + bytes(BATCH_BYTES))) for _ in acknowledged)  # no partial write
     (disk / "ballast").unlink()
     acknowledged += fill(client, "t", numbers)
     assert read_all(other, "t") == acknowledged
@@ -241,7 +241,7 @@ def test_retention_goes_on_and_makes_room_on_a_full_disk(mount: Mount, start: St
             )
         ],
     )
-    (disk / "t-0" / "00000000000000000000.index").unlink(missing_ok=True)  # a block for the metadata's record
+    (disk / "t-0" / "00000000000000000000.index").unlink(missing_ok=True)  # frees a block for the metadata record
     changed = client(IncrementalAlterConfigsRequest(resources=[resource_]), 1)
     assert changed.responses[0].error_code == 0
     until(lambda: send(client, "t", next(numbers)) == 0)
@@ -308,7 +308,7 @@ def test_out_of_file_descriptors_the_logs_keep_theirs_and_connections_wait(
     client.create_topic("t")
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (60, 60))
     crowd = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(80)]
-    for number in range(40):  # rolls twice, which opens files
+    for number in range(40):  # two rolls, which open files
         assert send(client, "t", number) == 0
     assert len(list((tmp_path / "data" / "t-0").glob("*.log"))) > 1
     until(lambda: "Cannot accept connections for now" in server.log())

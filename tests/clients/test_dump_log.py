@@ -1,4 +1,4 @@
-"""Kafka's own kafka-dump-log and ours read the same files, of Barnabas and of Kafka, and say the same of them."""
+"""kafka-dump-log and `barnabas dump-log` print the same for the files of Barnabas and of Kafka."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECORDS = 2000
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log written by storage alone."""
+    """A log written by the storage package, without a broker."""
     return write_log(tmp_path_factory.mktemp("storage"))
 
 
@@ -64,7 +64,7 @@ def test_snapshots_and_transaction_indexes_of_storage_read_in_kafkas_tool(partit
 
 
 def test_indexes_rebuilt_by_recovery_read_in_kafkas_tool(partition: Path, tmp_path: Path) -> None:
-    """L1: the torn tail is cut and the indexes come anew."""
+    """L1: the incomplete last batch is truncated and the indexes are rebuilt."""
     directory = tmp_path / partition.name
     shutil.copytree(partition, directory)
     last = files_of(directory, ".log")[-1]
@@ -79,7 +79,7 @@ def test_indexes_rebuilt_by_recovery_read_in_kafkas_tool(partition: Path, tmp_pa
 
 
 def batch_of(payload: bytes, codec: int, base_offset: int) -> bytes:
-    """PLAIN's batch with its records packed by somebody else."""
+    """The batch of PLAIN with its records compressed by another library."""
     raw = bytearray(PLAIN[:HEADER_SIZE] + payload)
     raw[:8] = base_offset.to_bytes(8, "big")
     raw[8:12] = (len(raw) - 12).to_bytes(4, "big")
@@ -160,7 +160,7 @@ def produce_and_consume(server: Server) -> None:
 
 @pytest.fixture(scope="module", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
 def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory that a broker leaves behind: ours, and Kafka's own as the check of the check."""
+    """The data directory of a stopped broker: of Barnabas, and of Kafka to check the test itself."""
     where = tmp_path_factory.mktemp(request.param) / "data"
     config = {"offsets.topic.num.partitions": "1"}
     make: Callable[..., Server] = KafkaServer if request.param == "kafka" else BarnabasServer

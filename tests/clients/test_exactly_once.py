@@ -1,9 +1,9 @@
-"""T4, T11, T12: exactly-once copies by processes of real clients, while they and the broker are killed, are exact.
+"""T4, T11, T12: exactly-once copies by real clients stay exact while clients and broker are killed.
 
-Histories of all of them, with a plain writer and a plain group beside the copies, are held to `compat.checker`; so are
-those of share groups, whose ledger has to come out even. The broker syncs always, which is the default. BARNABAS_KILLS
-sets how many kills there are of the broker and as many of clients (3 in CI; half as many for share groups);
-BARNABAS_SEED replays victims and moments.
+`compat.checker` checks the histories of all clients, including a plain producer and a plain group, and those of share
+groups, in which every record must be finished exactly once. The broker runs with `barnabas.log.sync=always`, the
+default. BARNABAS_KILLS sets how often the broker and how often clients are killed (3 unless set; half as often in share
+groups); BARNABAS_SEED repeats the choice of victims and moments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The same data directory under Apache Kafka 4.4.0 and Barnabas, by turns: nothing that a client can see changes.
+"""Apache Kafka 4.4.0 and Barnabas use the same data directory in turn: clients see no difference.
 
-Kafka formats and fills a directory, Barnabas goes on with it, Kafka takes it back; and the other way round. Each reads
-what the other wrote through clients, and kafka-dump-log reads every file. The formats are Kafka's (L1, I5, T6, G2).
+Kafka formats and fills a directory, Barnabas continues with it, then Kafka again; and vice versa. Clients read from
+each broker what the other has stored, and kafka-dump-log reads every file. The formats are Kafka's (L1, I5, T6, G2).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MIB = 1 << 20
 
 
 class NumberedRecords:
-    """An idempotent producer that lives as long as the test, whichever broker runs: each number once, in order."""
+    """An idempotent producer that stays open while the brokers change: each number is stored once, in order."""
 
     def __init__(self, bootstrap: str) -> None:
         self.count = 0
@@ -78,14 +78,14 @@ class NumberedRecords:
             self.errors.append(str(error))
 
     def check(self, observed: dict[str, Any]) -> None:
-        """The topic has every number, at the offset of its own."""
+        """Assert that the topic has every number at the offset of the same value."""
         assert [(offset, int(value)) for _, offset, _, value in observed["records"]["live"]] == [
             (number, number) for number in range(self.count)
         ]
 
 
 def produce(bootstrap: str, topic: str, records: list[tuple[bytes, bytes | None]], **options: Any) -> None:
-    """Send records, all of them."""
+    """Send records and wait for their delivery."""
     errors: list[Any] = []
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **options})
     for key, value in records:
@@ -102,7 +102,7 @@ def create(bootstrap: str, *topics: NewTopic) -> None:
 
 
 def advance(bootstrap: str, group: str, count: int, **options: Any) -> None:
-    """Let a member of the group read on by so many records of `orders`, and commit."""
+    """Let a member of the group consume so many further records of `orders`, and commit."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -123,7 +123,7 @@ def advance(bootstrap: str, group: str, count: int, **options: Any) -> None:
 
 
 def transactions(bootstrap: str, label: str, *, move_to: int) -> None:
-    """One committed and one aborted transaction; each moves the position of `movers` too, the second in vain."""
+    """One committed and one aborted transaction; each commits offsets of the group `movers`."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "mover", "log_level": 2})
     producer.init_transactions(TIMEOUT_S)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "movers", "log_level": 2})
@@ -143,7 +143,7 @@ def transactions(bootstrap: str, label: str, *, move_to: int) -> None:
 
 
 def leave_open(bootstrap: str) -> Producer:
-    """A transaction that nobody ends, in the topic `pending`."""
+    """A transaction in the topic `pending` that stays open."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -169,7 +169,7 @@ def configure(bootstrap: str, topic: str, name: str, value: str) -> None:
 
 
 def users(bootstrap: str) -> Any:
-    """The SCRAM users that Kafka knows."""
+    """The SCRAM users of the cluster."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     described = admin.describe_user_scram_credentials().result(TIMEOUT_S)
     return {
@@ -179,7 +179,7 @@ def users(bootstrap: str) -> Any:
 
 
 def every_file_reads_in_both_tools(directory: Path, metadata: Path, partitions: list[Path]) -> None:
-    """kafka-dump-log has nothing to say against any file, and ours says the same of each."""
+    """kafka-dump-log reports no problem in any file, and `barnabas dump-log` prints the same."""
     logs, others, indexes = [], [], []
     for path in partitions:
         logs += [file for file in files_of(path, ".log") if not path.name.startswith("__")]
@@ -192,7 +192,7 @@ def every_file_reads_in_both_tools(directory: Path, metadata: Path, partitions: 
 
 
 def kafka_took_it_as_its_own(directory: Directory) -> None:
-    """No recovery, no wait for a session to end, no doubt about the epoch."""
+    """Assert that Kafka started without log recovery, waiting for a session timeout or epoch errors."""
     log = directory.log()
     assert re.search(r"Skipping recovery of \d+ logs .* since clean shutdown file was found", log)
     for complaint in ("DUPLICATE_BROKER_REGISTRATION", "smaller than last written epoch", "FATAL"):
@@ -200,7 +200,7 @@ def kafka_took_it_as_its_own(directory: Directory) -> None:
 
 
 def fill_with_kafka(bootstrap: str, live: NumberedRecords) -> Producer:
-    """What a cluster in use has: data, compacted data, transactions of every outcome, groups of every kind, users."""
+    """Create the contents of a cluster in use: data, compacted data, finished and open transactions, groups, users."""
     create(
         bootstrap,
         NewTopic("orders", 3, 1, config={"segment.bytes": str(MIB), "retention.ms": "-1"}),
@@ -239,7 +239,7 @@ def fill_with_kafka(bootstrap: str, live: NumberedRecords) -> Producer:
 
 
 def wait_until_cleaned(log_dir: Path) -> None:
-    """Kafka's cleaner has been over `settings`."""
+    """Wait until Kafka has compacted `settings`."""
     deadline = time.monotonic() + TIMEOUT_S
     while "settings 0" not in (log_dir / "cleaner-offset-checkpoint").read_text():
         assert time.monotonic() < deadline, "Kafka's cleaner did not come"
@@ -247,7 +247,7 @@ def wait_until_cleaned(log_dir: Path) -> None:
 
 
 def go_on_with_barnabas(bootstrap: str, live: NumberedRecords) -> None:
-    """Data and changes on top of what Kafka left."""
+    """Add data and changes to the directory with Barnabas."""
     live.write(300)
     produce(bootstrap, "orders", [(b"b%d" % number, b"from Barnabas" * 50) for number in range(2000)])
     produce(bootstrap, "settings", [(b"s4", None), (b"s5", b"new"), (b"mine", b"too")])
@@ -321,14 +321,14 @@ def test_from_kafka_to_barnabas_and_back(kafkas_directory: Directory) -> None:
 
 @pytest.fixture
 def our_directory(tmp_path: Path) -> Iterator[Directory]:
-    """A directory that Barnabas makes, with the configuration that Kafka would have; the voters are configured."""
+    """A directory that Barnabas formats with Kafka's configuration; the voters are configured."""
     directory = Directory(tmp_path / "node", config=CONFIG)
     yield directory
     directory.stop()
 
 
 def test_from_barnabas_to_kafka_and_back(our_directory: Directory) -> None:
-    """Snapshots of the metadata are in it, of both brokers."""
+    """The directory contains metadata snapshots of both brokers."""
     directory, address = our_directory, our_directory.bootstrap
     directory.run(directory.barnabas)
     create(
@@ -369,7 +369,7 @@ def test_from_barnabas_to_kafka_and_back(our_directory: Directory) -> None:
 
 
 def test_a_quorum_that_barnabas_began_with_its_voter_as_a_record(tmp_path: Path) -> None:
-    """KIP-853: Kafka finds itself as the voter."""
+    """KIP-853: Kafka finds itself as the voter in the record."""
     directory = Directory(tmp_path / "node", config=CONFIG, dynamic_quorum=True)
     try:
         directory.run(directory.barnabas)

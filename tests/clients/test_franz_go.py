@@ -20,7 +20,7 @@ RUN_TIMEOUT_S = 400
 
 
 def has_go() -> bool:
-    """Whether there is a Go that can build the program, or fetch the one that can."""
+    """Whether Go 1.21 or later is installed, which downloads the toolchain that go.mod names."""
     if not shutil.which("go"):
         return False
     told = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
@@ -35,7 +35,7 @@ pytestmark = [
 
 
 def built() -> Path:
-    """The program, built now unless these very sources were built before."""
+    """The path of the program, built unless it has been built from the same sources before."""
     sources = [*sorted(FOLDER.glob("*.go")), FOLDER / "go.mod"]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     program = ROOT / ".cache" / "go" / f"franz-go-{digest}"
@@ -49,7 +49,7 @@ def built() -> Path:
 
 @pytest.fixture(scope="module")
 def outcomes(broker: Server) -> dict[str, str]:
-    """What each scenario came to, from one run of the program: `PASS name` or `FAIL name reason`."""
+    """The result line of each scenario, from one run of the program: `PASS name` or `FAIL name reason`."""
     command = [str(built()), broker.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("PASS ", "FAIL "))]

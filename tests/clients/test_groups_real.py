@@ -1,7 +1,7 @@
-"""G1, G2: whole groups of real clients, in several libraries, that come, go, crash and lose their broker.
+"""G1, G2: groups of real clients of several libraries whose members join, leave and crash, and whose broker crashes.
 
-Every member is a process (`group_member.py`) that keeps a diary. What holds: each record is read by somebody; nothing
-that was committed is read again after everybody had it; each partition has one owner.
+Every member is a process (`group_member.py`) that writes a diary. Each record is read; no committed record is read
+again by the stable group; each partition has one owner.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIBRARIES = ["confluent-kafka", "kafka-python", "aiokafka"]
 
 @pytest.fixture
 def start_group(topic_name, tmp_path):
-    """A factory of groups on a given broker; their processes end with the test."""
+    """A factory of groups on a given broker; their processes are stopped after the test."""
     with live_groups(lambda: topic_name("group"), tmp_path) as start:
         yield start
 
@@ -39,7 +39,7 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
     group.drop(second, "leave")
     group.produce(300)
     group.settle()
-    group.drop(first, "kill")  # it led: another has to, once its session is over
+    group.drop(first, "kill")  # it was the leader: another member becomes leader after its session timeout
     group.produce(300)
     group.settle()
     group.join("confluent-kafka")
@@ -89,7 +89,7 @@ def test_members_of_one_library_share_and_hand_over(broker, start_group, library
 
 @pytest.mark.slow
 def test_cooperative_members_keep_what_they_need_not_give_up(broker, start_group):
-    """KIP-429: cooperative-sticky; the second member's coming takes away only what it gets."""
+    """KIP-429, cooperative-sticky: when a second member joins, the first one loses only the partitions that move."""
     group = start_group(broker)
     first = group.join(strategy="cooperative-sticky")
     group.settle()
@@ -113,7 +113,7 @@ def test_cooperative_members_keep_what_they_need_not_give_up(broker, start_group
 
 
 def test_a_static_member_that_restarts_disturbs_nobody(broker, start_group):
-    """KIP-345: killed and back within its session, under another member id."""
+    """KIP-345: the member is killed and rejoins within its session timeout, with a new member id."""
     group = start_group(broker)
     stays = group.join(instance="stays")
     group.settle()
@@ -133,7 +133,7 @@ def test_a_static_member_that_restarts_disturbs_nobody(broker, start_group):
 
 
 def test_of_two_members_with_one_instance_id_the_first_is_fenced(broker, start_group):
-    """G1: 82."""
+    """G1: error 82, FENCED_INSTANCE_ID."""
     group = start_group(broker)
     first = group.join(instance="same")
     group.settle()

@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def outcomes(broker: Server) -> dict[str, str]:
-    """What each scenario came to, from one run of the program: `PASS name` or `FAIL name reason`."""
+    """The result line of each scenario, from one run of the program: `PASS name` or `FAIL name reason`."""
     done = subprocess.run(
         program.command(broker.bootstrap), capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False
     )

@@ -1,4 +1,4 @@
-"""kafka-python does its whole job: produce, consume, groups, admin."""
+"""kafka-python: producer, consumer, groups, admin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
 POLL_MS = 1000
 """The client may lose a join that is under way when a poll ends: polls that are long enough for a join."""
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 Name = Callable[..., str]
 
 
@@ -75,7 +75,7 @@ def consumer(broker: Server) -> Iterator[Callable[..., KafkaConsumer]]:
 
 
 def read(consumer: KafkaConsumer, count: int) -> list[Any]:
-    """`count` records, or what came within the deadline."""
+    """`count` records, or those received before the deadline."""
     records: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(records) < count and time.monotonic() < deadline:
@@ -205,7 +205,7 @@ def test_group_commits_and_resumes(create, producer, consumer, topic_name) -> No
 
 
 class Member(Thread):
-    """A consumer that is polled in a thread of its own until it is told to leave."""
+    """A consumer that a thread polls until `leave` is called."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         super().__init__()
@@ -359,7 +359,7 @@ def test_admin_describes_the_cluster_and_its_log_dirs(admin, broker, create) -> 
         return sorted(p["partition_index"] for t in topics if t["name"] == topic for p in t["partitions"])
 
     deadline = time.monotonic() + DEADLINE_S
-    while logs() != [0, 1]:  # Kafka makes the logs a moment after answering
+    while logs() != [0, 1]:  # Kafka creates the logs after its answer
         assert time.monotonic() < deadline, logs()
 
 

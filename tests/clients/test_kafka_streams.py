@@ -34,7 +34,7 @@ FAST_SESSIONS = {
     "group.streams.min.heartbeat.interval.ms": "500",
     "group.streams.heartbeat.interval.ms": "500",
 }
-"""Members that are gone are noticed soon; in the streams protocol that is the broker's to say."""
+"""Short sessions, so that killed members are detected soon; in the streams protocol the broker sets the timeouts."""
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_word_count(start_broker, application, chance, protocol, guarantee):
     words = application(server, guarantee, *protocol)
     words.write(200, chance)
     instance = words.start().running()
-    words.check_exactly_once()  # nobody dies here, so even at least once is exact
+    words.check_exactly_once()  # nothing is killed, so the counts are exact with at-least-once too
     words.write(100, chance)
     words.check_exactly_once()
     stored = dict(entry.split("=") for entry in instance.ask("store"))
@@ -87,12 +87,12 @@ def test_word_count(start_broker, application, chance, protocol, guarantee):
 
 @pytest.mark.slow
 def test_exactly_once_through_kills_of_the_application(start_broker, application, chance, protocol):
-    """T12: with its state on disk, and with no more of it than the changelog topics."""
+    """T12: restored from the state directory, and from the changelog topics alone."""
     words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
     for kill in range(KILLS):
         instance = words.start(state=f"state-{kill // 2}").running()
         words.write(100, chance)
-        time.sleep(chance.uniform(0, 1))  # anywhere in the work
+        time.sleep(chance.uniform(0, 1))  # at any moment of processing
         instance.kill9()
     words.start(state="another").running()
     words.check_exactly_once()
@@ -117,7 +117,7 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
     words.start().running()
     for _ in range(KILLS):
         words.write(100, chance)
-        time.sleep(chance.uniform(0, 1))  # anywhere in the work
+        time.sleep(chance.uniform(0, 1))  # at any moment of processing
         server.kill9()
         server.restart()
     words.check_exactly_once()
@@ -125,7 +125,7 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
 
 @pytest.mark.slow
 def test_one_two_one_instances(start_broker, application, chance, protocol):
-    """Two threads each. Each task has one owner; the tasks of an instance that leaves go on where it was."""
+    """Two threads each. Each task has one owner; tasks of a closed instance continue from its committed offsets."""
     settings = [EXACTLY_ONCE, "num.stream.threads=2", *protocol]
     words = application(start_broker(config=FAST_SESSIONS), *settings, partitions=4)
     first = words.start().running()
@@ -149,7 +149,7 @@ def test_one_two_one_instances(start_broker, application, chance, protocol):
 
 @pytest.mark.slow
 def test_standby_tasks(start_broker, application, chance, protocol):
-    """A task and its standby are on different instances. In the streams protocol the broker says how many there are."""
+    """A task and its standby are on different instances. In the streams protocol the broker sets their number."""
     server = start_broker(config={**FAST_SESSIONS, "group.streams.num.standby.replicas": "1"})
     words = application(server, EXACTLY_ONCE, "num.standby.replicas=1", *protocol)
     instances = [words.start(state="one").running(), words.start(state="two").running()]
@@ -166,7 +166,7 @@ def test_standby_tasks(start_broker, application, chance, protocol):
 
 @pytest.mark.slow
 def test_who_has_what_is_known_everywhere(start_broker, application, protocol):
-    """Interactive queries: each instance knows which of them has which partitions."""
+    """Interactive queries: each instance knows the partitions of all instances."""
     words = application(start_broker(config=FAST_SESSIONS), *protocol)
     one = words.start("application.server=here:1", state="one").running()
     two = words.start("application.server=there:2", state="two").running()
@@ -194,7 +194,7 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
 
 
 def tool(server, *arguments):
-    """What kafka-streams-groups.sh says."""
+    """Run kafka-streams-groups.sh and return its output."""
     java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     command = [*java, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml")]
@@ -234,7 +234,7 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
 
 @pytest.mark.slow
 def test_kafka_and_barnabas_take_turns_under_an_application(application, chance, tmp_path):
-    """One data directory: each broker finds the group, its tasks, offsets and transactions as the other left them."""
+    """Both brokers use one data directory in turn: the group, its tasks, offsets and transactions are kept."""
     directory = Directory(tmp_path / "node", config=FAST_SESSIONS)
     try:
         directory.run(directory.kafka)

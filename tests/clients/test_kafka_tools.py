@@ -1,4 +1,4 @@
-"""Kafka's command line tools 4.3.1, in one JVM that plays their scripts: groups, transactions, verifiable clients."""
+"""Kafka's command line tools 4.3.1, run in one JVM: groups, transactions, features, verifiable clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPTION = {"TransactionalMessageCopier": ["--broker-list"]}
 
 
 class Tools:
-    """The JVM, and what to tell every tool."""
+    """The JVM that runs the tools, and their common arguments."""
 
     def __init__(self, bootstrap):
         self.bootstrap = bootstrap
@@ -40,7 +40,7 @@ class Tools:
         self.process = subprocess.Popen([*self.java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, tool, *arguments, expected=0):
-        """What the tool printed, on its output and then its error output, when it ended as expected."""
+        """Run a tool that must end with the expected exit code; its standard output followed by its error output."""
         words = [tool, *OPTION.get(tool, ["--bootstrap-server"]), self.bootstrap, *map(str, arguments)]
         self.process.stdin.write("\t".join(words).encode() + b"\n")
         self.process.stdin.flush()
@@ -50,7 +50,7 @@ class Tools:
         return out + errors
 
     def run_alone(self, tool, *arguments):
-        """What a tool printed that says the most when its JVM ends."""
+        """Run a tool in a JVM of its own, for output that it prints at exit."""
         command = [*self.java, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", self.bootstrap]
         command += map(str, arguments)
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=True).stdout
@@ -75,7 +75,7 @@ def tools(broker) -> Iterator[Tools]:
 
 
 def rows(text):
-    """A table that a tool printed: a dictionary for each line, by the words of its header."""
+    """Parse a table in a tool's output: one dictionary per line, with the header's words as keys."""
     lines = [line.rstrip() for line in text.splitlines()]
     first = next(at for at, line in enumerate(lines) if line.startswith("GROUP ") or "\t" in line)
     table = [_words(line) for line in itertools.takewhile(bool, lines[first:])]
@@ -83,7 +83,7 @@ def rows(text):
 
 
 def _words(line):
-    """Columns are divided by tabs, or filled up with blanks: `host:port (id)` is one of those then."""
+    """Split a line into columns, which are separated by tabs or padded with blanks; `host:port (id)` is one column."""
     return [word.strip() for word in line.split("\t")] if "\t" in line else re.sub(r" +\((?=ID|\d)", "(", line).split()
 
 
@@ -126,7 +126,7 @@ def group(topic_name):
 
 @pytest.fixture
 def member(broker, topic, group):
-    """A member of a group with everything of the topic, 10 records in partition 0, of which 4 are committed."""
+    """A group member that owns all partitions of the topic: 10 records in partition 0, 4 of them committed."""
     make_topic(broker, topic, 2)
     fill(broker, topic, 10)
     one = consumer(broker, group, **{"client.id": "reader"})
@@ -341,7 +341,7 @@ def test_transactions_force_terminate(tools, broker, open_transaction, topic):
 
 
 def test_transactions_find_hanging(tools, broker, open_transaction, topic):
-    """One that its coordinator knows does not hang, however long it takes."""
+    """A transaction that its coordinator knows is not hanging, whatever its duration."""
     producer, _ = open_transaction
     brokers = ["--broker-id", 1]
     text = tools.transactions("find-hanging", *brokers, "--max-transaction-timeout", 0)

@@ -1,7 +1,7 @@
-"""kcat, the command line client that scripts use, does its whole job: each test runs the real program.
+"""kcat, the command line client: each test runs the real program.
 
-It carries a librdkafka of its own (Debian's is 2.0.2), years older than the one in confluent-kafka, so it also tries
-older versions of the protocol. Whatever hangs is ended by a deadline and fails.
+It uses the system's librdkafka (2.0.2 on Debian), which is years older than the one in confluent-kafka, so these tests
+cover older versions of the protocol. A deadline ends programs that hang.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 DEADLINE_S = 45.0
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 
 pytestmark = pytest.mark.skipif(KCAT is None, reason="needs kcat (on Debian: apt-get install kcat)")
 
 
 def whole_lines(file: Path) -> list[str]:
-    """The lines of a file that is being written; the last one may be there in part."""
+    """The complete lines of a file that is being written."""
     text = file.read_text()
     return text[: text.rfind("\n") + 1].splitlines()
 
 
 class Running:
-    """A kcat that goes on until it is told to end; what it prints goes to files."""
+    """A kcat process that runs until `end`; its output is written to files."""
 
     def __init__(self, command: list[str], environment: dict[str, str], stem: Path) -> None:
         self.out, self.told = stem.with_suffix(".out"), stem.with_suffix(".err")
@@ -49,11 +49,11 @@ class Running:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=told, env=environment)
 
     def lines(self) -> list[str]:
-        """What it has printed so far."""
+        """The lines of its output so far."""
         return whole_lines(self.out)
 
     def assigned(self) -> set[int]:
-        """The partitions of its latest assignment, by its own account (`assigned: topic [0], topic [1]`)."""
+        """The partitions of its latest assignment, from its output (`assigned: topic [0], topic [1]`)."""
         rebalances = [line for line in whole_lines(self.told) if " rebalanced " in line]
         if not rebalances or "assigned: " not in rebalances[-1]:
             return set()
@@ -68,13 +68,13 @@ class Running:
             time.sleep(0.02)
 
     def end(self) -> None:
-        """SIGTERM: it leaves its group and ends."""
+        """Stop it with SIGTERM: it leaves its group."""
         self.process.terminate()
         assert self.process.wait(DEADLINE_S) == 0, self.told.read_text()
 
 
 class Kcat:
-    """Runs kcat against one broker, out of reach of anybody's configuration file."""
+    """Runs kcat against one broker, without the user's configuration file."""
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.bootstrap, self.folder = bootstrap, folder
@@ -86,7 +86,7 @@ class Kcat:
         return [str(KCAT), "-b", self.bootstrap, "-m", "20", *arguments]
 
     def run(self, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-        """Run it to its end."""
+        """Run kcat until it exits."""
         source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if data is None else {"input": data}
         return subprocess.run(
             self._command(*arguments), capture_output=True, timeout=DEADLINE_S, check=False, env=self.environment,
@@ -94,28 +94,28 @@ class Kcat:
         )  # fmt: skip
 
     def __call__(self, *arguments: str, data: bytes | None = None) -> str:
-        """What it prints when all goes well."""
+        """Run kcat, which must exit with code 0, and return its output."""
         done = self.run(*arguments, data=data)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
     def produce(self, topic: str, numbers: range, *arguments: str) -> None:
-        """A record for each number, the number its value and `key-N` its key."""
+        """Produce one record per number, with the number as value and `key-N` as key."""
         data = "".join(f"key-{n}:{n}\n" for n in numbers).encode()
         self("-P", "-t", topic, "-K:", *arguments, data=data)
 
     def consume(self, topic: str, *arguments: str) -> list[str]:
-        """The lines it prints for a topic until the end."""
+        """The lines that it prints when it consumes a topic up to its end."""
         return self("-C", "-q", "-e", "-t", topic, *arguments).splitlines()
 
     def start(self, *arguments: str) -> Running:
-        """Start one that goes on."""
+        """Start kcat in the background."""
         stem = self.folder / f"kcat-{len(self.started)}"
         self.started.append(Running(self._command("-u", *arguments), self.environment, stem))
         return self.started[-1]
 
     def kill(self) -> None:
-        """End whatever still runs."""
+        """Kill all processes that still run."""
         for one in self.started:
             if one.process.poll() is None:
                 one.process.kill()
@@ -124,7 +124,7 @@ class Kcat:
 
 @pytest.fixture
 def kcat_at(tmp_path: Path) -> Iterator[Callable[[str], Kcat]]:
-    """A factory of Kcats for a given address; their processes end with the test."""
+    """A factory of Kcats for a given address; their processes are stopped after the test."""
     made: list[Kcat] = []
 
     def at(bootstrap: str) -> Kcat:
@@ -143,7 +143,7 @@ def kcat(broker: Server, kcat_at: Callable[[str], Kcat]) -> Kcat:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
-    """kcat cannot create a topic with partitions and configs of one's choice."""
+    """Create a topic with partitions and configs, which kcat cannot do."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1, config=config or {})])[topic].result(30)
 
@@ -207,7 +207,7 @@ def test_null_keys_and_null_values_stay_apart_from_empty_ones(kcat, create) -> N
     topic = create()
     kcat("-P", "-t", topic, "-K:", "-Z", data=b"tombstone:\n:no key\nkey:value\n")
     kcat("-P", "-t", topic, "-K:", data=b"empty:\n")
-    assert kcat.consume(topic, "-f", "%K %k %S %s\n") == [  # its -Z prints NULL for what is empty, too
+    assert kcat.consume(topic, "-f", "%K %k %S %s\n") == [  # -Z prints NULL for empty values too
         "9 tombstone -1 ",
         "-1  6 no key",
         "3 key 5 value",

@@ -1,8 +1,8 @@
-"""L3: kill -9 under load, again and again: every acknowledged record is there, in order, once; so are offsets and keys.
+"""L3: repeated kill -9 under load: every acknowledged record is stored once and in order; offsets and keys are kept.
 
-An idempotent producer goes on through every crash and restart, on two topics, of which one is compacted all the while;
-a group commits offsets up to the kill. The kills come at random moments counted in acknowledgements, not in time; the
-seed is printed and replays the choice. BARNABAS_KILLS sets how many (3 in CI).
+An idempotent producer runs through all crashes and restarts, on two topics, one of them continuously compacted; a group
+commits offsets up to the kill. The kills happen after random numbers of acknowledgements; the seed is printed and
+repeats the choice. BARNABAS_KILLS sets how many (3 unless set).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
 PARTITIONS = 3
 KEYS = 40
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
-# Small segments and an eager cleaner make rolls, index files, snapshots and swaps a part of every crash.
+# With small segments and frequent cleaning, crashes hit rolls, index files, snapshots and swaps.
 BROKER = {"log.segment.bytes": "1048576", "log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "200"}
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
 FAST = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 10, "log_level": 0}
 
 
 class Load:
-    """A producer of numbered records that knows which of them were acknowledged, and at which offset."""
+    """A producer of numbered records that keeps the offset of each acknowledged record."""
 
     def __init__(self, bootstrap, topic, compacted):
         self.topic, self.compacted = topic, compacted
@@ -68,7 +68,7 @@ class Load:
 
 
 class Group:
-    """A group that commits offsets one after the other, one of them across each kill."""
+    """A group that commits increasing offsets; one commit is in progress at each kill."""
 
     def __init__(self, bootstrap, topic):
         self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kill9", **FAST})
@@ -77,7 +77,7 @@ class Group:
         self.committing = threading.Thread()
 
     def commit(self):
-        """Have an offset committed, and begin to commit the next."""
+        """Commit an offset and start to commit the next."""
         self._commit()
         self.committing = threading.Thread(target=self._commit)
         self.committing.start()
@@ -88,7 +88,7 @@ class Group:
         self.offset = offset
 
     def check(self):
-        """The broker remembers what it has acknowledged, before or after the kill."""
+        """Assert that the committed offset is the last acknowledged one, or the one in progress at the kill."""
         self.committing.join()
         (found,) = self._retry(lambda: self.consumer.committed([TopicPartition(self.topic, 0)], timeout=10))
         assert found.offset == self.offset

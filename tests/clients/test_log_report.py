@@ -1,4 +1,4 @@
-"""The log report: its table equals the counts of the file itself, also over a kill -9 of the broker in the middle."""
+"""The log report: its table equals the counts of the log file, also if the broker is killed with SIGKILL meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _connector():
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    """A package log of half a year, with a line now and then that has no time stamp."""
+    """A package manager's log of half a year, in which some lines have no timestamp."""
     path = tmp_path_factory.mktemp("log") / "dpkg.log"
     with path.open("w") as file:
         for n in range(LINES):
@@ -69,7 +69,7 @@ def _end_offset(server, topic):
 
 
 def _run_and_kill_the_broker(log, server, topic, work_dir):
-    """Run the report, and crash the broker when a part of the lines is in."""
+    """Run the report, and kill the broker when a part of the lines is produced."""
     process = subprocess.Popen(
         _command(log, server, topic, work_dir), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

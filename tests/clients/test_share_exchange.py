@@ -1,4 +1,4 @@
-"""Share groups in a directory that Apache Kafka 4.4.0 and Barnabas use by turns: each goes on where the other was."""
+"""Share groups in a directory that Apache Kafka 4.4.0 and Barnabas use in turn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = {"offsets.topic.num.partitions": "3", "share.coordinator.state.topic.nu
 
 
 def observe(bootstrap, group):
-    """What both brokers must say alike of a group without members: its state, and where it stands."""
+    """The description of a group without members that must be equal on both brokers: its state and its offsets."""
 
     def describe():
         (found,) = ask(bootstrap, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
@@ -46,7 +46,7 @@ def observe(bootstrap, group):
 
 
 def take(bootstrap, count):
-    """Accept so many records, one after the other, so that some of a batch are left; their values."""
+    """Accept so many records, one at a time, so that a part of a batch stays available; their values."""
     consumer = consumer_of(bootstrap, "queue", "jobs", **{"share.acknowledgement.mode": "explicit"})
     found = []
     while len(found) < count:
@@ -61,7 +61,7 @@ def take(bootstrap, count):
 
 
 def test_a_queue_is_worked_off_by_turns(tmp_path):
-    """What one broker took as accepted the other gives nobody; positions, epochs and states are the same for both."""
+    """Records accepted with one broker are not delivered by the other; offsets, epochs and states are the same."""
     directory = Directory(tmp_path, config=CONFIG)
     bootstrap = directory.bootstrap
     accepted = []

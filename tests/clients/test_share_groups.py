@@ -1,6 +1,6 @@
 """KIP-932 with real clients: librdkafka's and Java's share consumers, and Kafka's own tools.
 
-Every record is accepted by somebody, and what was accepted is given to nobody again; members and broker may be killed.
+Every record is accepted once and not delivered again afterwards, also if members or the broker are killed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GROUP_RESOURCE = 32
 
 
 def wait_until(holds, what):
-    """Ask again until `holds()` is true; what it gave."""
+    """Call `holds()` until its result is true, and return the result."""
     deadline = time.monotonic() + DEADLINE_S
     while not (found := holds()):
         assert time.monotonic() < deadline, f"never: {what() if callable(what) else what}"
@@ -55,13 +55,13 @@ def wait_until(holds, what):
 
 
 def ask(bootstrap, request, version):
-    """The answer to one request."""
+    """The response to one request."""
     with closing(RawClient(bootstrap)) as client:
         return client(request, version)
 
 
 def prepare(bootstrap, topic, group, partitions=1):
-    """A topic, and a group that reads it from its start."""
+    """Create a topic, and a group that starts at its first offset."""
     created = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
     answer = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
     assert answer.topics[0].error_code == 0
@@ -85,7 +85,7 @@ def consumer_of(bootstrap, group, topic, **settings):
 
 
 def poll(consumer, count):
-    """At least so many records."""
+    """Poll until at least so many records are received."""
     found = []
 
     def enough():
@@ -97,7 +97,7 @@ def poll(consumer, count):
 
 
 def test_records_are_accepted_released_and_rejected(broker, topic):
-    """G5: accepted and rejected records are done with, released ones come again with a higher delivery count."""
+    """G5: accepted and rejected records are not delivered again, released ones are, with a higher delivery count."""
     prepare(broker.bootstrap, topic, topic)
     produce(broker.bootstrap, topic, [b"accept", b"release", b"reject"])
     consumer = consumer_of(broker.bootstrap, topic, topic, **{"share.acknowledgement.mode": "explicit"})
@@ -122,7 +122,7 @@ def test_records_are_accepted_released_and_rejected(broker, topic):
 
 
 class Member:
-    """A member's process and its diary."""
+    """The process of one member, and its diary."""
 
     def __init__(self, diary, **told):
         self.diary = Path(diary)
@@ -169,7 +169,7 @@ def describe(bootstrap, group):
 
 
 def test_members_share_one_partition_and_take_over_from_one_who_is_killed(broker, topic, start_member):
-    """What a killed member had is given to the others; nothing that was accepted comes again."""
+    """Records acquired by a killed member are delivered to the others; accepted records are not."""
     prepare(broker.bootstrap, topic, topic)
     told = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
     sitter = start_member(**told, hold=3600)
@@ -198,7 +198,7 @@ def test_members_share_one_partition_and_take_over_from_one_who_is_killed(broker
 
 
 def test_what_was_accepted_outlives_the_broker(start_broker, topic, start_member):
-    """G5: acknowledgements that were answered are in the log; the group goes on after a kill -9."""
+    """G5: acknowledgements with a response are durable; the group continues after a kill -9."""
     server = start_broker()
     prepare(server.bootstrap, topic, topic, partitions=3)
     member = start_member(bootstrap=server.bootstrap, group=topic, topic=topic)
@@ -220,7 +220,7 @@ def test_what_was_accepted_outlives_the_broker(start_broker, topic, start_member
 
 
 def kafka_tool(name, bootstrap, *options):
-    """What one of Kafka's tools prints."""
+    """The output of one of Kafka's tools."""
     jars = classpath(ROOT / "compat/kafka-tools/pom.xml")
     command = [*JVM, "-cp", jars, f"org.apache.kafka.tools.{name}", "--bootstrap-server", bootstrap, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
@@ -229,7 +229,7 @@ def kafka_tool(name, bootstrap, *options):
 
 
 def share_tool(bootstrap, *options):
-    """kafka-share-groups: the words of each line that it prints."""
+    """The words of each line of the output of kafka-share-groups."""
     printed = kafka_tool("consumer.group.ShareGroupCommand", bootstrap, *options)
     return [line.split() for line in printed.splitlines() if line.strip()]
 
@@ -238,7 +238,7 @@ def share_tool(bootstrap, *options):
 @pytest.mark.java
 @pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
 def test_kafkas_consumer_and_tools(broker, topic):
-    """KafkaShareConsumer in Kafka's verifiable program; kafka-share-groups sees, resets and deletes what it left."""
+    """Kafka's verifiable share consumer; kafka-share-groups describes, resets and deletes its offsets."""
     bootstrap, group = broker.bootstrap, f"java-{topic}"
     prepare(bootstrap, topic, group, partitions=2)
     produce(bootstrap, topic, [f"v{n}" for n in range(100)])
@@ -293,7 +293,7 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
 
 
 def test_a_group_reads_again_what_its_position_is_set_back_to(broker, topic):
-    """AlterShareGroupOffsets of a group that has just been read by somebody; DeleteShareGroupOffsets begins anew."""
+    """AlterShareGroupOffsets of a group that has consumed; DeleteShareGroupOffsets removes the offsets."""
     prepare(broker.bootstrap, topic, topic)
     produce(broker.bootstrap, topic, [f"v{n}" for n in range(5)])
     for first, offset in ((0, 0), (0, 3), (3, None)):

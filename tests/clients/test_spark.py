@@ -1,7 +1,6 @@
 """PySpark 4.0.0 with its Kafka connector: batch and stream, read and write, restart from a checkpoint.
 
-What Spark wrote is checked with confluent-kafka, and what it reads was written by confluent-kafka, so that no fault of
-one direction can hide one of the other.
+confluent-kafka reads what Spark wrote and writes what Spark reads, so that two errors of Spark cannot cancel out.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def test_batch_read_by_timestamps(spark, broker, create) -> None:
 
 
 def test_batch_read_by_a_timestamp_after_the_last_record_fails_or_is_empty_as_told(spark, broker, create) -> None:
-    """ListOffsets tells that there is no such record; Spark makes of it what `...ByTimestampStrategy` says."""
+    """ListOffsets returns -1, which Spark handles as `startingOffsetsByTimestampStrategy` says."""
     topic = create()
     produce(broker, topic, range(10))
     late = {"subscribe": topic, "startingTimestamp": str(EPOCH + 60_000)}
@@ -122,7 +121,7 @@ def test_sink_creates_its_topic(spark, broker, topic) -> None:
 
 
 def run_available(frame: Any, out: Path, checkpoint: Path) -> None:
-    """Process all that is there into a parquet folder, and end."""
+    """Process all available records into a parquet directory, and stop."""
     query = (
         frame.selectExpr("CAST(value AS STRING)", "partition", "offset")
         .writeStream.format("parquet")
@@ -251,7 +250,7 @@ def test_read_committed_source_reads_plain_records(spark, broker, create) -> Non
 
 
 def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
-    """A stream whose next offset is gone fails, unless it is told to go on."""
+    """A stream whose next offset was deleted fails, unless `failOnDataLoss` is false."""
     topic = create(1)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     produce(broker, topic, range(10))
@@ -272,7 +271,7 @@ def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> N
 
 
 def test_recreated_topic_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
-    """R22: a stream that has read more than the new topic holds must not take it for the old one."""
+    """R22: a stream that has read more offsets than the new topic has must not continue."""
     topic = create(1)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     produce(broker, topic, range(10))

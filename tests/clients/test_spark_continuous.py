@@ -1,6 +1,6 @@
-"""The continuous trigger: records go through tasks that never end, and every epoch puts down how far they are.
+"""The continuous trigger: tasks run without end, and every epoch commits their offsets to the checkpoint.
 
-Each partition keeps a core to itself: two at most here, and no other job while a query runs, not even a batch read.
+Each partition occupies a core: at most two here, and no other job while a query runs, not even a batch read.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ EPOCHS = "200 milliseconds"
 
 
 def run(frame: Any, broker: Any, topic: str, checkpoint: Path, epochs: str = EPOCHS) -> Any:
-    """A continuous query into a topic."""
+    """Start a continuous query that writes to a topic."""
     writer = sink(frame.select("key", "value").writeStream, broker, topic=topic, checkpointLocation=str(checkpoint))
     return writer.trigger(continuous=epochs).start()
 
 
 def committed(checkpoint: Path, topic: str) -> dict[str, int]:
-    """The offsets of the latest epoch that is put down as done."""
+    """The offsets of the last committed epoch."""
     done = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
     if not done:
         return {}
@@ -51,7 +51,7 @@ def values(broker: Any, topic: str, count: int) -> list[int]:
 
 
 def test_from_topic_to_topic_and_again_from_the_checkpoint(spark, broker, create: Create, tmp_path: Path) -> None:
-    """What the epochs have put down is not written again, and what came while it was down is not missed."""
+    """Committed records are not written again, and records produced while the query was stopped are not lost."""
     origin, target = create(2), create(2)
     produce(broker, origin, range(40), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest")
@@ -68,7 +68,7 @@ def test_from_topic_to_topic_and_again_from_the_checkpoint(spark, broker, create
 
 
 def test_where_it_begins(spark, broker, create: Create, tmp_path: Path) -> None:
-    """At offsets of each partition, -1 the end."""
+    """At an offset of each partition; -1 is the end."""
     origin, target = create(2), create()
     produce(broker, origin, range(20), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets=by_partition(origin, 5, -1))
@@ -111,7 +111,7 @@ def test_topics_of_a_pattern(spark, broker, create: Create, topic_name: Name, tm
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_transactions(spark, broker, create: Create, topic: str, tmp_path: Path, level: str) -> None:
-    """An aborted transaction and markers are gone over."""
+    """Aborted transactions and markers are skipped."""
     origin, target = create(), create()
     writer = transactional(broker, topic)
     transaction(writer, origin, range(10))

@@ -1,4 +1,4 @@
-"""Topics that are truncated, deleted and created again under a stream: told, or gone over where
+"""Topics that are truncated, deleted or created again while a stream reads them: an error, or skipped records if
 `failOnDataLoss` is false.
 """
 
@@ -57,7 +57,7 @@ def test_records_deleted_while_the_stream_was_down(stream: Stream, broker, creat
 
 
 def test_records_deleted_before_they_were_due(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
-    """A running stream goes over what is gone; the little that its task has fetched in advance is still given."""
+    """A running stream skips deleted records; those that its task has fetched already are still processed."""
     topic, batches = create(), Batches()
     for first in range(0, 100, 10):
         produce(broker, topic, range(first, first + 10))
@@ -97,7 +97,7 @@ def test_all_records_of_a_batch_deleted_before_it_is_done_again(
 def test_a_new_partition_that_has_lost_its_first_records(
     stream: Stream, broker, create: Create, tmp_path: Path
 ) -> None:
-    """What a stream has never seen of a partition that came meanwhile is lost data too."""
+    """Deleted records of a partition that was added meanwhile are lost data too."""
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     take_available(stream(True, subscribe=topic), batches, tmp_path)
@@ -136,7 +136,7 @@ def test_a_topic_deleted_under_a_pattern(
 
 
 def test_a_topic_deleted_that_was_named(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
-    """A stream that names its topic cannot go on without it, whatever it was told of lost data."""
+    """A stream with `subscribe` fails without its topic, whatever `failOnDataLoss` is."""
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     take_available(stream(True, subscribe=topic), batches, tmp_path)
@@ -147,7 +147,7 @@ def test_a_topic_deleted_that_was_named(stream: Stream, broker, create: Create, 
 
 
 def test_a_topic_recreated_with_fewer_records(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
-    """What the new one held when that was noticed is not read; the stream goes on with what comes after."""
+    """Records that the new topic had at the first read are skipped; later ones are read."""
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     take_available(stream(True, subscribe=topic), batches, tmp_path)
@@ -167,7 +167,7 @@ def test_a_topic_recreated_with_fewer_records(stream: Stream, broker, create: Cr
 def test_a_topic_recreated_with_more_records_is_taken_for_the_old_one(
     stream: Stream, broker, create: Create, tmp_path: Path
 ) -> None:
-    """The connector knows topics by name alone: the new one's first records are never read, and nothing is told."""
+    """The connector identifies topics by name: the first records of the new topic are skipped without an error."""
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     take_available(stream(True, subscribe=topic), batches, tmp_path)
@@ -188,7 +188,7 @@ def test_a_topic_recreated_while_the_stream_runs(
     query.processAllAvailable()
     delete_topic(broker, first)
     produce(broker, second, range(10, 20))
-    query.processAllAvailable()  # a batch without the topic: it is forgotten
+    query.processAllAvailable()  # after a batch without the topic its offsets are forgotten
     create(1, first)
     produce(broker, first, range(20, 25))
     wait_until(lambda: batches.all() == list(range(25)), "the new topic is read from its first record")

@@ -1,7 +1,7 @@
-"""Which records a batch read gets: offsets, timestamps, topics, and how many tasks share them.
+"""The records of a batch read: offsets, timestamps, topics, and the number of tasks.
 
-What looks offsets up is tried on each of the connector's ways: the relation that batches use, the scan of data source
-V2, and the deprecated lookup with a consumer in a group.
+Offset lookups are tested in each implementation of the connector: the relation that batches use, the scan of data
+source V2, and the deprecated lookup with a consumer in a group.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Read = Callable[..., Any]
 
 @pytest.fixture
 def read(spark, broker) -> Read:
-    """`read(**options) -> frame`, as batches are read unless the session is told otherwise."""
+    """`read(**options) -> frame`, with the session's default settings."""
     return lambda **options: source(spark.read, broker, fetchOffset__retryIntervalMs=1, **options)
 
 
 @pytest.fixture(params=["relation", "scan", "consumer"])
 def each_read(request, spark, read: Read) -> Iterator[Read]:
-    """`read`, on each way: `scan` is data source V2, `consumer` looks offsets up with one, in a group."""
+    """`read` in each implementation: `scan` is data source V2, `consumer` looks up offsets with a consumer."""
     spark.conf.set(V1_SOURCES, "" if request.param == "scan" else "kafka")
     spark.conf.set(DEPRECATED, str(request.param == "consumer").lower())
     yield read
@@ -87,7 +87,7 @@ def test_offsets_must_name_every_partition(read: Read, evens_and_odds: str) -> N
 
 
 def test_timestamps_for_all_partitions(each_read: Read, evens_and_odds: str) -> None:
-    """The first record at or after the time begins, and ends what is read."""
+    """The read begins and ends at the first record at or after the timestamp."""
     frame = each_read(subscribe=evens_and_odds, startingTimestamp=at(30) - 500, endingTimestamp=at(40) - 500)
     assert numbers(frame) == list(range(30, 40))
 
@@ -107,7 +107,7 @@ def test_timestamps_must_name_every_partition(read: Read, evens_and_odds: str) -
 
 
 def test_a_start_that_no_record_has_reached_is_an_error(each_read: Read, evens_and_odds: str) -> None:
-    """`error` is the strategy unless told otherwise; one partition without such a record is enough."""
+    """`error` is the default strategy; one partition without such a record suffices."""
     each = by_partition(evens_and_odds, at(0), at(500))
     for told in ({}, {"startingOffsetsByTimestampStrategy": "error"}):
         with pytest.raises(Exception, match="No offset matched"):
@@ -143,7 +143,7 @@ def test_a_timestamp_for_all_goes_before_one_for_each_and_that_before_offsets(re
 
 
 def test_timestamps_that_the_broker_gave(read: Read, broker, create: Create) -> None:
-    """LogAppendTime: the column says so, and a record is found by the time it was given."""
+    """LogAppendTime: the column contains it, and a record is found by it."""
     topic = create(1, message__timestamp__type="LogAppendTime")
     produce(broker, topic, range(5))
     produce(broker, topic, range(5, 10))
@@ -172,7 +172,7 @@ def test_topics_by_list_by_pattern_and_partitions_by_name(
 
 
 def test_a_pattern_is_looked_for_within_names(read: Read, broker, create: Create, topic_name: Name) -> None:
-    """Unless it says where a name begins and ends; the deprecated lookup takes it as a pattern of whole names."""
+    """A pattern matches parts of names unless it is anchored; the deprecated lookup matches whole names."""
     stem = topic_name("within")
     for n, name in enumerate((f"{stem}-a", f"{stem}-a-b", f"not-{stem}-a")):
         produce(broker, create(1, name), [n])
@@ -194,7 +194,7 @@ def test_empty_topics_and_partitions(read: Read, broker, create: Create) -> None
 
 
 def test_as_many_tasks_as_told(read: Read, evens_and_odds: str) -> None:
-    """At least that many; `maxRecordsPerPartition` counts in a batch only when more tasks than partitions are asked."""
+    """In a batch `maxRecordsPerPartition` applies only if `minPartitions` asks for more tasks than partitions."""
 
     def tasks(**options: object) -> int:
         frame = read(subscribe=evens_and_odds, **options)
@@ -229,7 +229,7 @@ def test_what_was_deleted_in_front_is_not_read(read: Read, broker, evens_and_odd
 
 
 def test_an_end_that_the_log_does_not_have(read: Read, evens_and_odds: str) -> None:
-    """Told as lost data, or ends where the log ends."""
+    """An error about lost data, or a read up to the log end."""
     beyond = {
         "subscribe": evens_and_odds,
         "endingOffsets": by_partition(evens_and_odds, 50, 60),
@@ -241,7 +241,7 @@ def test_an_end_that_the_log_does_not_have(read: Read, evens_and_odds: str) -> N
 
 
 def test_nothing_is_committed(each_read: Read, broker, evens_and_odds: str, topic: str) -> None:
-    """The group that is asked for is used, and its offsets stay its own."""
+    """The requested group is used, and its committed offsets do not change."""
     options = {"subscribe": evens_and_odds, "kafka.group.id": topic}
     assert numbers(each_read(**options)) == list(range(100))
     assert numbers(each_read(**options)) == list(range(100))

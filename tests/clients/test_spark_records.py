@@ -1,5 +1,5 @@
-"""What a record looks like in Spark: missing keys, values and header values, every codec, large ones, compacted logs,
-and options that the source refuses before it asks a broker.
+"""Records in Spark: null keys, values and header values, every codec, large records, compacted logs, and options that
+the source rejects before it connects to a broker.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def bytes_of(cell: bytearray | None) -> bytes | None:
 
 
 def test_missing_and_empty_keys_values_and_headers(spark, broker, create: Create, tmp_path) -> None:
-    """A null is not an empty value, in a batch, in a stream, and in what Spark writes of it again."""
+    """Null and empty values are distinguished in a batch, in a stream, and in Spark's output."""
     topic, copy = create(), create()
     headers = [None, [], [("a", None), ("a", b""), ("b", b"\0\xff")]]
     sent = [(key, value, some) for key in (None, b"", b"k") for value in (None, b"", b"v") for some in headers]
@@ -86,7 +86,7 @@ def test_missing_and_empty_keys_values_and_headers(spark, broker, create: Create
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_each_codec_read_and_written(spark, broker, create: Create, codec: str) -> None:
-    """A read may begin and end within a compressed batch."""
+    """A read may begin and end inside a compressed batch."""
     topic, copy = create(), create()
     produce(broker, topic, range(500), codec=codec)
     middle = source(
@@ -111,7 +111,7 @@ def test_a_topic_with_every_codec(spark, broker, create: Create) -> None:
 
 @pytest.mark.parametrize("megabytes", [1, 5])
 def test_large_records_there_and_back(spark, broker, create: Create, megabytes: int) -> None:
-    """Larger than what a fetch asks for: the first record of an answer comes whole."""
+    """Records above the fetch size: the first record of a response is complete."""
     topic = create(1, **LARGE)
     size = megabytes * 1_000_000
     letters = "array('a', 'b', 'c')"
@@ -132,7 +132,7 @@ def test_a_record_that_the_topic_does_not_take_fails_the_write(spark, broker, cr
 
 
 def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -> None:
-    """Every kind of read goes over offsets that are no more, also one that begins or ends at such."""
+    """Every kind of read skips removed offsets, also if it begins or ends at one."""
     broker = start_broker(config={"log.cleaner.backoff.ms": "50"})
     create_topic(
         broker, topic, 1, cleanup__policy="compact", segment__bytes="1048576", min__cleanable__dirty__ratio="0.001"
@@ -151,7 +151,7 @@ def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -
     def settled() -> list[int]:
         return numbers(read(endingOffsets=by_partition(topic, 2500)))
 
-    # what lies behind is in a closed segment, so that nothing in front of 2500 can change any more
+    # records before 2500 are in closed segments and cannot change any more
     wait_until(lambda: settled() == list(range(0, 2500, 7)), "the log is compacted")
     whole = numbers(read())
     assert {n % 10: n for n in whole if n % 7} == {n % 10: n for n in range(4000) if n % 7}
@@ -229,7 +229,7 @@ def test_the_address_of_a_broker_is_needed(spark) -> None:
 
 
 def test_a_topic_that_is_not_there_is_told(spark, broker, topic_name: Name) -> None:
-    """The lookup asks for the topic without having it created."""
+    """The lookup does not create the topic."""
     frame = source(spark.read, broker, subscribe=topic_name(), fetchOffset__numRetries=1)
     with pytest.raises(Exception, match="UnknownTopicOrPartition"):
         frame.collect()

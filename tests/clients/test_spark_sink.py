@@ -1,6 +1,6 @@
-"""What Spark writes: the columns a sink takes and refuses, producer options, and streams in each output mode.
+"""What Spark writes: accepted and rejected columns, producer options, and streams in each output mode.
 
-Everything written is read with confluent-kafka.
+confluent-kafka reads everything that was written.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_text_and_bytes_as_keys_and_values(spark, broker, create: Create) -> Non
 
 
 def test_the_partition_column_and_the_key_choose_the_partition(spark, broker, create: Create) -> None:
-    """Without a partition the key's hash does, as any Java producer's; a null partition is as none."""
+    """Without a partition column, or if it is null, the key's hash chooses, as in the Java producer."""
     told, hashed = create(4), create(4)
     sink(rows(spark, 40, "CAST(3 - id % 4 AS INT) AS partition", "'same' AS key").write, broker, topic=told).save()
     assert {(int(m.value()), m.partition()) for m in consume(broker, told, 40)} == {(n, 3 - n % 4) for n in range(40)}
@@ -148,7 +148,7 @@ def test_serializers_are_not_the_users(spark, broker, option: str) -> None:
 
 @pytest.mark.parametrize("mode", ["overwrite", "ignore", "error"])
 def test_a_topic_can_only_be_appended_to(spark, broker, create: Create, mode: str) -> None:
-    """`error` is what is meant when nothing is said, and appends too."""
+    """`error` is the default mode, and appends too."""
     topic = create()
     writer = sink(rows(spark, 3).write, broker, topic=topic).mode(mode)
     if mode == "error":
@@ -187,7 +187,7 @@ def test_many_tasks_write_at_once(spark, broker, create: Create) -> None:
 
 
 def test_a_stream_of_appends(spark, broker, create: Create, tmp_path) -> None:
-    """Topic, partition, key and headers of each row; again from the checkpoint."""
+    """Topic, partition, key and headers of each row; then a restart from the checkpoint."""
     origin, one, two = create(2), create(2), create(2)
     produce(broker, origin, range(30), 2)
 
@@ -211,7 +211,7 @@ def test_a_stream_of_appends(spark, broker, create: Create, tmp_path) -> None:
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_a_stream_of_counts(spark, broker, create: Create, tmp_path, mode: str) -> None:
-    """`update` writes what changed, `complete` all there is, each time."""
+    """Each batch writes the changed counts (`update`) or all counts (`complete`)."""
     origin, target = create(), create()
     frame = (
         source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest")
@@ -239,7 +239,7 @@ def test_a_stream_of_counts(spark, broker, create: Create, tmp_path, mode: str) 
 
 
 def test_a_stream_of_closed_windows(spark, broker, create: Create, tmp_path) -> None:
-    """Appends of counts, which the watermark lets out: record times are what the broker says they are."""
+    """Appends counts of windows that the watermark has closed, by the records' timestamps."""
     origin, target = create(), create()
     frame = (
         source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest", maxOffsetsPerTrigger=10)
@@ -266,7 +266,7 @@ def test_rows_written_are_counted_in_the_progress(spark, broker, create: Create,
 
 
 def test_each_batch_written_by_hand(spark, broker, create: Create, tmp_path) -> None:
-    """foreachBatch with two writes of one batch, which reads it twice."""
+    """foreachBatch with two writes of one batch, which is read twice."""
     origin, all_of_it, even = create(2), create(), create()
     produce(broker, origin, range(40), 2)
 
@@ -281,7 +281,7 @@ def test_each_batch_written_by_hand(spark, broker, create: Create, tmp_path) -> 
 
 
 def test_a_batch_that_failed_in_the_middle_is_written_again(spark, broker, create: Create, tmp_path) -> None:
-    """The sink is at least once: nothing is lost, and what the first try wrote is there twice."""
+    """The sink is at-least-once: nothing is lost, and records of the first attempt are duplicated."""
     origin, target = create(1), create(1)
     produce(broker, origin, range(20))
 

@@ -1,4 +1,4 @@
-"""Micro-batches: where a stream begins, how much a batch takes, restarts, topics that grow meanwhile, metrics."""
+"""Micro-batches: starting offsets, batch sizes, restarts, added partitions and topics, metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Stream = Callable[..., Any]
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
-    """`stream(**options) -> frame`: a source that begins at the earliest offset unless told otherwise."""
+    """`stream(**options) -> frame`: a source with `startingOffsets=earliest` unless given."""
 
     def read(**options: object) -> Any:
         return source(spark.readStream, broker, **({"startingOffsets": "earliest"} | options))
@@ -48,7 +48,7 @@ def stream(spark, broker) -> Stream:
 
 
 def test_a_stream_begins_at_the_end_unless_told_and_goes_on_there(spark, broker, create: Create, tmp_path) -> None:
-    """Where it began is in the checkpoint: what came while it was down is read, whatever the option says then."""
+    """After a restart the checkpoint's offsets apply, not the option: records produced meanwhile are read."""
     topic, batches = create(2), Batches()
     produce(broker, topic, range(10), 2)
 
@@ -94,7 +94,7 @@ def test_timestamps_begin_a_stream(stream: Stream, broker, create: Create, tmp_p
 
 
 def test_a_timestamp_that_no_record_has_reached(stream: Stream, broker, create: Create, tmp_path) -> None:
-    """An error, or the end of the log: what comes then is read, also if it is older than the timestamp."""
+    """An error, or a start at the log end: later records are read even if they are older than the timestamp."""
     topic, batches = create(2), Batches()
     produce(broker, topic, range(10), 2)
     late = {"subscribe": topic, "startingTimestamp": LATE, "fetchOffset__numRetries": 1}
@@ -109,7 +109,7 @@ def test_a_timestamp_that_no_record_has_reached(stream: Stream, broker, create: 
 
 
 def test_batches_of_at_most_so_many_offsets(stream: Stream, broker, create: Create, tmp_path) -> None:
-    """AvailableNow goes on until it is through, and each partition gives its share of a batch."""
+    """AvailableNow runs until all is read, and each partition contributes its share of a batch."""
     big, small, batches = create(2), create(), Batches()
     produce(broker, big, range(80), 2)
     produce(broker, small, range(80, 100))
@@ -146,7 +146,7 @@ def test_a_batch_waits_for_so_many_offsets(stream: Stream, broker, create: Creat
     produce(broker, topic, range(10))
     options = {"minOffsetsPerTrigger": 20, "maxTriggerDelay": "10m"}
     query = start(stream(subscribe=topic, **options), batches, tmp_path)
-    query.processAllAvailable()  # the first batch waits for nothing
+    query.processAllAvailable()  # the first batch does not wait
     produce(broker, topic, range(10, 15))
     wait_until(lambda: seen_offset(query, topic) == 15, "the stream has seen the five")
     assert batches.sizes() == [10]
@@ -167,14 +167,14 @@ def test_a_batch_waits_no_longer_than_told(stream: Stream, broker, create: Creat
 
 
 def seen_offset(query: Any, topic: str) -> int:
-    """The latest offset of partition 0 that the query has said it knows, or -1."""
+    """The latest offset of partition 0 in the query's progress, or -1."""
     progress = query.lastProgress
     latest = progress and progress["sources"][0]["latestOffset"]
     return json.loads(latest)[topic]["0"] if latest else -1
 
 
 def test_tasks_of_a_batch(stream: Stream, broker, create: Create, tmp_path) -> None:
-    """In streams, unlike in batches, the records of a task can be limited alone."""
+    """In streams, unlike in batches, `maxRecordsPerPartition` alone limits the records of a task."""
     topic, tasks = create(2), []
     produce(broker, topic, range(100), 2)
     for name, options in [("a", {}), ("b", {"minPartitions": 6}), ("c", {"maxRecordsPerPartition": 20})]:
@@ -206,7 +206,7 @@ def test_a_batch_that_was_interrupted_is_done_again_with_the_same_records(
 
 
 def test_partitions_added_while_the_stream_runs(stream: Stream, broker, create: Create, tmp_path) -> None:
-    """A new partition is read from its first record, wherever the stream began."""
+    """A new partition is read from its first record, whatever `startingOffsets` was."""
     topic, batches = create(1), Batches()
     query = start(stream(subscribe=topic, startingOffsets="latest"), batches, tmp_path)
     query.processAllAvailable()
@@ -267,7 +267,7 @@ def test_queries_share_a_topic_and_each_has_all(stream: Stream, broker, create: 
 
 
 def test_two_sources_of_one_query(stream: Stream, broker, create: Create, tmp_path) -> None:
-    """A union of two topics, and of a topic with itself: each source has offsets of its own."""
+    """A union of two topics, and of a topic with itself: each source has its own offsets."""
     one, two, batches = create(2), create(), Batches()
     produce(broker, one, range(20), 2)
     produce(broker, two, range(20, 30))
@@ -289,7 +289,7 @@ def test_a_topic_joined_with_itself(stream: Stream, broker, create: Create, tmp_
 
 @pytest.mark.parametrize("deprecated", ["true", "false"])
 def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tmp_path, deprecated: str) -> None:
-    """Only the deprecated lookup joins a group, under the prefix or the name that it is told; nothing is committed."""
+    """Only the deprecated lookup uses a group, with the given prefix or name; nothing is committed."""
     topic, of_prefixed, of_named = create(2), Batches(), Batches()
     produce(broker, topic, range(20), 2)
     spark.conf.set(DEPRECATED, deprecated)
@@ -317,7 +317,7 @@ def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tm
 
 
 def test_a_stream_goes_on_when_its_broker_is_back(spark, start_broker, topic_name: Name, tmp_path) -> None:
-    """From topic to topic over an orderly restart, in the middle of many batches."""
+    """From topic to topic, with a clean restart of the broker between batches."""
     broker = start_broker()
     origin, target = create_topic(broker, topic_name(), 2), create_topic(broker, topic_name(), 2)
     produce(broker, origin, range(200), 2)

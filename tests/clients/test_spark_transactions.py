@@ -1,4 +1,4 @@
-"""Topics that transactions write to: what each isolation level shows, and the gaps that markers and aborts leave."""
+"""Topics with transactions: the records that each isolation level shows, and the offset gaps of markers and aborts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNCOMMITTED = {"kafka__isolation__level": "read_uncommitted"}
 
 @pytest.fixture
 def writer(broker, topic: str) -> Producer:
-    """A transactional producer, ready to begin."""
+    """A transactional producer, after init_transactions."""
     return transactional(broker, topic)
 
 
@@ -80,7 +80,7 @@ def test_a_batch_that_begins_or_ends_at_a_marker(spark, broker, mixed: str) -> N
 
 @pytest.mark.parametrize("limit", [3, 7])
 def test_a_stream_in_batches_smaller_than_the_gaps(spark, broker, create: Create, writer, tmp_path, limit: int) -> None:
-    """Batches that hold nothing but aborted records and markers are gone through, without a loss being told."""
+    """Batches of aborted records and markers alone are skipped without an error about lost data."""
     topic, batches = create(), Batches()
     transaction(writer, topic, range(5))
     transaction(writer, topic, range(5, 15), commit=False)
@@ -101,7 +101,7 @@ def test_a_stream_in_batches_smaller_than_the_gaps(spark, broker, create: Create
 
 
 def test_an_open_transaction_holds_back_what_is_behind_it(spark, broker, create: Create, writer, tmp_path) -> None:
-    """Until it ends nothing behind its first record is shown, not even plain records; uncommitted reads show all."""
+    """read_committed shows nothing after its first record, not even plain records; read_uncommitted shows all."""
     topic = create()
     committed, uncommitted = Batches(), Batches()
     produce(broker, topic, range(10))
@@ -149,7 +149,7 @@ def test_only_aborted_transactions_are_no_loss(spark, broker, create: Create, wr
 
 
 def test_records_of_several_transactions_between_each_other(spark, broker, create: Create, topic_name) -> None:
-    """Producers that write to one partition at the same time: what each aborted is left out, by producer."""
+    """Concurrent producers to one partition: the aborted records of each are left out."""
     topic = create()
     writers = [transactional(broker, topic_name()) for _ in range(3)]
     for one in writers:
@@ -164,7 +164,7 @@ def test_records_of_several_transactions_between_each_other(spark, broker, creat
 
 
 def test_records_deleted_in_front_of_a_transaction(spark, broker, mixed: str) -> None:
-    """The aborted transaction has lost its first records, and the rest of it is still not shown."""
+    """The first records of the aborted transaction are deleted; the others are still left out."""
     delete_records(broker, mixed, 15)
     delete_records(broker, mixed, 21, partition=1)
     found = numbers(source(spark.read, broker, subscribe=mixed, **COMMITTED))
@@ -172,7 +172,7 @@ def test_records_deleted_in_front_of_a_transaction(spark, broker, mixed: str) ->
 
 
 def test_a_marker_is_found_by_its_time(spark, broker, mixed: str) -> None:
-    """A marker has the time when it was written, later than the records here: a read from a time begins there."""
+    """A marker's timestamp is its time of writing, later than the records here: a read by timestamp begins there."""
     after = {"subscribe": mixed, "startingTimestamp": at(30)}
     assert numbers(source(spark.read, broker, **after, **COMMITTED)) == list(range(40, 70))
     assert numbers(source(spark.read, broker, **after, **UNCOMMITTED)) == list(range(20, 70))

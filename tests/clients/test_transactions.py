@@ -1,7 +1,7 @@
-"""T3, T11, T12: transactional producers of real clients, exactly-once copying, and zombies.
+"""T3, T11, T12: transactional producers of real clients, exactly-once copies, and fencing.
 
-confluent-kafka speaks the first generation of the protocol, with requests for each partition. Copies through kills of
-broker and clients are in `test_exactly_once.py`.
+confluent-kafka uses the first version of the transaction protocol, with AddPartitionsToTxn requests. Copies with kills
+of broker and clients are in `test_exactly_once.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def transactional(bootstrap, transactional_id, **config):
 
 
 def read_all(bootstrap, topic, partitions=1, isolation="read_committed"):
-    """Every value in the topic, up to where each partition ends for such a reader."""
+    """Every value in the topic, up to the end of each partition for this isolation level."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -117,7 +117,7 @@ def test_a_zombie_is_fenced(broker, topic):
 
 
 class CopyLoop:
-    """consume, transform, produce: offsets and results in one transaction; a new one after every failure."""
+    """Consume, transform, produce: offsets and results in one transaction; after a failure a new transaction."""
 
     def __init__(self, bootstrap, source, target):
         self.bootstrap, self.source, self.target = bootstrap, source, target
@@ -145,7 +145,7 @@ class CopyLoop:
         self.producer = None
 
     def step(self, size=20):
-        """One transaction of at most `size` records; how many there were."""
+        """Copy at most `size` records in one transaction, and return their number."""
         messages = [message for message in self.consumer.consume(size, 0.5) if message.error() is None]
         if not messages:
             return 0
@@ -159,7 +159,7 @@ class CopyLoop:
         return len(messages)
 
     def run(self, total):
-        """Copy until `total` records have been committed to the target; starts over at whatever goes wrong."""
+        """Copy until `total` records have been committed to the target; restarts after every error."""
         deadline = time.monotonic() + 4 * DEADLINE_S
         self.open()
         while True:
@@ -170,11 +170,11 @@ class CopyLoop:
             except KafkaException as error:
                 print(f"starting over after {error}")
                 self.close()
-                self.open()  # the successor ends what its predecessor left, one way or the other
+                self.open()  # the successor commits or aborts its predecessor's transaction
         self.close()
 
     def committed(self):
-        """How far the group is in the source, all partitions together."""
+        """The sum of the group's committed offsets in the source."""
         places = [TopicPartition(self.source, index) for index in range(2)]
         return sum(max(0, place.offset) for place in self.consumer.committed(places, DEADLINE_S))
 
@@ -198,7 +198,7 @@ def test_an_exactly_once_copy(broker, topic_name):
 
 
 def test_a_transaction_of_a_producer_that_died_is_aborted_in_time(start_broker, topic):
-    """T10: a client that is gone does not hold readers back for ever."""
+    """T10: transaction.timeout.ms aborts it, so readers continue."""
     server = start_broker(config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     make_topic(server.bootstrap, topic)
     producer = transactional(server.bootstrap, "dies", **{"transaction.timeout.ms": 1000})

@@ -1,4 +1,4 @@
-"""Real clients that are configured for SASL and dial a listener without it: they hear of the mistake, and at once."""
+"""Real clients with SASL on a listener without it: they report the error without delay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-kafka = pytest.importorskip("kafka")  # not a plain import: it warns of what is deprecated
+kafka = pytest.importorskip("kafka")  # importorskip, because the import warns about deprecated features
 from kafka import KafkaProducer  # noqa: E402
 from kafka.errors import KafkaTimeoutError  # noqa: E402
 
@@ -29,7 +29,7 @@ def test_librdkafka_reports_a_failed_authentication(broker) -> None:
 
 
 def test_kafka_python_reports_illegal_sasl_state(broker, caplog) -> None:
-    """It logs the answer and dials again until its own time is over."""
+    """It logs the response and reconnects until its own timeout."""
     with pytest.raises(KafkaTimeoutError):
         KafkaProducer(
             bootstrap_servers=broker.bootstrap,

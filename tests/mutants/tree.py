@@ -28,7 +28,7 @@ class MutantTree:
     def __init__(self, root: Path) -> None:
         """Copy the tree to `root`. Links stay links: `barnabas/wire` leads to `wire` of the copy.
 
-        Raises RuntimeError when the copy is not what its tests import: an editable installation must not win.
+        Raises RuntimeError if the editable installation takes precedence over the copy.
         """
         self.root = root
         shutil.copytree(ROOT, root, ignore=_LEFT_OUT, symlinks=True)
