@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_SYNC
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
+from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
@@ -67,10 +68,10 @@ class Partitions:
         self._flushers = flushers
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
-        self._to_reopen: dict[tuple[bytes, int], None] = {}  # partitions to open again later
         self._is_loading = True
-        self.offline: dict[tuple[str, int], str] = {}
-        """Topic and index of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
+        self._offline = OfflinePartitions(loop, log_dirs)
+        self.offline: Mapping[tuple[str, int], str] = self._offline.reasons
+        """(topic, index) of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
         self.on_failure: dict[str, Callable[[int], None]] = {}
         """By topic: called at the end of the turn with the index of a partition that is not served any more."""
 
@@ -83,13 +84,7 @@ class Partitions:
         try:
             return self._by_name[topic].partitions[index]
         except KeyError:
-            raise self._missing(topic, index) from None
-
-    def _missing(self, topic: str, index: int) -> KafkaError:
-        reason = self.offline.get((topic, index))
-        if reason is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{index} is offline: {reason}")
+            raise self._offline.error(topic, index) from None
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
@@ -99,14 +94,14 @@ class Partitions:
         try:
             return topic.partitions[index]
         except KeyError:
-            raise self._missing(topic.name, index) from None
+            raise self._offline.error(topic.name, index) from None
 
     def of_topic(self, name: str) -> list[Partition]:
         """The partitions of a topic; none if there is no such topic."""
         topic = self._by_name.get(name)
         return [] if topic is None else list(topic.partitions.values())
 
-    # -- following the image
+    # -- applying the image
 
     def load(self, image: ClusterImage) -> None:
         """Open the logs of the partitions that `image` assigns to this broker; set aside other directories (R22)."""
@@ -183,10 +178,12 @@ class Partitions:
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
             )
         except (DamagedLog, CorruptCheckpoint, OSError) as error:
-            if isinstance(error, OSError) and is_transient(error):
-                self._reopen_later(topic, index, error)
+            if not (isinstance(error, OSError) and is_transient(error)):
+                self._offline.add(topic.name, index, str(error))
+            elif self._is_loading and error.errno in NO_DESCRIPTORS:
+                raise  # descriptors are not freed before the start is over
             else:
-                self._note_offline(topic.name, index, str(error))
+                self._offline.add_for_now(topic, index, error)
             return None
         if not self._is_loading:
             self._warn_of_strays()
@@ -230,30 +227,20 @@ class Partitions:
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
         self._stop_serving(partition)
-        self._note_offline(partition.topic, partition.index, reason)
-
-    def _reopen_later(self, topic: TopicImage, index: int, error: OSError) -> None:
-        """Take a partition offline that could not be opened because a resource is exhausted; it is tried again."""
-        if self._is_loading and error.errno in NO_DESCRIPTORS:
-            raise error  # descriptors are not freed before the start is over
-        self.offline[topic.name, index] = str(error)
-        self._log_dirs.take_offline(topic.name, index)
-        if (topic.topic_id, index) not in self._to_reopen:
-            logger.error("Partition %s-%d is offline until it can be opened: %s", topic.name, index, error)
-        self._to_reopen[topic.topic_id, index] = None
+        self._offline.add(partition.topic, partition.index, reason)
 
     def reopen(self, image: ClusterImage) -> None:
         """Try again to open the partitions for which a resource was exhausted."""
-        for topic_id, index in list(self._to_reopen):
+        to_reopen = self._offline.to_reopen
+        for topic_id, index in list(to_reopen):
             topic = image.topics_by_id.get(topic_id)
             if topic is None:
-                del self._to_reopen[topic_id, index]
+                del to_reopen[topic_id, index]
                 continue
-            self.offline.pop((topic.name, index), None)
-            self._log_dirs.bring_online(topic.name, index)
+            self._offline.remove(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
-                del self._to_reopen[topic_id, index]
+                del to_reopen[topic_id, index]
                 logger.info("Partition %s-%d is online again", topic.name, index)
 
     def take_dir_offline(self, log_dir: LogDir, reason: str) -> None:
@@ -262,8 +249,7 @@ class Partitions:
         lost = [partition for partition in self if dir_of(partition.topic, partition.index) is log_dir]
         for partition in lost:
             self._stop_serving(partition)
-            self.offline[partition.topic, partition.index] = reason
-            self._log_dirs.take_offline(partition.topic, partition.index)
+            self._offline.add_quietly(partition.topic, partition.index, reason)
         if lost:
             logger.error(
                 "%d partitions are offline with the log directory %s: %s",
@@ -277,15 +263,6 @@ class Partitions:
             self._loop.call_after_turn(partial(callback, partition.index))
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _note_offline(self, topic: str, index: int, reason: str) -> None:
-        self.offline[topic, index] = reason
-        self._log_dirs.take_offline(topic, index)
-        logger.error(
-            "Partition %s-%d is offline, the others are served: %s. Stop the broker and look at it with "
-            "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired",
-            *(topic, index, reason.rstrip(".")),
-        )
-
     def _remove(self, deleted: TopicImage) -> None:
         topic = self._by_id.pop(deleted.topic_id, None)
         if topic is None:
@@ -293,22 +270,11 @@ class Partitions:
         if self._by_name.get(topic.name) is topic:
             del self._by_name[topic.name]
         for index in deleted.partitions:
-            if self.offline.pop((topic.name, index), None) is not None:
-                self._remove_offline(topic.name, index)
+            self._offline.delete(topic.name, index)
         for partition in topic.partitions.values():
             self._log_dirs.delete_log(topic.name, partition.index, now=self._loop.now())
             partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._log_dirs.write_recovery_points()
-
-    def _remove_offline(self, topic: str, index: int) -> None:
-        log_dirs = self._log_dirs
-        log_dir = log_dirs.dir_of(topic, index)
-        if log_dir is not None and log_dir.failure is not None:
-            return  # the next start sets it aside
-        try:
-            log_dirs.delete_offline(topic, index, now=self._loop.now())
-        except OSError as error:
-            logger.error("Cannot remove the files of the offline partition %s-%d: %s", topic, index, error)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's effective configuration: its own overrides over this broker's defaults."""
