@@ -41,7 +41,7 @@ def acknowledge(
 ) -> None:
     """Apply a member's acknowledgements; `then` gets the error of each partition once all are committed."""
     errors: Errors = {}
-    open_count = 1
+    open_count = 1  # for this call, so that `then` is not called before its end
 
     def settled(partition: SharedPartition, error: ErrorCode) -> None:
         nonlocal open_count

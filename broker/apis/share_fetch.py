@@ -60,13 +60,13 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchRe
         if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             raise
         return _fail_later(ctx, request.max_wait_ms, error)
-    answer = _ShareFetchResponder(ctx, request, session)
-    acknowledge(ctx.broker, session, acknowledgements, answer.acknowledged, may_renew=may_renew)
+    responder = _ShareFetchResponder(ctx, request, session)
+    acknowledge(ctx.broker, session, acknowledgements, responder.acknowledged, may_renew=may_renew)
     if may_renew or request.share_session_epoch == FINAL_EPOCH:
-        answer.fetched([])
+        responder.fetched([])
     else:
-        answer.fetch()
-    return answer.outcome()
+        responder.fetch()
+    return responder.outcome()
 
 
 def _session(

@@ -71,14 +71,14 @@ class ShareFetchPlan:
 
     def partitions(self) -> Iterator[LiveSharePartition]:
         """The share partitions of the session that can be served."""
-        for one in self._order:
+        for shared in self._order:
             try:
-                yield self._find(one)
+                yield self._find(shared)
             except KafkaError:
                 continue
 
-    def _find(self, one: SharedPartition) -> LiveSharePartition:
-        return self._share_partitions.get(SharePartitionKey(self._session.group_id, *one))
+    def _find(self, shared: SharedPartition) -> LiveSharePartition:
+        return self._share_partitions.get(SharePartitionKey(self._session.group_id, *shared))
 
     def acquire(self, *, is_last: bool) -> Answers | None:
         """Acquire records for the member, and return the answers of the partitions that have any.
@@ -92,11 +92,11 @@ class ShareFetchPlan:
         has_moved = False
         if answers or is_last or size >= self._min_bytes:
             left = self._max_records
-            for one, live, offset, records in found:
-                data, count = self._acquire(one, live, offset, records, left)
+            for shared, live, offset, records in found:
+                data, count = self._acquire(shared, live, offset, records, left)
                 left -= count
                 if data is not None:
-                    answers.append((one, data))
+                    answers.append((shared, data))
                 elif live.state is not None and live.state.next_fetch_offset() != offset:
                     has_moved = True
         return answers if answers or has_moved or is_last or not self._order else None
@@ -105,15 +105,15 @@ class ShareFetchPlan:
         """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size."""
         found: list[_Found] = []
         size = 0
-        for one in self._order:
+        for shared in self._order:
             try:
-                live = self._find(one)
+                live = self._find(shared)
                 read = self._read(live, len(self._order), min_one_batch=not found)
             except KafkaError as error:
-                answers.append((one, _failed(one, error.code)))
+                answers.append((shared, _failed(shared, error.code)))
                 continue
             if read is not None:
-                found.append((one, live, *read))
+                found.append((shared, live, *read))
                 size += len(read[1])
         return found, size
 
@@ -143,7 +143,7 @@ class ShareFetchPlan:
         return log.last_stable_offset if is_committed else log.high_watermark
 
     def _acquire(
-        self, one: SharedPartition, live: LiveSharePartition, offset: int, found: FileSlice, max_records: int
+        self, shared: SharedPartition, live: LiveSharePartition, offset: int, found: FileSlice, max_records: int
     ) -> tuple[ShareFetchResponsePartitionData | None, int]:
         state = live.state
         if state is None or max_records <= 0:
@@ -153,7 +153,7 @@ class ShareFetchPlan:
             batches = batches_of(found, max(offset, state.end_offset) + max_records)
         except OSError as error:
             partition.report_unreadable(error)
-            return _failed(one, ErrorCode.KAFKA_STORAGE_ERROR), 0
+            return _failed(shared, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if not batches:
             return None, 0
         aborted = _aborted(partition, batches) if live.settings().share_isolation_level == READ_COMMITTED else ()
@@ -165,7 +165,7 @@ class ShareFetchPlan:
         if not acquired:
             return None, 0
         data = ShareFetchResponsePartitionData(
-            partition_index=one.partition,
+            partition_index=shared.partition,
             records=_cut(found, batches, acquired),
             acquired_records=[
                 AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
@@ -175,8 +175,8 @@ class ShareFetchPlan:
         return data, sum(last - first + 1 for first, last, _ in acquired)
 
 
-def _failed(one: SharedPartition, code: ErrorCode) -> ShareFetchResponsePartitionData:
-    return ShareFetchResponsePartitionData(partition_index=one.partition, error_code=int(code), records=b"")
+def _failed(shared: SharedPartition, code: ErrorCode) -> ShareFetchResponsePartitionData:
+    return ShareFetchResponsePartitionData(partition_index=shared.partition, error_code=int(code), records=b"")
 
 
 def _aborted(partition: Partition, batches: Sequence[BatchHeader]) -> list[tuple[int, int]]:
@@ -189,8 +189,9 @@ def _aborted(partition: Partition, batches: Sequence[BatchHeader]) -> list[tuple
         for batch in batches
         if batch.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
         and any(
-            one.producer_id == batch.producer_id and one.first_offset <= batch.base_offset <= one.last_offset
-            for one in ended
+            transaction.producer_id == batch.producer_id
+            and transaction.first_offset <= batch.base_offset <= transaction.last_offset
+            for transaction in ended
         )
     ]
 
