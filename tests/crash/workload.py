@@ -7,7 +7,6 @@ All randomness comes from its `Random`, so that a seed gives the same history ev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
@@ -17,12 +16,10 @@ from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.log import Log
-from barnabas.wire.records import BatchBuilder, end_txn_marker
+from tests.crash.appends import Appender
 from tests.crash.disk import RecordingDisk
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
-    Appended,
-    Batch,
     Created,
     Cut,
     Cutting,
@@ -30,27 +27,12 @@ from tests.crash.ledger import (
     Durable,
     Key,
     Ledger,
-    Record,
     StartMoved,
     StartMoving,
-    Written,
 )
 
 T = TypeVar("T")
-MAX_SEQUENCE = 2**31 - 1
 LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)
-
-
-@dataclass
-class Producer:
-    """The client side of an idempotent or transactional producer of one partition."""
-
-    producer_id: int
-    epoch: int
-    sequence: int
-    transactional: bool
-    is_open: bool = False
-    last: tuple[bytes, int] | None = None  # the last batch as sent, and its offset
 
 
 class Workload:
@@ -62,8 +44,8 @@ class Workload:
         self.random = random
         self.ledger = ledger
         self.counters = counters
-        self.producers: dict[Key, list[Producer]] = {}
         self.host = Host(disk, setup, counters)
+        self.appender = Appender(self.host, random, ledger, counters)
         self._cleaned: dict[Key, int] = {}
         self._planned: list[Callable[[], None]] = []
         self._actions: list[tuple[int, Callable[[], None]]] = [
@@ -90,7 +72,7 @@ class Workload:
         self.host.start(self.ledger)
         self.begin_epoch()
         for key in self.ledger.partitions:
-            self.producers.setdefault(key, [])
+            self.appender.producers.setdefault(key, [])
         while len(self.ledger.partitions) < 2:
             self.create_topic()
 
@@ -102,7 +84,7 @@ class Workload:
         for action in self.random.choices(choices, weights, k=actions):
             action()
 
-    # --- writing
+    # --- appending
 
     def _log(self, *, compacted: bool | None = None) -> tuple[Key, Log] | None:
         keys = [key for key in self.ledger.partitions if compacted in (None, is_compacted(key[0]))]
@@ -117,138 +99,8 @@ class Workload:
         return found
 
     def append(self) -> None:
-        """Append one batch of a random kind."""
-        key, log = self._any_log()
-        if self.random.random() < 0.25:
-            self._append_plain(key, log)
-        else:
-            self._append_produced(key, log, self._producer(key))
-
-    def _producer(self, key: Key) -> Producer:
-        known = self.producers[key]
-        if len(known) < 3 and self.random.random() < 0.4:
-            first = self.random.choice((0, 0, MAX_SEQUENCE - 2))
-            known.append(Producer(self.counters.new_id(), 0, first, transactional=self.random.random() < 0.6))
-        return self.random.choice(known) if known else self._producer(key)
-
-    def _records(self, key: Key) -> tuple[Record, ...]:
-        keyed = is_compacted(key[0])
-        sizes = (5, 120) if keyed else self.random.choice(((10, 40), (10, 40), (100, 300), (300, 430)))
-        count = self.random.randint(1, 3)
-        return tuple(
-            (
-                b"%d" % self.random.randrange(6) if keyed else None,
-                None if keyed and self.random.random() < 0.2 else self.random.randbytes(self.random.randint(*sizes)),
-            )
-            for _ in range(count)
-        )
-
-    def _build(
-        self, records: tuple[Record, ...], producer: tuple[int, int, int], *, transactional: bool = False
-    ) -> tuple[bytearray, tuple[int, ...]]:
-        """Build a batch; also its timestamps."""
-        builder = BatchBuilder(
-            codec=self.random.choice((0, 0, 0, 3)),
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            base_sequence=producer[2],
-            transactional=transactional,
-        )
-        stamps = tuple(1_000 + self.random.randrange(60) for _ in records)
-        for timestamp, (key, value) in zip(stamps, records, strict=True):
-            builder.append(timestamp, key, value)
-        return bytearray(builder.build()), stamps
-
-    def _append_plain(self, key: Key, log: Log) -> None:
-        records = self._records(key)
-        batch, stamps = self._build(records, (-1, -1, -1))
-        self._write(key, log, batch, stamps, (-1, -1, -1), records)
-
-    def _append_produced(self, key: Key, log: Log, producer: Producer) -> None:
-        if producer.last is not None and self.random.random() < 0.1:
-            self._repeat(log, producer)
-            return
-        if producer.is_open and self.random.random() < 0.4:
-            self._end_transaction(key, log, producer)
-            return
-        if not producer.is_open and self.random.random() < 0.05:
-            producer.epoch += 1
-            producer.sequence = 0
-        records = self._records(key)
-        identity = (producer.producer_id, producer.epoch, producer.sequence)
-        batch, stamps = self._build(records, identity, transactional=producer.transactional)
-        sent = bytes(batch)
-        first = self._write(key, log, batch, stamps, identity, records, transactional=producer.transactional)
-        producer.last = sent, first
-        producer.is_open = producer.transactional
-        producer.sequence = (producer.sequence + len(records)) % (MAX_SEQUENCE + 1)
-
-    def _repeat(self, log: Log, producer: Producer) -> None:
-        """A client that missed the response sends its last batch again (I1)."""
-        assert producer.last is not None
-        sent, first = producer.last
-        info = log.append_as_leader(
-            memoryview(bytearray(sent)),
-            leader_epoch=self.counters.leader_epoch,
-            now_ms=self.host.now_ms,
-            now=self.host.now,
-        )
-        assert (info.duplicate, info.first_offset) == (True, first), f"{producer} got {info}"
-
-    def _end_transaction(self, key: Key, log: Log, producer: Producer) -> None:
-        commits = self.random.random() < 0.5
-        marker = end_txn_marker(
-            commit=commits,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            coordinator_epoch=3,
-            timestamp_ms=1_030,
-        )
-        identity = (producer.producer_id, producer.epoch, -1)
-        self._write(key, log, bytearray(marker), (1_030,), identity, (), marker=commits)
-        producer.is_open = False
-
-    def _write(
-        self,
-        key: Key,
-        log: Log,
-        batch: bytearray,
-        timestamps: tuple[int, ...],
-        producer: tuple[int, int, int],
-        records: tuple[Record, ...],
-        *,
-        transactional: bool = False,
-        marker: bool | None = None,
-    ) -> int:
-        note = self.disk.note(None)  # set below: the crash may come before the append returns
-        self.host.now += 0.01
-        info = log.append_as_leader(
-            memoryview(batch),
-            leader_epoch=self.counters.leader_epoch,
-            now_ms=self.host.now_ms,
-            now=self.host.now,
-            origin="client" if marker is None else "coordinator",
-        )
-        assert not info.duplicate
-        coordinator_epoch = -1 if marker is None else 3
-        written = Batch(
-            info.first_offset,
-            info.last_offset,
-            bytes(batch),
-            timestamps,
-            self.counters.leader_epoch,
-            producer,
-            transactional,
-            marker,
-            coordinator_epoch,
-            records,
-        )
-        note.what = Appended(key, written)
-        self.ledger.take(note.what)
-        self.host.promise(Written(key, info.last_offset + 1), self.ledger)
-        if self.setup.policy != "always":
-            log.high_watermark = log.log_end_offset
-        return info.first_offset
+        """Append one batch of a random kind to a random log."""
+        self.appender.append(*self._any_log())
 
     # --- syncing
 
@@ -375,7 +227,7 @@ class Workload:
         self.host.promise(Cutting(key, end), self.ledger)
         self.host.log_dirs.truncate_log(*key, end)
         self.host.promise(Cut(key), self.ledger)
-        self.producers[key] = []
+        self.appender.producers[key] = []
 
     def roll(self) -> None:
         """Roll a segment for its age."""
@@ -393,7 +245,7 @@ class Workload:
         self.host.promise(created, self.ledger)
         for index in range(created.partitions):
             self.host.open_log((topic, index), created.topic_id)
-            self.producers[topic, index] = []
+            self.appender.producers[topic, index] = []
             self._cleaned.pop((topic, index), None)
 
     def delete_topic(self) -> None:
@@ -435,7 +287,7 @@ class Workload:
 
     def _start_again(self) -> None:
         before = {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()}
-        self.host = Host(self.disk, self.setup, self.counters)
+        self.host = self.appender.host = Host(self.disk, self.setup, self.counters)
         self.host.start(self.ledger)
         assert {key: log.log_end_offset for key, log in self.host.log_dirs.logs.items()} == before
         self.begin_epoch()
