@@ -1,4 +1,4 @@
-"""What the pipeline's tests share: one Spark session, records as Spark's source gives them, topics, the command line.
+"""Fixtures of the pipeline's tests: a Spark session, topics, the command line.
 
 The session is the pipeline's own (`barnabas.pipeline.spark`), with jars out of the project's `.cache`. Tests that use
 it have the marks `spark` and `java`; those of the command line that end before Spark starts need neither.
@@ -33,7 +33,7 @@ Create = Callable[..., str]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Spark, or use the one that runs."""
+    """Mark the tests that use Spark."""
     for item in items:
         if HERE in item.path.parents and any(name in getattr(item, "fixturenames", ()) for name in WITH_SPARK):
             has_tools = shutil.which("java") and shutil.which("mvn")
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark_jars() -> Iterator[Path]:
-    """The directory of the connector's jars, which every session started meanwhile finds in the environment."""
+    """The directory of the connector's jars, set in the environment for all sessions."""
     try:
         jars = fetch(POM)
     except JarsUnavailableError as error:
@@ -61,7 +61,7 @@ def spark_jars() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The pipeline's Spark session, one for all tests: its workers import this tree and the functions in it."""
+    """One Spark session of the pipeline for all tests; its workers can import this repository."""
     from barnabas.pipeline.spark import session
 
     where = tmp_path_factory.mktemp("spark")
@@ -90,9 +90,9 @@ def create(broker: Server, topic_name: Callable[..., str]) -> Create:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """`command("run", "etl", ..., env={...})`: what `barnabas pipeline` says to these arguments, run in `tmp_path`.
+    """`command("run", "etl", ..., env={...})`: run `barnabas pipeline` in `tmp_path`.
 
-    A variable of `env` that is None is taken away.
+    A variable of `env` that is None is removed.
     """
 
     def run(*arguments: object, env: Mapping[str, str | None] | None = None) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def until_closed(state: dict[str, Any] | None, event: dict[str, Any]) -> dict[str, Any] | None:
-    """Keeps the texts of an account's events; forgets the account when it is closed."""
+    """Keeps the texts of an account's events; removes the account when it is closed."""
     if event.get("text") == "close":
         return None
     return {"texts": [*(state or {}).get("texts", []), event.get("text")]}

@@ -1,4 +1,4 @@
-"""Records as Spark's Kafka source gives them, made by hand."""
+"""Records in the form of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def record(value: bytes | str | None, offset: int = 0, **more: Any) -> tuple[Any
 
 
 def records(spark: Any, values: Sequence[bytes | str | tuple[Any, ...] | None]) -> Any:
-    """A frame of records: value n has offset n, unless it is a row already."""
+    """A DataFrame of records: value n has offset n; rows are taken unchanged."""
     rows = [told if isinstance(told, tuple) else record(told, offset) for offset, told in enumerate(values)]
     return spark.createDataFrame(rows, TYPES)
 
 
 def plain(row: Any) -> dict[str, Any]:
-    """A row as a dict, binary as bytes, without the columns that say where it came from."""
+    """A row as a dict, binary as bytes, without the position columns."""
     told = row.asDict(recursive=True)
     return {
         name: bytes(value) if isinstance(value, bytearray) else value
@@ -47,7 +47,7 @@ def plain(row: Any) -> dict[str, Any]:
 
 @contextmanager
 def mistake(says: str) -> Iterator[None]:
-    """What happens inside is a mistake in the job's file, said in one sentence that `says` is found in."""
+    """Expect a MistakeError whose one-line text matches `says`."""
     from pyspark.errors import PySparkException
 
     with pytest.raises(MistakeError, match=says) as found:  # noqa: PT012 - as a run does it

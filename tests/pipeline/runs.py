@@ -1,4 +1,4 @@
-"""Runs of jobs for tests: as processes that may be killed, and in this process with a session that is there already."""
+"""Runs of jobs for tests: in processes that can be killed, or in this process with an existing session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S = 240.0
 
 
 class Process:
-    """`barnabas pipeline run` as a process of its own, in a group of its own with the Java that it starts."""
+    """`barnabas pipeline run` as a process with its own process group, which includes its Java."""
 
     def __init__(self, job: str, bootstrap: str, config: Path, *arguments: str) -> None:
         command = [sys.executable, "-m", "barnabas", "pipeline", "run", job, "-b", bootstrap, "--config", str(config)]
@@ -34,7 +34,7 @@ class Process:
         self.said: list[str] = []
 
     def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
-        """Read what it says up to the `count`th of these events; AssertionError when it ends before."""
+        """Read its output up to the `count`th of these events; AssertionError if it ends before."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self.said.append(line)
@@ -45,13 +45,13 @@ class Process:
         raise AssertionError(f"it ended with {self._process.wait()} before {event}:\n{''.join(self.said[-30:])}")
 
     def kill(self) -> None:
-        """kill -9 of Python and Java at once; the session's own process group only."""
+        """kill -9 of Python and Java, by their process group."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._close()
 
     def end(self, code: int = 0) -> dict[str, Any]:
-        """Wait until it has ended by itself with this exit code; the summary."""
+        """Wait until it ends with this exit code; returns the summary."""
         summary: dict[str, Any] = {}
         assert self._process.stderr is not None
         for line in self._process.stderr:
@@ -75,7 +75,7 @@ class Process:
 
 
 def run_here(spark: Any, job: str, bootstrap: str, config: Path) -> Run:
-    """Run a job with `--once` in the session of the tests; what it did. Raises what `run_job` raises."""
+    """Run a job with `--once` in the session of the tests. Raises the errors of `run_job`."""
     found = find_job(job)
     run = Run(found, read_config(config, found.config), bootstrap)
     run_job(run, once=True, every=None, watch=lambda *_: None, spark=spark)
@@ -85,7 +85,7 @@ def run_here(spark: Any, job: str, bootstrap: str, config: Path) -> Run:
 def produce(
     broker: Server, topic: str, values: Iterable[tuple[bytes | None, bytes | None]], partitions: int = 1
 ) -> None:
-    """Record n, a key and a value, goes to partition n % partitions."""
+    """Produce record n, a key and a value, to partition n % partitions."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
@@ -97,7 +97,7 @@ def produce(
 
 
 def create(broker: Server, topic: str, partitions: int = 1) -> str:
-    """Make a topic."""
+    """Create a topic."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -106,7 +106,7 @@ def create(broker: Server, topic: str, partitions: int = 1) -> str:
 
 
 def consume(broker: Server, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """Every record of a topic, up to its end as of now (the last stable one for read_committed)."""
+    """All records of a topic up to its current end (the last stable offset for read_committed)."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
@@ -134,7 +134,7 @@ def consume(broker: Server, topic: str, isolation: str = "read_committed") -> li
 
 
 def header(message: Any, name: str) -> str | None:
-    """The header of this name."""
+    """The value of a header."""
     return next((value.decode() for key, value in message.headers() or [] if key == name), None)
 
 

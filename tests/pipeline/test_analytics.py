@@ -1,4 +1,4 @@
-"""analytics: tumbling and overlapping windows, keys, what comes late, and results that are final or change."""
+"""analytics: tumbling and overlapping windows, keys, late events, final and changing results."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_id_of_a_result_is_its_windows_its_keys_and_its_state(spark):
 
 
 class Stream:
-    """The job's transform over files that are dropped one by one: a batch each."""
+    """The job's transform over files that are added one by one, a batch per file."""
 
     def __init__(self, spark, told, where, mode):
         where.joinpath("in").mkdir()
@@ -117,7 +117,7 @@ class Stream:
         )
 
     def feed(self, *values):
-        """The rows that come out until there is no more to do."""
+        """The rows written until all input is processed."""
         self.number += 1
         fresh = self.where / f"{self.number}.txt"
         fresh.write_text("\n".join(values))
@@ -128,7 +128,7 @@ class Stream:
 
 
 @pytest.mark.slow
-def test_final_results_come_once_when_the_watermark_has_passed_and_later_events_are_counted_as_late(spark, tmp_path):
+def test_final_results_are_written_once_and_later_events_are_counted_as_late(spark, tmp_path):
     stream = Stream(spark, config(watermark="5 minutes"), tmp_path, "append")
     try:
         assert stream.feed(event(1), event(9), event(12)) == []
@@ -142,7 +142,7 @@ def test_final_results_come_once_when_the_watermark_has_passed_and_later_events_
         stream.query.stop()
 
 
-def test_updates_come_each_time_a_window_changes(spark, tmp_path):
+def test_updates_are_written_each_time_a_window_changes(spark, tmp_path):
     stream = Stream(spark, config(emit="updates"), tmp_path, "update")
     try:
         assert stream.feed(event(1), event(11)) == [(at(0), "a", 1), (at(10), "a", 1)]
@@ -161,14 +161,14 @@ def test_the_terminal_shows_the_latest_results_whatever_is_in_them(spark, capsys
     assert capsys.readouterr().out == ""
 
 
-def test_what_the_running_windows_depend_on_must_stay():
+def test_settings_of_open_windows_may_not_change():
     first, other = state_of(config()), state_of(config(size="1 hour"))
     assert list(first) == ["[window]", "[keys]", "[aggregates]"]
     assert first["[keys]"] == other["[keys]"]
     assert first["[window]"] != other["[window]"]
 
 
-def test_names_that_are_there_already_are_refused():
+def test_duplicate_names_are_refused():
     for told in ({"keys": {"n": "who"}}, {"keys": {"window_start": "who"}}, {"aggregates": {"_changes": "count(*)"}}):
         with pytest.raises(ValidationError, match="is used already"):
             config(**told)

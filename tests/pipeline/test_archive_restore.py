@@ -1,4 +1,4 @@
-"""archive and restore: the records of a topic come back byte for byte, also when the restore dies or is repeated."""
+"""archive and restore: records are restored byte for byte, also if the restore is interrupted or repeated."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bench.servers import Server
 from tests.pipeline.runs import consume, produce, run_here, toml
 
 PARTITIONS = 3
-BEGAN_MS = int(time.time()) * 1000 - 86_400_000  # younger than what brokers keep
+BEGAN_MS = int(time.time()) * 1000 - 86_400_000  # within the default retention
 Record = tuple[int, Any, Any, Any, Any]
 
 
 def odd_records() -> list[dict[str, Any]]:
-    """What a restore must not change: null and empty, repeated and null headers, every byte, times out of order."""
+    """Records with null and empty values, repeated and null headers, every byte, and unordered times."""
     kinds: list[dict[str, Any]] = [
         {"key": None, "value": None},
         {"key": b"", "value": b""},
@@ -38,14 +38,14 @@ def odd_records() -> list[dict[str, Any]]:
 
 
 def records(broker: Server, topic: str) -> list[Record]:
-    """All that a consumer can see of a topic's records but for offsets, in order, by partition."""
+    """Everything that a consumer sees of a topic's records except offsets, in order, by partition."""
     seen = [(m.partition(), m.key(), m.value(), m.headers(), m.timestamp()) for m in consume(broker, topic)]
     return sorted(seen, key=lambda record: record[0])
 
 
 @pytest.fixture
 def archived(spark: Any, broker: Server, create: Any, tmp_path: Path) -> str:
-    """A topic of odd records, and an archive of it."""
+    """A topic with unusual records, and its archive."""
     topic = str(create(PARTITIONS))
     producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "zstd"})
     for record in odd_records():
@@ -73,10 +73,10 @@ def test_a_restored_topic_is_byte_equal(spark: Any, broker: Server, archived: st
 
 
 @pytest.mark.slow
-def test_a_restore_that_died_goes_on_where_it_was(
+def test_an_interrupted_restore_continues(
     spark: Any, broker: Server, archived: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies in the middle of a transaction, after some that were committed."""
+    """The restore fails in the middle of a transaction, after some committed ones."""
     config = restore_file(tmp_path, archived, f"{archived}-back")
     monkeypatch.setattr(restore, "_write_partitions", _Dying())
     with pytest.raises(Exception, match="the restore dies"):
@@ -88,7 +88,7 @@ def test_a_restore_that_died_goes_on_where_it_was(
 
 
 class _Dying:
-    """Writes in transactions of seven records, and fails at a partition's twelfth, as a process that dies."""
+    """Writes transactions of seven records, and fails at the twelfth record of a partition, like a killed process."""
 
     def __call__(self, batches: Any, target: Any) -> Any:
         chunk, row, calls = restore.CHUNK, restore._row, count(1)
@@ -115,10 +115,10 @@ def test_a_part_of_an_archive(spark: Any, broker: Server, archived: str, tmp_pat
 
 
 @pytest.mark.slow
-def test_old_records_are_kept_by_a_new_topic_and_refused_for_one_that_would_delete_them(
+def test_old_records_are_kept_in_a_new_topic_and_refused_for_one_that_would_delete_them(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
-    """A broker deletes by the records' own timestamps, so a restore of old records would be gone in a moment."""
+    """Retention uses the records' timestamps, so restored old records would be deleted soon."""
     topic = create()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     forever = ConfigResource(

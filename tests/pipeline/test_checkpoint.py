@@ -1,4 +1,4 @@
-"""The checkpoint of a job: whose it is, and how far it has come, from Spark's own files, whole or torn."""
+"""The checkpoint of a job: its owner, and its progress from Spark's files, complete or torn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWNER = Owner("etl", "orders", "in", "out", {"type of id": "BIGINT"}, {"in": "id
 
 
 def spark_files(where, query, done, begun, offsets=None):
-    """Files as Spark leaves them: `offsets/N` for each batch that was begun, `commits/N` for each that is done."""
+    """Write Spark's files: `offsets/N` for each started batch, `commits/N` for each completed one."""
     for directory in ("offsets", "commits"):
         (where / query / directory).mkdir(parents=True)
         (where / query / directory / ".0.crc").touch()
@@ -34,7 +34,7 @@ def begun(tmp_path, owner=OWNER):
     return checkpoint
 
 
-def test_a_new_directory_is_taken_and_known_again(tmp_path):
+def test_a_new_directory_is_claimed_and_recognized(tmp_path):
     checkpoint = Checkpoint(str(tmp_path / "a" / "b"))
     assert checkpoint.owner() is None
     checkpoint.claim(OWNER)
@@ -43,18 +43,18 @@ def test_a_new_directory_is_taken_and_known_again(tmp_path):
     assert checkpoint.positions() == []
 
 
-def test_what_a_crash_leaves_of_taking_it_is_no_harm(tmp_path):
+def test_an_interrupted_claim_is_harmless(tmp_path):
     (tmp_path / NEW_FILE).write_text('{"job": "et')
     Checkpoint(str(tmp_path)).claim(OWNER)
     assert Checkpoint(str(tmp_path)).owner() == OWNER
 
 
-def test_spark_own_log_may_lie_there(tmp_path):
+def test_a_directory_may_have_sparks_log(tmp_path):
     (tmp_path / "spark.log").touch()
     Checkpoint(str(tmp_path)).claim(OWNER)
 
 
-def test_a_directory_with_something_else_is_refused(tmp_path):
+def test_a_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "photos").mkdir()
     with pytest.raises(MistakeError, match="has other files than a pipeline's checkpoint: name an empty"):
         Checkpoint(str(tmp_path)).claim(OWNER)
@@ -74,14 +74,14 @@ def test_a_directory_with_something_else_is_refused(tmp_path):
         ),
     ],
 )
-def test_what_another_job_or_other_settings_began_is_refused(tmp_path, owner, says):
+def test_a_checkpoint_of_another_job_or_other_settings_is_refused(tmp_path, owner, says):
     checkpoint = begun(tmp_path)
     with pytest.raises(MistakeError, match=says):
         checkpoint.claim(owner)
     assert checkpoint.owner() == OWNER
 
 
-def test_columns_may_come_and_go_but_a_type_is_remembered(tmp_path):
+def test_columns_may_be_added_and_removed_but_types_may_not_change(tmp_path):
     checkpoint = begun(tmp_path)
     checkpoint.claim(replace(OWNER, fields={"type of text": "STRING"}))
     assert checkpoint.owner().fields == {"type of id": "BIGINT", "type of text": "STRING"}
@@ -89,7 +89,7 @@ def test_columns_may_come_and_go_but_a_type_is_remembered(tmp_path):
         checkpoint.claim(replace(OWNER, fields={"type of id": "INT"}))
 
 
-def test_topics_may_come_and_go_but_an_id_is_remembered(tmp_path):
+def test_topics_may_be_added_and_removed_but_ids_may_not_change(tmp_path):
     checkpoint = begun(tmp_path)
     checkpoint.claim(replace(OWNER, topic_ids={"more": "id-3"}))
     assert checkpoint.owner().topic_ids == {"in": "id-1", "more": "id-3"}
@@ -97,7 +97,7 @@ def test_topics_may_come_and_go_but_an_id_is_remembered(tmp_path):
         checkpoint.claim(replace(OWNER, topic_ids={"in": "id-2", "more": "id-3"}))
 
 
-def test_until_a_batch_was_begun_the_jobs_file_may_change(tmp_path):
+def test_before_the_first_batch_the_jobs_file_may_change(tmp_path):
     checkpoint = Checkpoint(str(tmp_path))
     checkpoint.claim(OWNER)
     spark_files(tmp_path, "parquet", -1, -1)
@@ -108,7 +108,7 @@ def test_until_a_batch_was_begun_the_jobs_file_may_change(tmp_path):
         checkpoint.claim(replace(OWNER, job="copy"))
 
 
-def test_positions_are_those_of_the_last_batch_that_is_done(tmp_path):
+def test_positions_are_those_of_the_last_completed_batch(tmp_path):
     checkpoint = Checkpoint(str(tmp_path))
     checkpoint.claim(OWNER)
     spark_files(tmp_path, "parquet", 10, 11)
@@ -128,14 +128,14 @@ def test_positions_are_those_of_the_last_batch_that_is_done(tmp_path):
 
 
 @pytest.mark.parametrize("offsets", ["", "{", '{"in": {"0"', "null", "7", '{"logOffset":3}', '{"in": {"0": "x"}}', "-"])
-def test_torn_offsets_tell_nothing(tmp_path, offsets):
+def test_torn_offsets_are_ignored(tmp_path, offsets):
     checkpoint = Checkpoint(str(tmp_path))
     spark_files(tmp_path, "parquet", 0, 0, offsets)
     (position,) = checkpoint.positions()
     assert (position.batch, position.offsets) == (0, {})
 
 
-def test_missing_files_tell_nothing(tmp_path):
+def test_missing_files_are_ignored(tmp_path):
     checkpoint = Checkpoint(str(tmp_path))
     spark_files(tmp_path, "parquet", 0, 0)
     (tmp_path / "parquet" / "offsets" / "0").unlink()
@@ -150,7 +150,7 @@ def test_an_owner_that_cannot_be_read_is_one_sentence(tmp_path, text):
         Checkpoint(str(tmp_path)).claim(OWNER)
 
 
-def test_a_path_that_cannot_be_is_one_sentence(tmp_path):
+def test_an_invalid_path_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(MistakeError, match=r"name a directory that|cannot be used as") as found:

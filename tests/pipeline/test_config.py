@@ -43,7 +43,7 @@ def read(tmp_path, text, job="etl"):
 
 
 @pytest.mark.parametrize("job", NAMES)
-def test_every_key_says_what_it_is_and_no_table_takes_what_it_does_not_know(job):
+def test_every_key_is_documented_and_unknown_keys_are_refused(job):
     for table in tables(find_job(job).config):
         assert issubclass(table, BaseModel)
         assert table.__doc__
@@ -53,7 +53,7 @@ def test_every_key_says_what_it_is_and_no_table_takes_what_it_does_not_know(job)
             assert field.description.rstrip("`").endswith((".", "`", ";")) or ":" in field.description
 
 
-def test_a_whole_file(tmp_path):
+def test_a_complete_file(tmp_path):
     config = read(tmp_path, ETL + '[spark.settings]\n"spark.driver.memory" = "4g"\n[columns]\nday = "to_date(at)"\n')
     assert (config.checkpoint, config.source.topics, config.output.path) == ("c", ["in"], "out")
     assert config.spark.settings == {"spark.driver.memory": "4g"}
@@ -72,7 +72,7 @@ def test_a_whole_file(tmp_path):
         ('{in = {"0" = 12, "1" = 0}}', {"in": {0: 12, 1: 0}}),
     ],
 )
-def test_where_to_start(tmp_path, told, start):
+def test_start_positions(tmp_path, told, start):
     config = read(tmp_path, ETL.replace('topic = "in"', f'topic = "in"\nstart = {told}'))
     assert config.source.start == start
 
@@ -170,6 +170,6 @@ def test_mistakes_in_the_files_of_other_jobs(tmp_path, job, text, says):
     assert says in str(found.value)
 
 
-def test_a_job_that_there_is_not():
+def test_an_unknown_job():
     with pytest.raises(MistakeError, match=r"there is no job elt; did you mean etl\?; the jobs are etl, analytics"):
         find_job("elt")

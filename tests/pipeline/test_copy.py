@@ -1,4 +1,4 @@
-"""copy: what goes to the target after conditions, columns and functions, and the id that stays with a record."""
+"""copy: the records written after conditions, columns and functions, and their event ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def copied(spark, told, rows=RECORDS):
     return [plain(row) for row in transform(records(spark, rows), told).orderBy("position").collect()]
 
 
-def test_everything_stays_as_it_is(spark):
+def test_records_are_copied_unchanged(spark):
     found = copied(spark, config())
     assert [(row["key"], row["value"], row["event_id"]) for row in found] == [
         (b"a", b"one", "in/0/0"), (None, b"\xff\xfe", "in/0/2"), (b"b", None, "in/2/1"),
@@ -36,7 +36,7 @@ def test_everything_stays_as_it_is(spark):
     assert all("partition" not in row for row in found)
 
 
-def test_partitions_may_stay_or_be_told(spark):
+def test_partitions_may_be_kept_or_set(spark):
     assert [row["partition"] for row in copied(spark, config(keep_partition=True))] == [0, 0, 2]
     assert [row["partition"] for row in copied(spark, config({"columns": {"partition": "offset % 2"}}))] == [0, 0, 1]
 
@@ -50,7 +50,7 @@ def test_conditions_and_columns(spark):
     assert (row["key"], row["value"], row["event_id"]) == (b"a!", b"ONE", "in/0/0")
 
 
-def test_columns_see_the_record_as_it_came(spark):
+def test_columns_are_computed_from_the_original_record(spark):
     (row,) = copied(spark, config({"columns": {"value": "key", "key": "value"}}), RECORDS[:1])
     assert (row["key"], row["value"]) == (b"one", b"a")
 
@@ -89,7 +89,7 @@ def own_functions(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def test_a_function_comes_before_all_else(spark, own_functions):
+def test_a_function_is_applied_first(spark, own_functions):
     told = {"function": "own_transforms:twice", "where": "value = 'oneone'", "columns": {"value": "upper(value)"}}
     assert [row["value"] for row in copied(spark, config(told))] == [b"ONEONE"]
 

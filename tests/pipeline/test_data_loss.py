@@ -1,4 +1,4 @@
-"""What happens to the source while a job stands still, or a transaction was aborted: told, never hidden."""
+"""Changes of the source while a job is stopped, and aborted transactions: reported, never hidden."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def archive_file(tmp_path: Path, topic: str, *more: str) -> Path:
 
 
 def numbered(numbers: range) -> list[tuple[bytes | None, bytes | None]]:
-    """Records with numbers for values."""
+    """Records with numbers as values."""
     return [(None, b"%d" % n) for n in numbers]
 
 
@@ -31,11 +31,11 @@ def archived(spark: Any, tmp_path: Path) -> list[int]:
 
 
 def admin(broker: Server) -> AdminClient:
-    """For what operators do to topics."""
+    """An admin client, for operations on topics."""
     return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
-def test_a_topic_that_was_truncated_is_told(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
+def test_a_truncated_topic_is_reported(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create()
     config = archive_file(tmp_path, topic)
     produce(broker, topic, numbered(range(10)))
@@ -51,7 +51,7 @@ def test_a_topic_that_was_truncated_is_told(spark: Any, broker: Server, create: 
 
 
 @pytest.mark.slow
-def test_with_leave_it_goes_on_at_the_first_record_there_is(
+def test_without_fail_on_data_loss_it_continues_at_the_first_record(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
     topic = create()
@@ -67,10 +67,10 @@ def test_with_leave_it_goes_on_at_the_first_record_there_is(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("records", [5, 50], ids=["fewer records", "more records"])
-def test_a_topic_that_was_made_again_is_told(
+def test_a_topic_that_was_created_again_is_reported(
     spark: Any, broker: Server, create: Any, tmp_path: Path, records: int
 ) -> None:
-    """Also when the new one holds more than was read of the old one, which Spark itself does not notice."""
+    """Also if the new topic has more records than were read of the old one, which Spark does not detect."""
     topic = create()
     config = archive_file(tmp_path, topic)
     produce(broker, topic, numbered(range(10)))
@@ -106,9 +106,7 @@ def test_records_of_an_aborted_transaction_never_appear(
 
 
 @pytest.mark.slow
-def test_an_open_transaction_holds_back_what_is_behind_it(
-    spark: Any, broker: Server, create: Any, tmp_path: Path
-) -> None:
+def test_an_open_transaction_blocks_later_records(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create()
     config = archive_file(tmp_path, topic)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
@@ -126,7 +124,7 @@ def test_an_open_transaction_holds_back_what_is_behind_it(
 
 
 @pytest.mark.slow
-def test_an_empty_topic_is_no_failure(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
+def test_an_empty_topic_is_not_an_error(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create(3)
     config = archive_file(tmp_path, topic)
     run_here(spark, "archive", broker.bootstrap, config)
@@ -138,7 +136,7 @@ def test_an_empty_topic_is_no_failure(spark: Any, broker: Server, create: Any, t
 
 
 @pytest.mark.slow
-def test_a_pattern_takes_up_topics_that_come_later(
+def test_a_pattern_reads_topics_created_later(
     spark: Any, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
     stem = topic_name()
@@ -151,7 +149,7 @@ def test_a_pattern_takes_up_topics_that_come_later(
 
 
 @pytest.mark.slow
-def test_columns_may_come_to_a_schema_but_not_change_their_type(
+def test_columns_may_be_added_to_a_schema_but_types_may_not_change(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
     topic = create()

@@ -1,4 +1,4 @@
-"""The demonstration on a slice of its data: it ends well, what it promises is there, and nothing stays behind."""
+"""The demonstration with a part of its data: exit code, results, and cleanup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 290
 
 
 @pytest.mark.slow
-def test_every_job_is_right_about_a_slice_of_the_flights(spark_jars: Path, tmp_path: Path) -> None:
+def test_every_job_is_correct_for_a_part_of_the_flights(spark_jars: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     done = subprocess.run(
@@ -39,21 +39,21 @@ def test_every_job_is_right_about_a_slice_of_the_flights(spark_jars: Path, tmp_p
     assert not list(temporary.glob("barnabas-demo-*"))
 
 
-def test_a_wrong_result_is_seen() -> None:
+def test_a_wrong_result_is_detected() -> None:
     assert checks.matching("etl", "things", {"a": 1, "b": 2}, {"a": 1, "b": 2}).holds
     for found in ({"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
         assert not checks.matching("etl", "things", found, {"a": 1, "b": 2}).holds
     assert not checks.counted("etl", "things", 1, 2).holds
 
 
-def test_the_flights_are_all_there_and_in_order() -> None:
+def test_the_flights_are_complete_and_in_order() -> None:
     told = flights.load()
     assert len(told) == 336_776
     assert told["at"].is_monotonic_increasing
     assert sum(1 for _ in flights.events(told.tail(10))) == 10 + len(flights.BROKEN_EVENTS)
 
 
-def test_the_files_of_the_jobs_say_what_the_demonstration_relies_on(tmp_path: Path) -> None:
+def test_the_files_of_the_jobs_match_the_demonstration(tmp_path: Path) -> None:
     for name in NAMES:
         file = run.job_file(name, tmp_path)
         config = read_config(file, find_job(name).config)

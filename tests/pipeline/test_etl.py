@@ -1,4 +1,4 @@
-"""etl: typed columns and further ones, and what must stay as it is while a checkpoint is in use."""
+"""etl: typed and additional columns, and settings that must not change while a checkpoint is in use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def transformed(spark, values, told):
     return transform(fitting(parsed(records(spark, values), told.record)), told)
 
 
-def test_further_columns_stand_behind_the_fields_and_before_the_origin(spark):
+def test_additional_columns_are_between_fields_and_position(spark):
     told = config(columns={"day": "to_date(at)", "twice": "id * 2", "up": "upper(`a.b`)"})
     frame = transformed(spark, ['{"id": 1, "at": "2026-01-31T23:59:59Z", "a.b": "x"}', "no"], told)
     assert frame.columns == ["id", "at", "a.b", "day", "twice", "up", *ORIGIN]
@@ -44,7 +44,7 @@ def test_an_expression_that_fails_on_a_record_gives_null(spark):
     assert [(row.part, row.number) for row in frame.collect()] == [(None, None), (2.0, 7)]
 
 
-def test_a_column_may_take_the_place_of_a_field(spark):
+def test_a_column_may_replace_a_field(spark):
     frame = transformed(spark, ['{"id": 1}'], config(columns={"id": "CAST(id AS STRING)"}))
     assert frame.columns == ["id", "at", "a.b", *ORIGIN]
     assert frame.first().id == "1"
@@ -66,7 +66,7 @@ def test_a_mistake_in_sql_is_one_sentence(spark, told, says):
         transformed(spark, ["{}"], config(**told))
 
 
-def test_the_types_and_the_directories_must_stay():
+def test_types_and_directories_may_not_change():
     told = state_of(config(fields="id BIGINT NOT NULL, tags array<string>, m map<string, int> COMMENT 'x, y'"))
     assert told == {
         "type of id": "BIGINT", "type of tags": "ARRAY<STRING>", "type of m": "MAP<STRING, INT>",

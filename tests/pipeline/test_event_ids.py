@@ -1,4 +1,4 @@
-"""Event ids in headers, and dropping what a crash has repeated by them, in a batch and in a stream."""
+"""Event ids in headers, and removing duplicates by them, in a batch and in a stream."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_stream_keeps_each_id_once_over_its_batches(spark, tmp_path):
     assert sorted(found) == ONCE
 
 
-def test_the_id_goes_into_the_headers_and_takes_the_place_of_an_older_one(spark):
+def test_the_id_is_written_to_the_headers_and_replaces_an_older_one(spark):
     rows = [with_id("a", 0, "old"), record("b", 1), record("c", 2, headers=[]), record("d", 3, headers=[("h", None)])]
     frame = with_event_id(records(spark, rows).withColumn("event_id", f.concat(f.lit("id-"), "offset")), "offset")
     assert frame.columns == ["key", "value", "headers", "topic", "partition", "offset"]
@@ -67,6 +67,6 @@ def test_the_id_of_a_record_is_its_last_one_or_null(spark):
     assert [row.id for row in found] == ["y", None, None, None, None]
 
 
-def test_without_an_id_the_columns_alone_are_picked(spark):
+def test_without_an_id_only_columns_are_selected(spark):
     frame = with_event_id(records(spark, ROWS[:1]).select("value", "key", "timestamp"))
     assert frame.columns == ["key", "value"]

@@ -1,4 +1,4 @@
-"""events: states by key over batches and restarts, in the order asked for, with tombstones and versions."""
+"""events: states by key over batches and restarts, in the configured order, with tombstones and versions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def event(who, text, n=1, at="2026-01-31T12:00:00Z"):
 
 
 class Stream:
-    """The job's transform as a stream over Parquet files of records: a batch each."""
+    """The job's transform as a stream over Parquet files of records, a batch per file."""
 
     def __init__(self, spark, told, where):
         self.spark, self.told, self.where, self.offset = spark, told, where, 0
         records(spark, []).write.parquet(str(where / "in"))
 
     def feed(self, *batches):
-        """What comes out of each batch, `{key: (state, version)}`; the query is started anew for the batches."""
+        """The output of each batch, `{key: (state, version)}`; the query is restarted for the batches."""
         found = []
         schema = records(self.spark, []).schema
         frame = self.spark.readStream.schema(schema).parquet(str(self.where / "in"))
@@ -64,7 +64,7 @@ class Stream:
 
 
 @pytest.mark.slow
-def test_states_go_on_over_batches_and_restarts(spark, tmp_path):
+def test_states_are_kept_over_batches_and_restarts(spark, tmp_path):
     stream = Stream(spark, config(), tmp_path)
     first = [event("a", "x", 2), event("b", "y"), event("a", "z", 3), "no JSON", event(None, "x")]
     assert stream.feed(first, [event("a", None, None)]) == [
@@ -75,7 +75,7 @@ def test_states_go_on_over_batches_and_restarts(spark, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_function_may_forget_a_key_and_begin_anew(spark, tmp_path):
+def test_a_function_may_remove_a_key_and_start_again(spark, tmp_path):
     stream = Stream(spark, config({"function": "tests.pipeline.folds:until_closed"}), tmp_path)
     assert stream.feed(
         [event("a", "open"), event("a", "pay")],
@@ -100,7 +100,7 @@ def test_a_function_may_forget_a_key_and_begin_anew(spark, tmp_path):
     ],
 )  # fmt: skip
 def test_the_order_of_a_keys_events_in_a_batch(spark, tmp_path, order_by, events):
-    """Numbers and times are no texts; what is equal stays in the topic's order."""
+    """Numbers and times are not compared as text; equal events keep the topic's order."""
     told = config({"fields": {"first": "first(text)", "last": "last(text)"}, "order_by": order_by})
     rows = [record(value, offset) for offset, value in enumerate(events)]
     (found,) = Stream(spark, told, tmp_path).feed(rows[::-1])
@@ -110,7 +110,7 @@ def test_the_order_of_a_keys_events_in_a_batch(spark, tmp_path, order_by, events
     assert len(found) == len(events) // 2
 
 
-def test_a_state_that_is_gone_is_a_tombstone_and_each_version_has_its_id(spark):
+def test_a_removed_state_is_a_tombstone_and_each_version_has_its_id(spark):
     rows = [("a", '{"n": 1}', 1), ("a", None, 2), ("b", '{"n": 1}', 1)]
     snapshots = spark.createDataFrame(rows, "key STRING, state STRING, version BIGINT")
     found = as_records(snapshots, "job").collect()
@@ -130,7 +130,7 @@ def test_events_without_a_key_are_dead_letters(spark):
     ]
 
 
-def test_another_state_is_another_job():
+def test_settings_of_states_may_not_change():
     assert state_of(config()) != state_of(config({"fields": {"n": "count()"}}))
     assert state_of(config()) == state_of(config(source={"topic": "in", "start": "latest"}))
 

@@ -1,4 +1,4 @@
-"""Folding events into a state: every operation, and functions of the user's own."""
+"""Folding events into a state: every operation, and Python functions."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def folded(fields, events=EVENTS, state=None):
         ("last(a)", 7), ("min(s)", "a"), ("max(s)", "z"), ("first(s)", "m"), ("last(s)", "a"), (" last ( s ) ", "a"),
     ],
 )  # fmt: skip
-def test_operations_pass_over_events_that_lack_the_field(told, wanted):
+def test_operations_skip_events_without_the_field(told, wanted):
     assert folded({"x": told}) == {"x": wanted}
 
 
-def test_an_operation_that_has_seen_nothing_leaves_no_field():
+def test_an_operation_without_events_has_no_field():
     assert folded({"n": "count()", "x": "last(none)"}) == {"n": 5}
 
 
-def test_a_fold_changes_no_state_that_it_was_given():
+def test_a_fold_does_not_modify_its_arguments():
     before = {"n": 1}
     assert fold_of({"n": "count()"}, "")(before, {}) == {"n": 2}
     assert before == {"n": 1}
 
 
-def test_folding_in_parts_is_folding_at_once():
+def test_folding_in_parts_equals_folding_all():
     fields = {"n": "count()", "s": "sum(a)", "l": "last(s)", "f": "first(s)", "m": "min(a)"}
     for cut in range(len(EVENTS) + 1):
         assert folded(fields, EVENTS[cut:], folded(fields, EVENTS[:cut])) == folded(fields)
@@ -56,7 +56,7 @@ def test_folding_in_parts_is_folding_at_once():
         ("min(st)", "which does not support min"),
     ],
 )
-def test_an_operation_that_cannot_be_is_one_sentence(told, says):
+def test_an_invalid_operation_is_one_sentence(told, says):
     with pytest.raises(MistakeError, match=says):
         fold_of({"x": told}, "", TYPES)
 
@@ -65,7 +65,7 @@ def test_numbers_of_any_kind_have_a_sum():
     fold_of({"x": "sum(d)", "y": "sum(a)", "z": "max(s)"}, "", TYPES)
 
 
-def test_a_function_of_the_users_own(tmp_path, monkeypatch):
+def test_a_python_function(tmp_path, monkeypatch):
     tmp_path.joinpath("own_fold.py").write_text("def fold(state, event):\n    return event.get('keep') and event\n")
     monkeypatch.chdir(tmp_path)
     fold = fold_of({}, "own_fold:fold")
@@ -86,7 +86,7 @@ def test_a_function_of_the_users_own(tmp_path, monkeypatch):
         ("raising_fold:fold", "raising_fold:fold cannot be imported: ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_function_that_is_none_is_one_sentence(tmp_path, monkeypatch, told, says):
+def test_an_invalid_function_is_one_sentence(tmp_path, monkeypatch, told, says):
     tmp_path.joinpath("broken_fold.py").write_text("def fold(:\n")
     tmp_path.joinpath("raising_fold.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)

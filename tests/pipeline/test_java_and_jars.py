@@ -1,4 +1,4 @@
-"""Java and the connector's jars are looked for before Spark starts: what is missing is one sentence."""
+"""Java and the connector's jars are checked before Spark starts; if one is missing, the error is one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.pipeline.java import find_java, java_version
 
 
 def fake(path, script):
-    """A program that is a shell script."""
+    """A program as a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -21,7 +21,7 @@ def fake(path, script):
 
 
 def java(home, version):
-    """A home whose bin/java says that it is of this version."""
+    """A Java home whose bin/java reports this version."""
     return fake(home / "bin" / "java", f"echo 'openjdk version \"{version}\" 2026-01-20' >&2").parent.parent
 
 
@@ -29,17 +29,17 @@ def java(home, version):
     ("version", "number"),
     [("1.8.0_402", 8), ("11.0.22", 11), ("17.0.15", 17), ("21", 21), ("25-ea", 25), ("17.0.1+12", 17)],
 )
-def test_the_version_that_java_tells(tmp_path, version, number):
+def test_the_version_of_java(tmp_path, version, number):
     assert java_version(java(tmp_path, version) / "bin" / "java") == number
 
 
 @pytest.mark.parametrize("script", ["echo garbage", "exit 1", "echo version"])
-def test_a_java_that_does_not_tell_its_version_is_none(tmp_path, script):
+def test_a_java_without_a_version_is_ignored(tmp_path, script):
     assert java_version(fake(tmp_path / "java", script)) is None
     assert java_version(tmp_path / "none") is None
 
 
-def test_java_home_is_taken_at_its_word(tmp_path):
+def test_a_wrong_java_home_is_an_error(tmp_path):
     good, old, new = java(tmp_path / "17", "17.0.1"), java(tmp_path / "8", "1.8.0_1"), java(tmp_path / "25", "25")
     path = str(good / "bin")
     assert find_java({"JAVA_HOME": str(good), "PATH": ""}, ()) == good
@@ -52,7 +52,7 @@ def test_java_home_is_taken_at_its_word(tmp_path):
         find_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": path}, ())
 
 
-def test_the_path_comes_first_and_then_the_places_where_systems_keep_them(tmp_path):
+def test_the_path_is_searched_before_the_usual_directories(tmp_path):
     good, other, old = java(tmp_path / "a17", "17"), java(tmp_path / "b21", "21"), java(tmp_path / "old", "11.0.1")
     places = (f"{tmp_path}/*/bin/java",)
     assert find_java({"PATH": str(other / "bin")}, places) == other
@@ -60,14 +60,14 @@ def test_the_path_comes_first_and_then_the_places_where_systems_keep_them(tmp_pa
     assert find_java({"PATH": ""}, places) == good
 
 
-def test_a_link_on_the_path_leads_to_its_home(tmp_path):
+def test_a_link_on_the_path_is_resolved(tmp_path):
     good = java(tmp_path / "17", "17")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(good / "bin" / "java")
     assert find_java({"PATH": str(tmp_path / "bin")}, ()) == good
 
 
-def test_no_java_says_how_to_get_one(tmp_path):
+def test_without_java_the_error_says_how_to_install_it(tmp_path):
     with pytest.raises(MistakeError, match=r"needs Java 17 or 21, and none was found: install it .*apt-get install"):
         find_java({"PATH": str(tmp_path)}, (f"{tmp_path}/*/bin/java",))
     old = java(tmp_path / "old", "11.0.1")
@@ -99,7 +99,7 @@ def test_without_maven_spark_fetches_packages_itself(tmp_path):
     assert jar_settings({"XDG_CACHE_HOME": str(tmp_path), "PATH": ""}) == {"spark.jars.packages": PACKAGES}
 
 
-def test_the_cache_is_where_the_system_wants_it(tmp_path):
+def test_the_cache_is_in_the_xdg_directory(tmp_path):
     assert cache_directory({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "barnabas" / "spark-4.0.0"
     assert cache_directory({"XDG_CACHE_HOME": ""}).parts[-3:] == (".cache", "barnabas", "spark-4.0.0")
 
@@ -116,7 +116,7 @@ def test_maven_that_fails_says_why_and_what_to_do(tmp_path, monkeypatch):
     assert "\n" not in str(found.value)
 
 
-def test_maven_that_works_is_asked_once(tmp_path, monkeypatch):
+def test_jars_are_downloaded_once(tmp_path, monkeypatch):
     jars = " ".join(f"$dir/{name}-1.jar" for name in NEEDED)
     says = 'for a; do case $a in -DoutputDirectory=*) dir=${a#*=};; esac; done; mkdir -p "$dir"; touch ' + jars
     fake(tmp_path / "bin" / "mvn", f"{says}; echo x >> {tmp_path}/asked")

@@ -30,7 +30,7 @@ SEED = int(os.environ.get("BARNABAS_SEED", random.SystemRandom().randrange(1 << 
 RECORDS = 12_000
 PARTITIONS = 3
 IS_POISON = 97
-"""Every so manieth record does not parse."""
+"""One in this many records is invalid."""
 
 
 def value(n: int) -> bytes:
@@ -39,7 +39,7 @@ def value(n: int) -> bytes:
 
 
 def run_with_kills(job: str, broker: Server, config: Path, rng: random.Random, feeding: threading.Thread) -> None:
-    """Kill the job twice and the broker once, each while batches are worked on, then let it read to the end."""
+    """Kill the job twice and the broker once, each during a batch, then run it to the end."""
     kills = ["job", "broker", "job"]
     rng.shuffle(kills)
     print(f"BARNABAS_SEED={SEED}: {kills}")
@@ -50,7 +50,7 @@ def run_with_kills(job: str, broker: Server, config: Path, rng: random.Random, f
         if kill == "broker":
             broker.kill9()
             broker.restart()
-            process.wait_for("batch")  # it goes on when the broker is back
+            process.wait_for("batch")  # it continues when the broker is back
         else:
             process.kill()
             process = None
@@ -62,7 +62,7 @@ def run_with_kills(job: str, broker: Server, config: Path, rng: random.Random, f
 
 
 def feed(broker: Server, topic: str, values: list[tuple[bytes | None, bytes]]) -> threading.Thread:
-    """Produce the first half at once, and the second while the test goes on."""
+    """Produce the first half now, and the second half during the test."""
     half = len(values) // 2
     produce(broker, topic, values[:half], PARTITIONS)
     thread = threading.Thread(target=produce, args=(broker, topic, values[half:], PARTITIONS))
@@ -97,7 +97,7 @@ def test_etl_leaves_no_gap_and_no_repeat(start_broker: Any, tmp_path: Path) -> N
 
 
 def _ids(path: Path) -> list[int]:
-    """What a reader of the directory sees: the files that Spark's own log names, not what a killed run left behind."""
+    """The files of the directory that are in Spark's log, without those of a killed run."""
     import pyarrow.parquet as pq
 
     names: dict[str, str] = {}
@@ -108,7 +108,7 @@ def _ids(path: Path) -> list[int]:
 
 
 def _log(directory: Path) -> list[dict[str, Any]]:
-    """The entries of the sink's log: the last compacted file, and what came after."""
+    """The entries of the sink's log: the last compacted file and later ones."""
     compacted = [int(path.stem) for path in directory.glob("*.compact")]
     first = max(compacted, default=-1)
     later = sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal() and int(path.name) > first)

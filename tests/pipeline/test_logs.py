@@ -1,4 +1,4 @@
-"""logs: lines of every format, numbers by service and window, and alerts."""
+"""logs: lines of every format, results by service and window, and alerts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at(hour, minute=0, second=0, micro=0):
 
 
 def judged(spark, lines, **told):
-    """By line: (time, service, is_error, latency), or the reason."""
+    """For each line: (time, service, is_error, latency), or the reason."""
     rows = parsed_lines(records(spark, lines), Lines(**told)).collect()
     return [row.reason or tuple(plain(row.data).values()) for row in rows]
 
@@ -86,7 +86,7 @@ def test_levels_that_count_as_errors_in_any_case(spark):
     assert [row[2] for row in found] == [True, False]
 
 
-def test_a_pattern_of_ones_own(spark):
+def test_a_custom_pattern(spark):
     told = {
         "format": "pattern",
         "pattern": r"^(?:\[x\] )?((?<service>\w+)?)[|(](?<level>\w+)[)|] (?<time>\S+)(?: (?<latency>\d+))?",
@@ -113,11 +113,11 @@ PATTERNS = [
 ]
 
 
-def test_groups_have_the_numbers_that_java_gives_them(spark):
+def test_groups_have_the_numbers_of_java(spark):
     pattern_class = spark.sparkContext._jvm.java.util.regex.Pattern
     for pattern in PATTERNS:
         for name, number in _numbered(pattern).items():
-            # A group that comes n-th in the whole is the last one of what stands before its end.
+            # The n-th group of a pattern is the last group of the part before its end.
             upto = pattern[: pattern.index(f"(?<{name}>")]
             closed = upto + f"(?<{name}>)" + ")" * _open(upto)
             assert pattern_class.compile(closed).matcher("").groupCount() == number, (pattern, name)
@@ -125,7 +125,7 @@ def test_groups_have_the_numbers_that_java_gives_them(spark):
 
 
 def _open(text):
-    """How many groups are open at the end of a pattern's beginning."""
+    """The number of open groups at the end of a prefix of a pattern."""
     import re
 
     plain_text = re.sub(r"\\Q.*?\\E|\\.|\[\^?\]?(?:\\.|\[[^\]]*\]|[^\]\\])*\]", "", text)
@@ -146,7 +146,7 @@ def line(second, status=200, latency="", service="web"):
     return f'{service} - - [31/Jan/2026:12:00:{second:02} +0000] "GET / HTTP/1.1" {status} 5 {latency}'
 
 
-def test_numbers_by_service_and_window_and_alerts(spark):
+def test_results_by_service_and_window_and_alerts(spark):
     lines = [line(n % 60, 500 if n == 0 else 200, n + 1) for n in range(100)]
     lines += [line(0, 500, service="few")] * 9 + [line(0, service="ok")] * 10 + [line(0, 503, service="bad")] * 10
     numbers = transform(fitting(parsed_lines(records(spark, lines), Lines())), config()).cache()
@@ -172,6 +172,6 @@ def test_numbers_by_service_and_window_and_alerts(spark):
 
 
 @pytest.mark.parametrize("told", [{"window": "a minute"}, {"watermark": "soon"}])
-def test_a_window_that_is_none_is_one_sentence(spark, told):
+def test_an_invalid_window_is_one_sentence(spark, told):
     with mistake("a minute|soon"):
         transform(fitting(parsed_lines(records(spark, [""]), Lines())), config(**told)).collect()

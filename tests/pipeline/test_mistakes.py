@@ -1,6 +1,6 @@
-"""Typical mistakes of a new user at the command line: one sentence on stderr that says what to do, and exit code 2.
+"""Typical mistakes on the command line: one sentence on stderr that says what to do, and exit code 2.
 
-A broker that is not there is no mistake: the job waits for it (`broker_wait_s`), then ends with exit code 1.
+A missing broker is not a mistake: the job waits for it (`broker_wait_s`), then ends with exit code 1.
 
 None of these gets as far as starting Spark.
 """
@@ -47,7 +47,7 @@ topic = "{topic}"
 
 
 def one_sentence(done, *says, code=2):
-    """The command failed with this code and one line on stderr, which has all of these."""
+    """The command failed with this code and one line on stderr, which contains all of `says`."""
     assert done.returncode == code, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("barnabas pipeline"), line
@@ -59,7 +59,7 @@ def one_sentence(done, *says, code=2):
 
 @pytest.fixture
 def job(tmp_path, topic):
-    """`job(text, checkpoint=...)`: writes the job's file, and gives its name."""
+    """`job(text, checkpoint=...)`: write a job's file; returns its name."""
 
     def write(text, **told):
         names = {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out"), "topic": topic, **told}
@@ -71,7 +71,7 @@ def job(tmp_path, topic):
 
 @pytest.fixture
 def refused():
-    """An address where nobody listens."""
+    """An address without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"
@@ -79,7 +79,7 @@ def refused():
 
 @pytest.fixture
 def silent():
-    """An address that takes connections and never answers."""
+    """An address that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -136,7 +136,7 @@ def test_a_mistake_in_the_file_names_the_file_the_table_and_the_key(command, job
     )
 
 
-def test_a_broker_that_is_not_there(command, job, refused):
+def test_a_missing_broker(command, job, refused):
     done = command("run", "copy", "--config", job(f"broker_wait_s = 0\n{COPY}"), "-b", refused, "--once")
     one_sentence(done, f"no broker answers at {refused}: is it running", "'barnabas serve' starts one", code=1)
 
@@ -156,8 +156,8 @@ def test_a_job_waits_for_a_broker_as_long_as_its_file_says(command, job, refused
     one_sentence(done, f"no broker answers at {refused}, tried for 7 s: is it running", code=1)
 
 
-def test_a_job_goes_on_once_its_broker_is_there(job, tmp_path, start_broker):
-    """The broker is started when the job has said that it waits; the job then finds that its topic is missing."""
+def test_a_job_continues_when_its_broker_starts(job, tmp_path, start_broker):
+    """The broker is started when the job has reported that it waits; the job then reports that its topic is missing."""
     server = start_broker()
     server.stop()
     command = [sys.executable, "-m", "barnabas", "pipeline", "run", "copy", "-b", server.bootstrap]
@@ -174,7 +174,7 @@ def test_a_job_goes_on_once_its_broker_is_there(job, tmp_path, start_broker):
     assert waiting.returncode == 2
 
 
-def test_a_topic_that_is_not_there_and_those_that_are(command, job, broker, create):
+def test_a_missing_topic(command, job, broker, create):
     there = create()
     done = command("run", "copy", "--config", job(COPY, topic="xyz"), "-b", broker.bootstrap)
     one_sentence(done, f"there is no topic xyz at {broker.bootstrap}: create it, or name one of ")
@@ -188,7 +188,7 @@ def test_no_checkpoint(command, job, broker, create):
     one_sentence(done, 'the job copy has no checkpoint: add checkpoint = "DIRECTORY" to its file')
 
 
-def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_path):
+def test_checkpoints_of_other_jobs(command, job, broker, create, tmp_path):
     topic, where = create(), tmp_path / "checkpoint"
 
     def run(**told):
@@ -228,7 +228,7 @@ def test_checkpoints_that_are_not_this_jobs(command, job, broker, create, tmp_pa
     one_sentence(run(), "cannot be read, so the checkpoint's owner is unknown: name a new checkpoint")
 
 
-def test_outputs_that_are_not_this_checkpoints(command, job, broker, create, tmp_path):
+def test_outputs_of_other_checkpoints(command, job, broker, create, tmp_path):
     topic, out = create(), tmp_path / "out"
 
     def run(**told):
@@ -252,14 +252,14 @@ def test_outputs_that_are_not_this_checkpoints(command, job, broker, create, tmp
     )
 
 
-def test_a_job_that_would_read_what_it_writes(command, job, broker, create):
+def test_a_job_that_would_read_its_own_output(command, job, broker, create):
     topic = create()
     for name, text in (("copy", COPY.replace("-copy", "")), ("etl", ETL.replace("-dead", ""))):
         done = command("run", name, "--config", job(text, topic=topic), "-b", broker.bootstrap)
         one_sentence(done, f"the job {name} would read its own output: {topic} is its source and output")
 
 
-def test_java_that_is_not_there_or_not_the_right_one(command, job, broker, create, tmp_path):
+def test_a_missing_or_wrong_java(command, job, broker, create, tmp_path):
     file = job(COPY, topic=create())
 
     def run(java_home, path=str(tmp_path)):
@@ -276,7 +276,7 @@ def test_java_that_is_not_there_or_not_the_right_one(command, job, broker, creat
     one_sentence(run(tmp_path / "nowhere"), "which has no working bin/java")
 
 
-def test_jars_that_are_not_there(command, job, broker, create, tmp_path):
+def test_missing_jars(command, job, broker, create, tmp_path):
     java = fake_java(tmp_path / "java", "echo 'openjdk version \"17\"' >&2")
     mvn = fake_java(tmp_path / "maven", "").joinpath("bin", "java").rename(tmp_path / "maven" / "bin" / "mvn")
     mvn.write_text("#!/bin/sh\necho '[ERROR] Could not transfer artifact: Connection refused'; exit 1\n")
@@ -294,7 +294,7 @@ def test_jars_that_are_not_there(command, job, broker, create, tmp_path):
 
 
 def test_without_the_extra(command, tmp_path):
-    """As in an environment where only barnabas itself was installed."""
+    """As in an environment without the extra."""
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u\n"
         "find = u.find_spec\n"
@@ -315,7 +315,7 @@ def test_without_the_extra(command, tmp_path):
         (["--checkpoint", "begun"], "the job copy has not started: its checkpoint begun has no batch"),
     ],
 )
-def test_status_of_what_has_none(command, tmp_path, arguments, says):
+def test_status_without_a_checkpoint(command, tmp_path, arguments, says):
     (tmp_path / "job.toml").write_text("[source]\n")
     Checkpoint(str(tmp_path / "begun")).claim(Owner("copy", "copy", "in", "out"))
     one_sentence(command("status", *arguments), says)

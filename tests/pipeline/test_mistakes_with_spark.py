@@ -1,4 +1,4 @@
-"""Mistakes that only Spark can notice, and runs whose result says that something is wrong: one sentence each."""
+"""Mistakes that only Spark can detect, and runs with a suspicious result: one sentence each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IVY = """<ivysettings><settings defaultResolver="dead"/>
 
 @pytest.fixture
 def topic_of(broker, create):
-    """`topic_of(values) -> name`: a topic with these."""
+    """`topic_of(values) -> name`: a topic with these values."""
 
     def make(values):
         topic = create()
@@ -53,7 +53,7 @@ def etl(spark, broker, tmp_path):
 
 
 @pytest.mark.slow
-def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_is_told(spark, etl, topic_of, tmp_path):
+def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_reported(spark, etl, topic_of, tmp_path):
     topic = topic_of(['{"id": 1}', '{"id": 2}'])
     for told, says in (
         ({"fields": "id BIGNT"}, r"^\[schema\] fields"),
@@ -77,7 +77,7 @@ def test_mistakes_in_sql_can_be_mended_in_place_and_a_schema_that_nothing_fits_i
 
 
 @pytest.mark.slow
-def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, topic_of, tmp_path):
+def test_a_restore_without_an_archive_or_into_a_topic_in_use(spark, broker, topic_of, tmp_path):
     used = topic_of(["x"])
 
     def restore(path, **target):
@@ -100,8 +100,8 @@ def test_a_restore_of_what_is_no_archive_or_into_a_topic_in_use(spark, broker, t
 
 
 @pytest.mark.slow
-def test_packages_that_spark_cannot_fetch(spark_jars, command, broker, create, tmp_path):
-    """Without Maven, where Spark would fetch the connector itself, and no network."""
+def test_packages_that_spark_cannot_download(spark_jars, command, broker, create, tmp_path):
+    """Without Maven, so that Spark downloads the connector, and without a network."""
     (tmp_path / "ivy.xml").write_text(IVY)
     (tmp_path / "job.toml").write_text(
         f'checkpoint = "{tmp_path}/checkpoint"\n[source]\ntopic = "{create()}"\n[target]\ntopic = "copy"\n'

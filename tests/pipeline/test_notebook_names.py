@@ -1,4 +1,4 @@
-"""`from barnabas.pipeline import ...`: the names are functions, whichever modules were imported before."""
+"""`from barnabas.pipeline import ...`: the names are functions, independent of earlier imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows: lines, JSON, the table and the HTML page, with the figures in it and whatever the names are."""
+"""The output of a run: lines, JSON, the table and the HTML page, with their figures and special characters in names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def a_run(name="orders", batches=3):
 
 
 class Page(HTMLParser):
-    """Text and tags of a page; every tag is closed that must be, in order."""
+    """Text and tags of a page; checks that tags are closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -78,7 +78,7 @@ def test_the_page_has_the_figures_and_is_well_formed(tmp_path):
     assert page.tags.count("svg") == 3
 
 
-def test_names_and_failures_are_text_and_no_markup(tmp_path):
+def test_names_and_errors_are_escaped(tmp_path):
     page = page_of(a_run(NASTY), PipelineError("<script>alert(1)</script>"), tmp_path / "report.html")
     assert "script" not in page.tags
     assert "b" not in page.tags
@@ -113,7 +113,7 @@ def test_a_line_for_each_batch_and_the_table_at_the_end(capsys):
     assert len(lines) == 2
 
 
-def test_the_table_takes_no_name_for_markup():
+def test_names_in_the_table_are_escaped():
     from rich.console import Console
 
     console = Console(width=140, record=True, file=__import__("io").StringIO())
@@ -144,7 +144,7 @@ def test_lag_by_partition():
 
 
 def progress(**more):
-    """What Spark tells of a micro-batch, in the shape that it has."""
+    """Spark's progress of a micro-batch."""
     source = {"endOffset": '{"in":{"1":7,"0":12}}'}
     return {
         "batchId": 3, "timestamp": "2026-01-31T12:00:00.000Z", "numInputRows": 5, "durationMs": {"triggerExecution": 9},
@@ -153,7 +153,7 @@ def progress(**more):
     }  # fmt: skip
 
 
-def test_what_spark_tells_of_a_batch():
+def test_a_batch_from_sparks_progress():
     assert read_batch("q", progress()) == Batch("q", 3, AT, 5, 4, 3, 9, {"in": {0: 12, 1: 7}})
     quiet = progress(observedMetrics={}, stateOperators=[], durationMs={}, sources=[{"endOffset": None}])
     assert read_batch("q", quiet) == Batch("q", 3, AT, 5, 0, 0, 0, {})

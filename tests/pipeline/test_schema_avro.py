@@ -1,4 +1,4 @@
-"""Avro to typed columns: bare and behind a registry's header, of other schemas, cut off, and with nothing in it."""
+"""Avro to typed columns: with and without a registry's header, of other schemas, truncated and empty."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRONG = "not an Avro value of this schema"
 
 @pytest.fixture
 def schema_file(tmp_path):
-    """`schema_file(schema) -> path`, of one `.avsc`."""
+    """`schema_file(schema) -> path`: write an `.avsc` file."""
 
     def write(schema):
         path = tmp_path / "schema.avsc"
@@ -48,7 +48,7 @@ def schema_file(tmp_path):
 
 
 def encoded(spark, rows, schema):
-    """The Avro bytes of rows, made by Spark."""
+    """The Avro bytes of rows, encoded by Spark."""
     names = [field["name"] for field in schema["fields"]]
     types = {"id": "BIGINT", "text": "STRING", "at": "TIMESTAMP", "tags": "ARRAY<STRING>", "a": "BIGINT", "b": "STRING"}
     frame = spark.createDataFrame(rows, ", ".join(f"{name} {types[name]}" for name in names))
@@ -57,13 +57,13 @@ def encoded(spark, rows, schema):
 
 
 def judged(spark, values, **schema):
-    """By value: the fields, or the reason."""
+    """For each value: the fields, or the reason."""
     rows = parsed(records(spark, values), Schema(format="avro", **schema)).collect()
     assert len(rows) == len(values)
     return [row.reason or plain(row.data) for row in rows]
 
 
-def test_bare_avro(spark, schema_file):
+def test_avro_without_a_header(spark, schema_file):
     whole, nothing = encoded(spark, [(5, "x", None, ["a", "b"]), (-1, None, None, [])], SCHEMA)
     values = [whole, nothing, whole[:-1], whole[:1], b"", None, b"\xff" * 40, HEADER + whole]
     found = judged(spark, values, avro_schema=schema_file(SCHEMA))
@@ -73,7 +73,7 @@ def test_bare_avro(spark, schema_file):
     ]  # fmt: skip
 
 
-def test_avro_behind_the_header_of_a_registry(spark, schema_file):
+def test_avro_with_the_header_of_a_registry(spark, schema_file):
     (whole,) = encoded(spark, [(5, "x", None, [])], SCHEMA)
     values = [HEADER + whole, HEADER + whole[:-1], HEADER, HEADER[:3], b"\x01\x00\x00\x00\x07" + whole, b""]
     found = judged(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
@@ -112,12 +112,12 @@ def test_declared_types_are_the_files(schema_file):
         ({"type": "record", "name": "X", "fields": [{"name": "_topic", "type": "long"}]}, "_topic is reserved"),
     ],
 )
-def test_a_schema_file_that_is_none_is_one_sentence(spark, schema_file, content, says):
+def test_an_invalid_schema_file_is_one_sentence(spark, schema_file, content, says):
     with pytest.raises(MistakeError, match=says) as found:
         judged(spark, [b"x"], avro_schema=schema_file(content))
     assert "\n" not in str(found.value)
 
 
-def test_a_schema_file_that_is_not_there_is_one_sentence(spark, tmp_path):
+def test_a_missing_schema_file_is_one_sentence(spark, tmp_path):
     with pytest.raises(MistakeError, match=r"none\.avsc: No such file"):
         judged(spark, [b"x"], avro_schema=str(tmp_path / "none.avsc"))

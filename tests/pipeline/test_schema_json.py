@@ -1,4 +1,4 @@
-"""JSON to typed columns: what fits gives exactly these columns, and everything else a reason."""
+"""JSON to typed columns: matching values give exactly these columns, all others a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = (
 
 
 def judged(spark, values, **schema):
-    """By value: the fields that are set, or the reason as a string."""
+    """For each value: the fields that are set, or the reason as a string."""
     rows = parsed(records(spark, values), Schema(**schema)).collect()
     assert len(rows) == len(values)
     return [row.reason or {name: value for name, value in plain(row.data).items() if value is not None} for row in rows]
@@ -100,17 +100,17 @@ MISFITS = [
 ]
 
 
-def test_what_fits_gives_these_columns(spark):
+def test_matching_values_give_these_columns(spark):
     found = judged(spark, [value for value, _ in FITTING], fields=FIELDS)
     assert dict(zip([value for value, _ in FITTING], found, strict=True)) == dict(FITTING)
 
 
-def test_what_does_not_fit_says_why(spark):
+def test_other_values_have_a_reason(spark):
     found = judged(spark, [value for value, _ in MISFITS], fields=FIELDS)
     assert list(zip([value for value, _ in MISFITS], found, strict=True)) == MISFITS
 
 
-def test_not_null_fields_are_wanted(spark):
+def test_not_null_fields_are_required(spark):
     values = ['{"id": 1, "x.y": 2}', '{"x.y": 2}', '{"id": null, "x.y": 2}', '{"id": 1}', "{}"]
     found = judged(spark, values, fields="id BIGINT NOT NULL, `x.y` INT NOT NULL")
     assert found == [{"id": 1, "x.y": 2}, "id is missing", "id is missing", "x.y is missing", "id is missing"]
@@ -125,7 +125,7 @@ def test_rules_must_hold_and_null_does_not(spark):
     ]  # fmt: skip
 
 
-def test_rules_speak_of_fields_also_where_the_record_has_columns_of_these_names(spark):
+def test_rules_refer_to_fields_even_if_the_record_has_columns_with_these_names(spark):
     values = ['{"key": "a", "offset": 7, "value": 1, "reason": "r"}', '{"key": "b", "offset": 7}']
     fields = "key STRING, offset INT, value INT, reason STRING"
     found = judged(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
@@ -135,13 +135,13 @@ def test_rules_speak_of_fields_also_where_the_record_has_columns_of_these_names(
     ]
 
 
-def test_a_timestamp_format_of_its_own(spark):
+def test_a_custom_timestamp_format(spark):
     values = ['{"at": "31.01.2026 12:00"}', '{"at": "2026-01-31T12:00:00Z"}']
     found = judged(spark, values, fields="at TIMESTAMP", timestamp_format="dd.MM.yyyy HH:mm")
     assert found == [{"at": at(2026, 1, 31, 12)}, WRONG]
 
 
-def test_fitting_records_say_where_they_came_from(spark):
+def test_matching_records_have_their_position(spark):
     (row,) = fitting(parsed(records(spark, [None, '{"id": 5}', "x"]), Schema(fields="id BIGINT"))).collect()
     assert row.asDict() == {
         "id": 5, "_topic": "in", "_partition": 0, "_offset": 1, "_timestamp": at(2026, 1, 31, 12),
@@ -158,7 +158,7 @@ def test_fitting_records_say_where_they_came_from(spark):
         ("_offset BIGINT", "_offset is reserved"),
     ],
 )
-def test_fields_that_cannot_be_are_one_sentence(spark, fields, says):
+def test_invalid_fields_are_one_sentence(spark, fields, says):
     with pytest.raises(MistakeError, match=says) as found:
         read_fields(fields)
     assert "\n" not in str(found.value)

@@ -1,4 +1,4 @@
-"""Whatever the bytes are: every record is either fitting or a dead letter, and a dead letter is what came."""
+"""For any bytes, a record either matches or is an unchanged dead letter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECORDS = st.lists(st.tuples(st.none() | st.binary(max_size=5), VALUES, HEADERS)
 
 
 def strictly_json(value):
-    """Whether these bytes are one JSON object in UTF-8; Spark is a bit kinder (quotes), never stricter."""
+    """Whether these bytes are one JSON object in UTF-8; Spark also accepts single quotes, and is never stricter."""
     try:
         return isinstance(json.loads(value.decode()), dict)
     except (ValueError, RecursionError):
@@ -41,7 +41,7 @@ def strictly_json(value):
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(told=RECORDS)
-def test_every_record_is_fitting_or_a_dead_letter_never_both_or_none(spark, told):
+def test_every_record_is_either_a_match_or_a_dead_letter(spark, told):
     rows = [record(value, n, key=key, headers=headers, partition=n % 3) for n, (key, value, headers) in enumerate(told)]
     judged = parsed(records(spark, rows), Schema(fields=FIELDS, rules=["id <> 3"])).cache()
     good = {row._offset: row for row in fitting(judged).collect()}
@@ -71,7 +71,7 @@ def test_every_record_is_fitting_or_a_dead_letter_never_both_or_none(spark, told
 
 
 def fits(told):
-    """What surely fits; of the rest nothing is said here."""
+    """Values that must match; others may or may not."""
     id_, text = told.get("id"), told.get("text")
     known = told.keys() <= {"id", "text"} and isinstance(text, str | None)
     return known and type(id_) is int and -(2**63) <= id_ < 2**63 and id_ != 3

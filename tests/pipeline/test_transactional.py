@@ -1,4 +1,4 @@
-"""The transactional sink: a batch that is written again, whole or after a part of it, is there once."""
+"""The transactional sink: a batch that is written again, fully or partly, is in the topic once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 60
 
 @pytest.fixture
 def target(broker: Server, create: Any) -> Target:
-    """A new topic with three partitions, and a query that has written nothing yet."""
+    """A new topic with three partitions, and a new query."""
     topic = create(3)
     return Target(broker.bootstrap, topic, f"query-{topic}")
 
@@ -30,7 +30,7 @@ def batch(spark: Any, first: int = 0) -> Any:
 
 
 def values(broker: Server, target: Target, isolation: str = "read_committed") -> list[int]:
-    """What a reader sees."""
+    """The records that a reader sees."""
     return sorted(int(message.value()) for message in consume(broker, target.topic, isolation))
 
 
@@ -55,9 +55,7 @@ def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, bro
 
 
 @pytest.mark.slow
-def test_an_attempt_that_was_left_open_is_fenced_and_its_rows_never_appear(
-    spark: Any, broker: Server, target: Target
-) -> None:
+def test_an_open_attempt_is_fenced_and_its_rows_never_appear(spark: Any, broker: Server, target: Target) -> None:
     zombies = [TransactionalWriter(target, task) for task in range(3)]
     for zombie in zombies:
         zombie._producer.begin_transaction()
@@ -73,9 +71,7 @@ def test_an_attempt_that_was_left_open_is_fenced_and_its_rows_never_appear(
 
 
 @pytest.mark.slow
-def test_an_attempt_that_died_with_its_position_pending_blocks_nobody(
-    spark: Any, broker: Server, target: Target
-) -> None:
+def test_a_failed_attempt_with_a_pending_position_blocks_nothing(spark: Any, broker: Server, target: Target) -> None:
     from confluent_kafka import TopicPartition
 
     zombie = TransactionalWriter(target, 0)
@@ -88,10 +84,10 @@ def test_an_attempt_that_died_with_its_position_pending_blocks_nobody(
 
 
 @pytest.mark.slow
-def test_after_a_part_of_the_tasks_only_the_others_write(
+def test_after_some_tasks_only_the_others_write(
     spark: Any, broker: Server, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Task 1 fails before its transaction; then the topic grows, which must not change who has which rows."""
+    """Task 1 fails before its transaction; then the topic grows, which must not change the distribution of rows."""
     monkeypatch.setattr(transactions, "_write_tasks", _FailingTask(1))
     with pytest.raises(Exception, match="task 1 dies"):
         write_batch(batch(spark), 0, target)
@@ -101,12 +97,12 @@ def test_after_a_part_of_the_tasks_only_the_others_write(
     admin.create_partitions([NewPartitions(target.topic, 7)])[target.topic].result(30)
     assert write_batch(batch(spark), 0, target) == ROWS - len(written)
     assert values(broker, target) == list(range(ROWS))
-    assert write_batch(batch(spark, ROWS), 1, target) == ROWS  # and the next batch has seven tasks
+    assert write_batch(batch(spark, ROWS), 1, target) == ROWS  # the next batch has seven tasks
     assert values(broker, target) == list(range(2 * ROWS))
 
 
 class _FailingTask:
-    """Writes what the tasks before it have, then fails as a task whose process dies."""
+    """Writes the rows of earlier tasks, then fails like a task whose process dies."""
 
     def __init__(self, task: int) -> None:
         self.task = task

@@ -1,4 +1,4 @@
-"""A function of one's own for the events job: what is known of an aircraft after one more of its flights."""
+"""A user's function for the events job: the state of an aircraft after a flight."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ LATE_MINUTES = 60
 
 
 def fold(state: dict[str, Any] | None, event: dict[str, Any]) -> dict[str, Any]:
-    """The state after the event; `state` is None for an aircraft that was not seen before.
-
-    A field of an event that is null is not there.
-    """
+    """The state after the event; `state` is None for a new aircraft. Null fields are missing in the event."""
     state = dict(state or NEW)
     if "dep_delay" not in event:
         state["cancelled"] += 1

@@ -1,4 +1,4 @@
-"""A broker for one demonstration: a process of its own on a free port of this machine, ended when it is done."""
+"""The broker of a demonstration: a separate process on a free local port, stopped at the end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PATIENCE_S = 30
 
 @contextmanager
 def own_broker(work: Path) -> Iterator[str]:
-    """Start a broker on the data in `work`; gives its address. PipelineError when it does not start.
+    """Start a broker on the data in `work`; yields its address. PipelineError if it does not start.
 
-    It is in a process group of its own, so that Ctrl-C ends the demonstration first, and the demonstration ends it.
+    It has its own process group, so that Ctrl-C stops the demonstration, which then stops the broker.
     """
     ready = work / "broker-ready"
     command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
@@ -29,7 +29,7 @@ def own_broker(work: Path) -> Iterator[str]:
         )
     try:
         assert process.stdout is not None
-        if not process.stdout.readline():  # the ready line, written after the ready file; nothing: it has ended
+        if not process.stdout.readline():  # the ready line, written after the ready file; empty if the broker has ended
             raise PipelineError(f"the broker did not start: {log.read_text().strip().splitlines()[-1:]}")
         yield ready.read_text().strip()
     finally:

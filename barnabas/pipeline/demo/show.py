@@ -1,4 +1,4 @@
-"""The answers that the results give, as small tables: for the terminal and for the report."""
+"""The results as small tables, for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 5
 
 @dataclass(frozen=True)
 class Answer:
-    """One table: what it tells, by which job, and its rows."""
+    """A table: its title, its job, and its rows."""
 
     title: str
     job: str
@@ -21,7 +21,7 @@ class Answer:
 
 
 def answers(results: Results, airlines: dict[str, str]) -> list[Answer]:
-    """All of them."""
+    """All tables."""
     return [
         Answer("The busiest days", "analytics", _days(results, lambda day: -day["flights"])),
         Answer("The days with most cancellations", "analytics", _days(results, lambda day: -day["cancelled"])),
@@ -32,7 +32,7 @@ def answers(results: Results, airlines: dict[str, str]) -> list[Answer]:
 
 
 def days(results: Results) -> dict[str, dict[str, Any]]:
-    """The numbers of each day, over all airports."""
+    """The values of each day, over all airports."""
     found: dict[str, dict[str, Any]] = {}
     for (day, _), told in sorted(results.by_day.items()):
         whole = found.setdefault(day, {"flights": 0, "cancelled": 0, "minutes": 0.0})
@@ -54,7 +54,7 @@ def _days(results: Results, rank: Any) -> list[dict[str, object]]:
 
 
 def _airlines(results: Results, airlines: dict[str, str]) -> list[dict[str, object]]:
-    """From the Parquet files, as any reader of them would ask."""
+    """From the Parquet files."""
     frame = results.parquet.assign(late=results.parquet["dep_delay"] >= LATE_MINUTES)
     told = frame.groupby("carrier").agg(
         flights=("late", "size"), late=("late", "mean"), cancelled=("cancelled", "mean")

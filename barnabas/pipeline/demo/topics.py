@@ -1,4 +1,4 @@
-"""The topics of the demonstration: made, filled, read back, removed."""
+"""Creates, fills, reads and removes the topics of the demonstration."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PATIENCE_S = 60.0
 
 
 def make(bootstrap: str) -> None:
-    """Make the topics that are fed. MistakeError when the broker has topics of the demonstration already.
+    """Create the source topics. MistakeError if the broker has topics of the demonstration already.
 
-    Records of 2013 are older than a broker keeps them unless told: these are kept for good.
+    They have no retention by time, because records of 2013 would be deleted.
     """
     cluster = Cluster(bootstrap)
     there = sorted(set(cluster.topics()) & {*FED, *WRITTEN})
@@ -39,7 +39,7 @@ def make(bootstrap: str) -> None:
 
 
 def remove(bootstrap: str) -> None:
-    """Delete every topic of the demonstration that is there."""
+    """Delete all topics of the demonstration."""
     there = sorted(set(Cluster(bootstrap).topics()) & {*FED, *WRITTEN})
     if there:
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -48,9 +48,9 @@ def remove(bootstrap: str) -> None:
 
 
 def feed(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, float]:
-    """Produce the records; how many, and the seconds that it took. PipelineError when not all are accepted.
+    """Produce the records; returns their number and the seconds. PipelineError if not all are accepted.
 
-    A key decides about the partition; records without one go to all partitions in turn.
+    The partition is chosen by key, or round-robin without a key.
     """
     ready = list(records)
     failures: list[str] = []
@@ -77,7 +77,7 @@ def feed(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, fl
 
 
 def read(bootstrap: str, topic: str) -> Iterator[Message]:
-    """Every record of a topic, read by confluent-kafka: committed ones, in order within each partition."""
+    """Read all committed records of a topic with confluent-kafka, in order within each partition."""
     cluster = Cluster(bootstrap)
     partitions = cluster.topics()[topic]
     ends = cluster.ends({topic: partitions})[topic]
@@ -91,13 +91,13 @@ def read(bootstrap: str, topic: str) -> Iterator[Message]:
         while waiting:
             message = consumer.poll(PATIENCE_S)
             if message is None:
-                raise PipelineError(f"{bootstrap} gives no more of {topic} within {PATIENCE_S:g} s")
+                raise PipelineError(f"{bootstrap} returned no more records of {topic} within {PATIENCE_S:g} s")
             error = message.error()
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 waiting.discard(message.partition())
             else:
-                raise PipelineError(f"{bootstrap} does not give the records of {topic}: {error.str()}")
+                raise PipelineError(f"{bootstrap} does not return the records of {topic}: {error.str()}")
     finally:
         consumer.close()

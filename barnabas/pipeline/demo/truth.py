@@ -1,4 +1,4 @@
-"""The right answers, computed from the data file with pandas: neither a broker nor Spark has a part in them."""
+"""The expected results, computed from the data file with pandas, without a broker and Spark."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from barnabas.pipeline.demo.aircraft import LATE_MINUTES
 from barnabas.pipeline.demo.flights import events, latency_ms
 
 Days = dict[tuple[str, str], dict[str, Any]]
-"""Numbers by day and by something else."""
+"""Values by day and another key."""
 
 
 def by_day(flights: pd.DataFrame) -> Days:
-    """Of each day and airport: flights, cancelled and mean_delay (None when none has left)."""
+    """By day and airport: flights, cancelled and mean_delay (None if all were cancelled)."""
     grouped = _grouped(flights, "origin")["dep_delay"]
     told = pd.DataFrame({"flights": grouped.size(), "left": grouped.count(), "mean_delay": grouped.mean()})
     return {
@@ -31,7 +31,7 @@ def by_day(flights: pd.DataFrame) -> Days:
 
 
 def log_by_day(flights: pd.DataFrame) -> Days:
-    """Of each day and airline: requests, errors, error_rate, and percentiles of the delay in milliseconds."""
+    """By day and airline: requests, errors, error_rate, and percentiles of the delay in milliseconds."""
     found: Days = {}
     for key, delays in _grouped(flights, "carrier")["dep_delay"]:
         latencies = sorted(latency_ms(int(delay)) for delay in delays.dropna())
@@ -45,7 +45,7 @@ def log_by_day(flights: pd.DataFrame) -> Days:
 
 
 def alerts(log: Days, error_rate: float, min_requests: int) -> set[tuple[str, str]]:
-    """The days and airlines of which there must be an alert."""
+    """The days and airlines with an alert."""
     return {
         key
         for key, told in log.items()
@@ -54,7 +54,7 @@ def alerts(log: Days, error_rate: float, min_requests: int) -> set[tuple[str, st
 
 
 def aircraft(flights: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Of each aircraft: flights, miles, cancelled, late and last_dest."""
+    """By aircraft: flights, miles, cancelled, late and last_dest."""
     known = flights[flights["tailnum"].notna()]
     left = known[known["dep_delay"].notna()]
     told = pd.DataFrame(
@@ -74,11 +74,11 @@ def aircraft(flights: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def late(flights: pd.DataFrame) -> Counter[tuple[bytes, bytes]]:
-    """The flights that were late by an hour or more, as they were produced, under their airline; each is there once."""
+    """The flights with a delay of an hour or more, as produced, by airline."""
     chosen = flights[(flights["dep_delay"] >= LATE_MINUTES).fillna(value=False)]
     return Counter(
         (carrier.encode(), event.value.encode())
-        for carrier, event in zip(chosen["carrier"], events(chosen), strict=False)  # broken ones follow
+        for carrier, event in zip(chosen["carrier"], events(chosen), strict=False)  # invalid ones follow
         if event.value is not None
     )
 
@@ -88,5 +88,5 @@ def _grouped(flights: pd.DataFrame, what: str) -> Any:
 
 
 def _percentile(ordered: list[int], share: float) -> float | None:
-    """The smallest number that at least this share of them does not exceed."""
+    """The smallest number that is not exceeded by this share of the numbers."""
     return float(ordered[math.ceil(np.round(share * len(ordered), 9)) - 1]) if ordered else None
