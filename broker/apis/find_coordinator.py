@@ -37,9 +37,9 @@ def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Fi
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     try:
         if key_type == TRANSACTION_KEY:
-            ctx.broker.transaction_coordinators.find(key)
+            ctx.broker.transaction_coordinators.check_available(key)
         elif key_type == GROUP_KEY:
-            ctx.broker.group_coordinators.find(key)
+            ctx.broker.group_coordinators.check_available(key)
         elif key_type == SHARE_KEY:
             _find_share(ctx, key)
         else:
@@ -62,4 +62,4 @@ def _find_share(ctx: RequestContext, key: str) -> None:
         share_partition = parse_key(key)
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
-    ctx.broker.share_coordinators.find(str(share_partition))
+    ctx.broker.share_coordinators.check_available(str(share_partition))

@@ -51,7 +51,7 @@ def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Desc
 
 def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescribedGroup:
     try:
-        return ctx.broker.group_coordinators.of_group(group_id).describe(group_id, ctx.api_version)
+        return ctx.broker.group_coordinators.coordinator_of(group_id).describe(group_id, ctx.api_version)
     except KafkaError as error:
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
 

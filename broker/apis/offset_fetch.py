@@ -90,7 +90,7 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
-        coordinator = ctx.broker.group_coordinators.of_group(group.group_id)
+        coordinator = ctx.broker.group_coordinators.coordinator_of(group.group_id)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code))
     image = ctx.broker.image

@@ -106,7 +106,7 @@ def _requested_topics(
     if requested.topics is not None:
         by_name = [(topic.topic_name, image.topic(topic.topic_name), topic.partitions) for topic in requested.topics]
         return [(name, ZERO_UUID if topic is None else topic.topic_id, parts) for name, topic, parts in by_name]
-    groups = ctx.broker.group_coordinators.of_group(requested.group_id).share_groups
+    groups = ctx.broker.group_coordinators.coordinator_of(requested.group_id).share_groups
     initialized = groups.group(requested.group_id).state_partitions.initialized
     by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
     return [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]

@@ -53,7 +53,7 @@ def _describe(ctx: RequestContext, group_id: str) -> ShareGroupDescribeResponseD
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return ctx.broker.group_coordinators.of_group(group_id).share_groups.describe(group_id)
+        return ctx.broker.group_coordinators.coordinator_of(group_id).share_groups.describe(group_id)
     except KafkaError as error:
         return _not_described(group_id, error)
 

@@ -61,7 +61,7 @@ def _create_missing(ctx: RequestContext, group_id: str) -> str:
     """Create the missing internal topics of a group; returns the failures as text, empty if there are none."""
     controller = ctx.broker.controller
     try:
-        missing = ctx.broker.group_coordinators.of_group(group_id).streams_groups.missing_topics(group_id)
+        missing = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups.missing_topics(group_id)
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
         response = controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
     except KafkaError as error:
@@ -108,7 +108,7 @@ def _describe(
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        groups = ctx.broker.group_coordinators.of_group(group_id).streams_groups
+        groups = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups
         return groups.describe(group_id, wants_description=wants_description)
     except KafkaError as error:
         return _failed(group_id, error)

@@ -119,7 +119,7 @@ def describe_transactions(
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     try:
-        coordinator = ctx.broker.transaction_coordinators.of(transactional_id)
+        coordinator = ctx.broker.transaction_coordinators.coordinator_of(transactional_id)
     except KafkaError as error:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=int(error.code)

@@ -122,10 +122,6 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         self._random_bytes = random_bytes
         self.share_states = ShareGroupStates(self.handle, shares)
 
-    def of_group(self, group_id: str) -> GroupCoordinator:
-        """The coordinator of a group, for reading. KafkaError as in `of`."""
-        return self.of(group_id)
-
     def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
         """Commit or drop a producer's pending offsets: its marker is in this partition (T5)."""
         shard = self._shards.get(index)

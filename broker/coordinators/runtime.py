@@ -113,7 +113,7 @@ class CoordinatorRuntime(Generic[C]):
             logger.warning("Cannot create %s: %s", self.topic, error)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
-    def find(self, key: str) -> None:
+    def check_available(self, key: str) -> None:
         """Check that a key can have a coordinator, for FindCoordinator. KafkaError COORDINATOR_NOT_AVAILABLE if not."""
         self.ensure_topic()
         partition_count = self._partition_count or len(self._services.image().topics[self.topic].partitions)
@@ -121,7 +121,7 @@ class CoordinatorRuntime(Generic[C]):
         if (self.topic, index) in self._services.partitions.offline:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")
 
-    def of(self, key: str) -> C:
+    def coordinator_of(self, key: str) -> C:
         """The coordinator of a key, for reading.
 
         KafkaError NOT_COORDINATOR before the internal topic exists, COORDINATOR_LOAD_IN_PROGRESS while it is loaded.
@@ -174,7 +174,7 @@ class CoordinatorRuntime(Generic[C]):
     # ---- events
 
     def handle(self, key: str, event: Event[C]) -> None:
-        """Let the coordinator of a key handle an event. KafkaError as in `of`."""
+        """Let the coordinator of a key handle an event. KafkaError as in `coordinator_of`."""
         shard = self._shard_of(key)
         at = self._moment()
         self._process(shard, event(shard.coordinator, at), at)

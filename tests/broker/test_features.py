@@ -86,7 +86,7 @@ def test_levels_survive_a_restart_and_coordinators_follow_them(tmp_path) -> None
     memory = MemoryBroker(tmp_path / "data")
     client = memory.client()
     memory.broker.transaction_coordinators.ensure_topic()
-    coordinator = memory.broker.transaction_coordinators.of("t")
+    coordinator = memory.broker.transaction_coordinators.coordinator_of("t")
     assert update(client, (NAME, 1, SAFE)).error_code == 0
     assert coordinator._config.transaction_version == 1
     memory.close()

@@ -43,7 +43,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def committed(memory: MemoryBroker, group: str) -> dict[tuple[str, int], int]:
-    coordinator = memory.broker.group_coordinators.of_group(group)
+    coordinator = memory.broker.group_coordinators.coordinator_of(group)
     offsets = coordinator.offsets.store.of_group(group)
     return {(topic, index): found.offset for topic, of_topic in offsets.items() for index, found in of_topic.items()}
 

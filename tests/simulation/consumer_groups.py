@@ -38,7 +38,7 @@ class ConsumerGroups(Groups):
     def _group(self) -> ClassicGroup | ConsumerGroup:
         broker = self.world.node.broker
         assert broker is not None
-        group = broker.group_coordinators.of_group(GROUP).groups.get(GROUP)
+        group = broker.group_coordinators.coordinator_of(GROUP).groups.get(GROUP)
         assert group is not None, "there is no group"
         return group
 
@@ -47,7 +47,7 @@ class ConsumerGroups(Groups):
         broker = self.world.node.broker
         if broker is None:
             return None
-        group = broker.group_coordinators.of_group(GROUP).groups.get(GROUP)
+        group = broker.group_coordinators.coordinator_of(GROUP).groups.get(GROUP)
         return group is not None and member_id in group.members
 
     def check_group(self) -> None:

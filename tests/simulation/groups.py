@@ -95,7 +95,7 @@ class Groups:
         visible = self._visible(IN)
         assert not acknowledged - visible, f"acknowledged but not in the log: {acknowledged - visible}"
         assert max(visible.values(), default=1) == 1, f"in the log twice: {visible}"
-        groups = broker.group_coordinators.of_group(GROUP)
+        groups = broker.group_coordinators.coordinator_of(GROUP)
         for partition in range(self.partitions):
             end = broker.partitions.get(IN, partition).log.log_end_offset
             found = groups.offsets.store.get(GROUP, IN, partition)
@@ -114,7 +114,7 @@ class Groups:
     def check_group(self) -> None:
         """Check that the group is stable, and that its members are the running processes."""
         assert self.world.node.broker is not None
-        group = self.world.node.broker.group_coordinators.of_group(GROUP).groups.get(GROUP)
+        group = self.world.node.broker.group_coordinators.coordinator_of(GROUP).groups.get(GROUP)
         assert group is not None, "there is no group"
         assert group.state is GroupState.STABLE, f"{group} is not stable"
         members = [process.member for process in self._members()]

@@ -125,7 +125,7 @@ class Transactions:
         (partition,) = broker.partitions.of_topic(TRANSACTION_STATE_TOPIC)
         builder = BatchBuilder()
         for name in transactional_ids:
-            transaction = broker.transaction_coordinators.of(name).transactions[name]
+            transaction = broker.transaction_coordinators.coordinator_of(name).transactions[name]
             old = transaction._replace(producer_epoch=LAST_EPOCHS + world.random.randrange(7))
             record = records.transaction_record(name, old, 1)
             builder.append(world.clock.now_ms, record.key, record.value)
