@@ -20,7 +20,7 @@ from barnabas.wire.records import CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET
 _CHUNK = 4 << 20
 
 
-class BadBytes(NamedTuple):
+class DamagedBytes(NamedTuple):
     """Bytes of a segment that are no valid batch, and the offset that was expected at their position."""
 
     position: int
@@ -55,38 +55,38 @@ def offset_limit(segment: Segment, next_base: int | None) -> int:
 
 def walk(
     segment: Segment, limit: int, dense_from: int | None = None
-) -> Iterator[tuple[BatchHeader, memoryview] | BadBytes]:
+) -> Iterator[tuple[BatchHeader, memoryview] | DamagedBytes]:
     """A whole segment in order: every valid batch, and the damaged bytes between them.
 
     A batch whose base offset cannot be right is not valid: no CRC covers it. From offset `dense_from` on no offset may
     be missing: a batch after a gap there is misplaced.
     """
     position, expected = 0, segment.base_offset
-    is_behind_bad = False
+    is_behind_damage = False
     while position < segment.size:
         for header, batch in segment.batches(position):
             highest = limit if dense_from is None else max(expected, dense_from)
             if header.base_offset > highest or not is_valid(header, batch, expected, limit):
                 break
-            if _is_misplaced(segment, header, expected, is_behind_bad=is_behind_bad):
+            if _is_misplaced(segment, header, expected, is_behind_damage=is_behind_damage):
                 break
             yield header, batch
             position, expected = header.position + header.size, header.last_offset + 1
-            is_behind_bad = False
+            is_behind_damage = False
         if position < segment.size:
             following = _next_valid(segment, position, expected, limit)
-            yield BadBytes(position, following - position, expected)
-            position, is_behind_bad = following, True
+            yield DamagedBytes(position, following - position, expected)
+            position, is_behind_damage = following, True
 
 
-def _is_misplaced(segment: Segment, header: BatchHeader, expected: int, *, is_behind_bad: bool) -> bool:
+def _is_misplaced(segment: Segment, header: BatchHeader, expected: int, *, is_behind_damage: bool) -> bool:
     """Whether the batch after this one shows that the base offset of this one is wrong.
 
     Either the offsets of the batch after it lie in the gap before it; or it directly follows damaged bytes, leaves no
     offsets for them, but a gap after itself.
     """
     has_hole_before = header.base_offset > expected
-    if not has_hole_before and not is_behind_bad:
+    if not has_hole_before and not is_behind_damage:
         return False
     following = _batch_at(segment, header.position + header.size)
     if following is None:
@@ -106,8 +106,8 @@ def _next_valid(segment: Segment, position: int, expected: int, limit: int) -> i
 
     First the end of the invalid batch is tried, as given by its length, then every position that looks like a header.
     """
-    bad = _batch_at(segment, position)
-    guess = _batch_at(segment, position + bad[0].size) if bad is not None else None
+    invalid = _batch_at(segment, position)
+    guess = _batch_at(segment, position + invalid[0].size) if invalid is not None else None
     if guess is not None and is_valid(*guess, expected, limit):
         return guess[0].position
     for header in _candidates(segment, position + 1):

@@ -143,8 +143,8 @@ def _finish_published(files: Files, directory: str, stay: dict[str, int], swappe
             ends[base_offset] = _end_of(files, directory, base_offset, size)
         replaced = range(min(ends), max(ends.values()))
         segment_files = [name for kind in _KINDS for name in _with_suffix(stay, kind)]
-        gone = [name for name in segment_files if (at := layout.offset_of(name)) in replaced or at in ends]
-        _remove(files, directory, stay, gone)
+        removed = [name for name in segment_files if (at := layout.offset_of(name)) in replaced or at in ends]
+        _remove(files, directory, stay, removed)
         files.sync_dir(directory)
     for name in sorted(swapped, key=lambda name: layout.LOG_SUFFIX not in name):
         final = name.removesuffix(layout.SWAP_SUFFIX)

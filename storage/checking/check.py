@@ -18,7 +18,7 @@ from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed
 from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
 from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.salvage import BadBytes, offset_limit, walk
+from barnabas.storage.salvage import DamagedBytes, offset_limit, walk
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
 
@@ -172,8 +172,8 @@ class _LogCheck:
         self._end = segment.base_offset
         dense_from = self._checkpointed.recovery_point if following is None else None
         for item in walk(segment, offset_limit(segment, following), dense_from or None):
-            if isinstance(item, BadBytes):
-                self._note_bad(segment, item, is_last=following is None)
+            if isinstance(item, DamagedBytes):
+                self._report_damaged(segment, item, is_last=following is None)
                 continue
             header, batch = item
             self._is_dense &= header.base_offset == self._end
@@ -189,12 +189,13 @@ class _LogCheck:
             self._check_indexes(segment, batches, is_closed=following is not None)
         segment.forget()
 
-    def _note_bad(self, segment: Segment, bad: BadBytes, *, is_last: bool) -> None:
+    def _report_damaged(self, segment: Segment, damaged: DamagedBytes, *, is_last: bool) -> None:
         name = layout.segment_name(segment.base_offset, layout.LOG_SUFFIX)
-        text = f"{bad.size} bytes from byte {bad.position} on, at offset {bad.offset}, are not a valid record batch"
-        if self._checkpointed.clean_shutdown or bad.offset < self._checkpointed.recovery_point:
+        where = f"{damaged.size} bytes from byte {damaged.position} on, at offset {damaged.offset}"
+        text = f"{where}, are not a valid record batch"
+        if self._checkpointed.clean_shutdown or damaged.offset < self._checkpointed.recovery_point:
             self._report.damage(name, text)
-        elif is_last and bad.position + bad.size == segment.size:
+        elif is_last and damaged.position + damaged.size == segment.size:
             self._report.notice(name, f"{text}: a torn write, which the next start truncates")
         else:
             self._report.notice(

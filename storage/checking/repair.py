@@ -19,7 +19,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dir import TopicPartition
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
-from barnabas.storage.salvage import BadBytes, free_damaged_path, offset_limit, walk
+from barnabas.storage.salvage import DamagedBytes, free_damaged_path, offset_limit, walk
 from barnabas.storage.segment import Segment
 from barnabas.wire.records import NO_TIMESTAMP, encode_batch
 
@@ -43,23 +43,23 @@ class _SegmentRepair:
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.pieces: list[tuple[int, int] | bytes] = []  # (position, size) in the old file, or new bytes
-        self.bad: list[tuple[int, int]] = []
+        self.damaged: list[tuple[int, int]] = []
         self.losses: list[Loss] = []
         self.end = segment.base_offset
         self._leader_epoch = 0
-        self._bad_size = 0
+        self._damaged_size = 0
 
     def read(self, following: int | None, recovery_point: int) -> bool:
         """Read the segment; whether offsets are missing only where bytes are damaged."""
         is_dense = True
         dense_from = recovery_point or None if following is None else None
         for item in walk(self.segment, offset_limit(self.segment, following), dense_from):
-            if isinstance(item, BadBytes):
-                self.bad.append((item.position, item.size))
-                self._bad_size += item.size
+            if isinstance(item, DamagedBytes):
+                self.damaged.append((item.position, item.size))
+                self._damaged_size += item.size
                 continue
             header, _ = item
-            if self._bad_size:
+            if self._damaged_size:
                 self.fill_to(header.base_offset)
             is_dense &= header.base_offset == self.end
             self.pieces.append((header.position, header.size))
@@ -71,16 +71,16 @@ class _SegmentRepair:
     def fill_to(self, offset: int) -> None:
         """Record the offsets from the last batch up to `offset` as lost and cover them by an empty batch."""
         first, last = self.end, offset - 1
-        self.losses.append(Loss(self.segment.path(layout.LOG_SUFFIX), first, last, self._bad_size))
+        self.losses.append(Loss(self.segment.path(layout.LOG_SUFFIX), first, last, self._damaged_size))
         if first <= last <= self.segment.base_offset + MAX_RELATIVE_OFFSET:
             self.pieces.append(_empty_batch(first, last, self._leader_epoch))
             self.end = offset
-        self._bad_size = 0
+        self._damaged_size = 0
 
     @property
     def has_damaged_end(self) -> bool:
         """Whether the bytes after the last valid batch are damaged."""
-        return self._bad_size > 0
+        return self._damaged_size > 0
 
 
 def _empty_batch(first: int, last: int, leader_epoch: int) -> bytes:
@@ -174,8 +174,8 @@ class Repair:
         """Copy the damaged bytes to another file, and atomically replace the log file by one with the new content."""
         segment, files = repair.segment, self._files
         path = segment.path(layout.LOG_SUFFIX)
-        if repair.bad:
-            self._copy(segment, repair.bad, free_damaged_path(files, path))
+        if repair.damaged:
+            self._copy(segment, repair.damaged, free_damaged_path(files, path))
         self._copy(segment, repair.pieces, path + layout.TEMPORARY_SUFFIX)
         files.sync_dir(self._directory)
         files.rename(path + layout.TEMPORARY_SUFFIX, path)

@@ -100,24 +100,16 @@ def open_log(
 
 def kill(log: Log, **options: object) -> Log:
     """Open the log again as after a kill -9: nothing was closed, everything written is there."""
-    return Log.open(
-        log.files,
-        log.directory,
-        log.topic,
-        log.partition,
-        log.config,
-        topic_id=log.topic_id,
-        now_ms=10_000,
-        clean_shutdown=False,
-        recovery_point=log.recovery_point,
-        log_start_offset=log.log_start_offset,
-        **options,  # type: ignore[arg-type]
-    )
+    return _open_again(log, clean_shutdown=False, **options)
 
 
 def restart(log: Log) -> Log:
     """Stop cleanly and open again."""
     log.close()
+    return _open_again(log, clean_shutdown=True)
+
+
+def _open_again(log: Log, *, clean_shutdown: bool, **options: object) -> Log:
     return Log.open(
         log.files,
         log.directory,
@@ -126,9 +118,10 @@ def restart(log: Log) -> Log:
         log.config,
         topic_id=log.topic_id,
         now_ms=10_000,
-        clean_shutdown=True,
+        clean_shutdown=clean_shutdown,
         recovery_point=log.recovery_point,
         log_start_offset=log.log_start_offset,
+        **options,  # type: ignore[arg-type]
     )
 
 

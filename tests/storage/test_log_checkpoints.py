@@ -9,14 +9,13 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log_dirs import LogDir
-from tests.storage.dirs_driver import CHECKPOINTS, OTHER_ID, log_dirs, open_log
+from tests.storage.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs
 from tests.storage.log_driver import append, batch_of, values_from
 
 
 def test_log_start_is_checkpointed_even_where_a_segment_starts(tmp_path: Path) -> None:
     """L5: a power failure may restore deleted segments below it, since their renames are not synced."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     for _ in range(3):
         append(log, batch_of([b"v" * 1000]))
@@ -30,11 +29,9 @@ def test_log_start_is_checkpointed_even_where_a_segment_starts(tmp_path: Path) -
 
 def test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name(tmp_path: Path) -> None:
     """R22, L2: otherwise recovery would expect records that the new log never had."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
-    for _ in range(5):
-        append(log, batch_of([b"v"]))
+    append_batches(log, 5)
     log.flush()
     log.high_watermark = 5
     log.advance_log_start_offset(3)
@@ -43,19 +40,16 @@ def test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_na
     dirs.delete_log("t", 0, now=0.0)
     append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
     dirs.release()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert values_from(open_log(dirs, topic_id=OTHER_ID), 0) == [(0, b"new")]
 
 
 @pytest.mark.parametrize("name", [layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT])
 def test_checkpoint_written_late_does_not_contain_the_deleted_topic(tmp_path: Path, name: str) -> None:
     """R22, L2: a write planned before the deletion would look like data lost from the new topic."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
-    for _ in range(5):
-        append(log, batch_of([b"v"]))
+    append_batches(log, 5)
     log.flush()
     log.high_watermark = 5
     log.advance_log_start_offset(3)
@@ -65,8 +59,7 @@ def test_checkpoint_written_late_does_not_contain_the_deleted_topic(tmp_path: Pa
     for write in late:
         write()
     dirs.release()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert values_from(open_log(dirs, topic_id=OTHER_ID), 0) == [(0, b"new")]
 
 
@@ -82,8 +75,7 @@ def test_late_checkpoint_does_not_undo_a_later_one_that_had_nothing_to_write(tmp
 
 def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) -> None:
     """They are written in threads, while creation or truncation of a log writes one directly."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     append(log, batch_of([b"v"] * 5))
     log.flush()
@@ -96,8 +88,7 @@ def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) ->
 
 def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
     """The metadata log is opened first and may write checkpoints before the other logs are opened."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     for topic in ("t", "u"):
         log = open_log(dirs, topic)
         append(log, batch_of([b"v"] * 3))
@@ -106,8 +97,7 @@ def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
         log.advance_log_start_offset(3)
     dirs.close()
     before = {name: (tmp_path / name).read_text() for name in CHECKPOINTS}
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     open_log(again, "metadata")
     again.write_recovery_points()
     again.write_log_starts()
@@ -120,11 +110,9 @@ def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("offset", [2, 5])
 def test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end(tmp_path: Path, offset: int) -> None:
     """L1, L4: its indexes were truncated without a sync, so a crash may restore entries for truncated records."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
-    for _ in range(5):
-        append(log, batch_of([b"v"]))
+    append_batches(log, 5)
     log.flush()
     append(log, batch_of([b"not synced"]))
     assert dirs.truncate_log("t", 0, offset)
@@ -136,8 +124,7 @@ def test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end(tmp_p
 
 def test_clean_shutdown_marker_applies_only_to_logs_in_the_checkpoint(tmp_path: Path) -> None:
     """Kafka does not close its metadata log when it stops: its index is then 10 MB of zeros."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     for _ in range(20):
         append(log, batch_of([b"v" * 100]))
@@ -148,8 +135,7 @@ def test_clean_shutdown_marker_applies_only_to_logs_in_the_checkpoint(tmp_path: 
     index = tmp_path / "t-0" / f"{0:020d}.index"
     index.write_bytes(bytes(8 * 1000))
     (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).write_text("0\n0\n")
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     assert again.dirs[0].had_clean_shutdown
     log = open_log(again)
     assert log.log_end_offset == 20

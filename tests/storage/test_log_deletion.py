@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.storage import layout
-from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log
+from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
 from tests.storage.log_driver import append, batch_of, values_from
 
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
     """L5: file.delete.delay.ms; a slice that a reader holds stays readable."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     append(log, batch_of([b"v"]))
     read = log.read(0, 1000, limit_offset=1, min_one_batch=True)
@@ -33,8 +32,7 @@ def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> Non
 
 
 def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     open_log(dirs)
     dirs.delete_log("t", 0, now=0.0)
     dirs.release()
@@ -44,12 +42,10 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(tmp_path: Pa
 
 def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) -> None:
     """R22: the directory of another topic id is renamed as a stray."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     append(open_log(dirs), batch_of([b"old"]))
     dirs.close()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs, topic_id=OTHER_ID)
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
     assert [Path(path).name[:4] for path in dirs.strays] == ["t-0."]
@@ -58,20 +54,17 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
 
 def test_stray_directory_is_renamed_and_kept(tmp_path: Path) -> None:
     """L2: as in Kafka; the metadata may be wrong."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     append(open_log(dirs, "gone", 3), batch_of([b"v"]))
     dirs.close()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert list(dirs.found()) == [("gone", 3)]
     renamed = Path(dirs.rename_stray("gone", 3))
     assert renamed.name.startswith("gone-3.")
     assert renamed.name.endswith("-stray")
     dirs.close()
     for _ in range(2):
-        dirs = log_dirs(tmp_path)
-        dirs.open(1)
+        dirs = opened_dirs(tmp_path)
         assert list(dirs.found()) == []
         dirs.close()
     assert (renamed / f"{0:020d}.log").stat().st_size
@@ -85,8 +78,7 @@ def test_name_of_a_deleted_directory_fits_the_file_system() -> None:
 
 def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> None:
     """L5, L6: whole segments only, never the active one; files are renamed first."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     for _ in range(6):
         append(log, batch_of([b"v" * 1000]))

@@ -12,7 +12,7 @@ from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
-from tests.storage.dirs_driver import log_dirs, open_log
+from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.storage.log_driver import append, batch_of, values_from
 
 
@@ -40,8 +40,7 @@ def test_identity_is_made_once_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("node_id", "cluster_id"), [(2, ""), (1, "another-cluster")])
 def test_directory_of_another_node_or_cluster_is_refused(tmp_path: Path, node_id: int, cluster_id: str) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     dirs.close()
     with pytest.raises(DataDirMismatch, match=str(tmp_path)):
         log_dirs(tmp_path).open(node_id, cluster_id)
@@ -49,8 +48,7 @@ def test_directory_of_another_node_or_cluster_is_refused(tmp_path: Path, node_id
 
 
 def test_locked_directory_is_refused_and_the_others_are_unlocked(tmp_path: Path) -> None:
-    first = log_dirs(tmp_path / "b")
-    first.open(1)
+    first = opened_dirs(tmp_path / "b")
     with pytest.raises(DataDirLocked, match="in use by another broker"):
         log_dirs(tmp_path / "a", tmp_path / "b").open(1)
     log_dirs(tmp_path / "a").open(1)
@@ -59,11 +57,9 @@ def test_locked_directory_is_refused_and_the_others_are_unlocked(tmp_path: Path)
 
 
 def test_logs_and_their_offsets_survive_a_clean_stop(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
-    for _ in range(5):
-        append(log, batch_of([b"v"]))
+    append_batches(log, 5)
     log.high_watermark = 5
     log.advance_log_start_offset(3)
     dirs.close()
@@ -71,8 +67,7 @@ def test_logs_and_their_offsets_survive_a_clean_stop(tmp_path: Path) -> None:
     assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 3\n"
     assert (tmp_path / layout.REPLICATION_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert dirs.dirs[0].had_clean_shutdown
     assert not (tmp_path / layout.CLEAN_SHUTDOWN).exists(), "a crash from here on is an unclean stop"
     assert list(dirs.found()) == [("t", 0)]
@@ -83,15 +78,13 @@ def test_logs_and_their_offsets_survive_a_clean_stop(tmp_path: Path) -> None:
 
 
 def test_kill_leaves_no_marker_and_the_logs_are_recovered(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     append(log, batch_of([b"v"]))
     with Path(log.segments.active.stem + ".log").open("ab") as file:
         file.write(b"torn")
     dirs.release()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert not dirs.dirs[0].had_clean_shutdown
     log = open_log(dirs)
     assert values_from(log, 0) == [(0, b"v")]
@@ -100,13 +93,11 @@ def test_kill_leaves_no_marker_and_the_logs_are_recovered(tmp_path: Path) -> Non
 
 
 def test_unchanged_logs_are_not_written_at_a_clean_stop(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     append(open_log(dirs), batch_of([b"v"]))
     dirs.close()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()}
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     open_log(dirs)
     dirs.close()
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()} == before
@@ -114,35 +105,30 @@ def test_unchanged_logs_are_not_written_at_a_clean_stop(tmp_path: Path) -> None:
 
 def test_failure_at_the_stop_leaves_no_marker_in_its_directory(tmp_path: Path) -> None:
     """Logs that could not be written are checked at the next start; the other directory stops cleanly."""
-    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path / "a", tmp_path / "b")
     for partition in range(2):
         append(open_log(dirs, partition=partition), batch_of([b"v"]))
     (tmp_path / "a" / "t-0" / f"{0:020d}.index").mkdir()
     with pytest.raises(OSError, match="index"):
         dirs.close()
-    again = log_dirs(tmp_path / "a", tmp_path / "b")
-    again.open(1)
+    again = opened_dirs(tmp_path / "a", tmp_path / "b")
     assert [log_dir.had_clean_shutdown for log_dir in again.dirs] == [False, True]
     assert values_from(open_log(again, partition=1), 0) == [(0, b"v")]
 
 
 def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path / "a", tmp_path / "b")
     for partition in range(4):
         open_log(dirs, partition=partition)
     assert sorted(path.name for path in (tmp_path / "a").glob("t-*")) == ["t-0", "t-2"]
     assert sorted(path.name for path in (tmp_path / "b").glob("t-*")) == ["t-1", "t-3"]
     dirs.close()
-    dirs = log_dirs(tmp_path / "a", tmp_path / "b")
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path / "a", tmp_path / "b")
     assert open_log(dirs, partition=3).directory == str(tmp_path / "b" / "t-3")
 
 
 def test_logs_with_unsynced_closed_segments_are_listed(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
     append(log, batch_of([b"v" * 1000]))
     assert dirs.logs_with_rolled_segments() == []
@@ -161,14 +147,12 @@ def test_logs_with_unsynced_closed_segments_are_listed(tmp_path: Path) -> None:
 def test_other_directories_are_left_alone(tmp_path: Path, name: str) -> None:
     if not name.endswith("-delete"):
         (tmp_path / name).mkdir()
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     assert list(dirs.found()) == []
 
 
 def test_partition_metadata_is_kafkas_text(tmp_path: Path) -> None:
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     open_log(dirs)
     assert (tmp_path / "t-0" / "partition.metadata").read_text() == "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
 

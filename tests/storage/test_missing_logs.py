@@ -9,48 +9,42 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
-from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log
+from tests.storage.dirs_driver import OTHER_ID, append_batches, open_log, opened_dirs
 from tests.storage.log_driver import append, batch_of, values_from
 
 
 def test_new_log_with_the_name_of_a_deleted_one_is_not_damaged(tmp_path: Path) -> None:
     """L2: the deleted log is removed from the checkpoint before the new one is made."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     append(open_log(dirs), batch_of([b"v"] * 5))
     dirs.logs["t", 0].flush()
     dirs.write_recovery_points()
     dirs.delete_log("t", 0, now=0.0)
     append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
     dirs.release()
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     assert values_from(open_log(again, topic_id=OTHER_ID), 0) == [(0, b"new")]
     again.release()
 
 
 def test_truncated_log_is_not_reported_as_damaged(tmp_path: Path) -> None:
     """L2: the recovery point in the checkpoint is lowered before the truncation."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     log = open_log(dirs)
-    for _ in range(5):
-        append(log, batch_of([b"v"]))
+    append_batches(log, 5)
     log.flush()
     dirs.write_recovery_points()
     assert dirs.truncate_log("t", 0, 2)
     assert not dirs.truncate_log("t", 0, 2)
     dirs.release()
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     assert open_log(again).log_end_offset == 2
     again.release()
 
 
 def test_missing_directory_is_damage(tmp_path: Path) -> None:
     """L2: it was removed, or its disk is not mounted; an empty log in its place would hide that."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     for topic in ("t", "empty"):
         open_log(dirs, topic)
     append(dirs.logs["t", 0], batch_of([b"v"] * 5))
@@ -58,8 +52,7 @@ def test_missing_directory_is_damage(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "t-0")
     shutil.rmtree(tmp_path / "empty-0")
     for _ in range(2):
-        again = log_dirs(tmp_path)
-        again.open(1)
+        again = opened_dirs(tmp_path)
         assert open_log(again, "empty").log_end_offset == 0
         with pytest.raises(DamagedLog, match="t-0 is missing, but everything up to offset 5 was synced"):
             open_log(again)
@@ -67,8 +60,7 @@ def test_missing_directory_is_damage(tmp_path: Path) -> None:
         again.forget_missing()
         again.close()
     (tmp_path / "t-0").mkdir()
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     with pytest.raises(DamagedLog, match="ends at offset 0"):
         open_log(again)
     again.release()
@@ -76,19 +68,16 @@ def test_missing_directory_is_damage(tmp_path: Path) -> None:
 
 def test_deleted_log_is_not_reported_as_missing(tmp_path: Path) -> None:
     """The crash came before the checkpoint was written; the next start removes the log from the checkpoint."""
-    dirs = log_dirs(tmp_path)
-    dirs.open(1)
+    dirs = opened_dirs(tmp_path)
     append(open_log(dirs), batch_of([b"v"] * 5))
     dirs.logs["t", 0].flush()
     dirs.write_recovery_points()
     dirs.delete_log("t", 0, now=0.0)
     dirs.release()
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     again.forget_missing()
     again.release()
     assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n0\n"
-    again = log_dirs(tmp_path)
-    again.open(1)
+    again = opened_dirs(tmp_path)
     assert open_log(again).log_end_offset == 0
     again.release()
