@@ -38,26 +38,9 @@ def _description_failed(request: DescribeTopicPartitionsRequest, error: KafkaErr
 def describe_topic_partitions(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, from the cursor on, up to the limit of partitions.
-
-    KafkaError INVALID_REQUEST when the cursor's partition is negative, or its topic is none of those named.
-    """
+    """Describe topics in the order of their names, from the cursor on, up to the limit of partitions."""
     image = ctx.broker.image
-    wants_all = not request.topics
-    names = sorted(image.topics) if wants_all else sorted({topic.name for topic in request.topics})
-    cursor = request.cursor
-    first_index = 0
-    if cursor is not None:
-        if cursor.partition_index < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition index of the cursor is negative.")
-        if not wants_all and cursor.topic_name not in names:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
-            )
-        names = [name for name in names if name >= cursor.topic_name]
-        if names and names[0] == cursor.topic_name:
-            first_index = cursor.partition_index
+    names, first_index = _names_from_cursor(image.topics, request)
     left = min(max(request.response_partition_limit, 1), ctx.broker.config[MAX_REQUEST_PARTITION_SIZE_LIMIT])
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -80,6 +63,27 @@ def describe_topic_partitions(
         left -= len(wanted)
         first_index = 0
     return response
+
+
+def _names_from_cursor(existing: Iterable[str], request: DescribeTopicPartitionsRequest) -> tuple[list[str], int]:
+    """The topics to describe, and the partition at which the first of them starts.
+
+    KafkaError INVALID_REQUEST if the cursor's partition is negative, or its topic is not among those requested.
+    """
+    wants_all = not request.topics
+    names = sorted(existing) if wants_all else sorted({topic.name for topic in request.topics})
+    cursor = request.cursor
+    if cursor is None:
+        return names, 0
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition index of the cursor is negative.")
+    if not wants_all and cursor.topic_name not in names:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+        )
+    names = [name for name in names if name >= cursor.topic_name]
+    return names, cursor.partition_index if names[:1] == [cursor.topic_name] else 0
 
 
 def _describe_partitions(

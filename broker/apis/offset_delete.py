@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 @api(OffsetDeleteRequest)
 def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
     """Delete the offsets of partitions that exist and to which no member of the group is subscribed."""
+    response = _split_off_missing(ctx, request)
+    delayed = DelayedResponse(send_before_close=True)
+
+    def answer(decided: OffsetDeleteResponse) -> None:
+        if decided.error_code:
+            delayed.resolve(decided)
+            return
+        _fill_in(response, decided)
+        delayed.resolve(response)
+
+    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, _: groups.offsets.delete(request, answer))
+    return delayed
+
+
+def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Remove partitions that do not exist from the request; returns the response, with their errors."""
     response = OffsetDeleteResponse()
     accepted: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
@@ -33,34 +49,25 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
         ]
         if existing:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
-        response.topics.append(
-            OffsetDeleteResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetDeleteResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=0 if partition in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-                    )
-                    for partition in topic.partitions
-                ],
+        partitions = [
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index,
+                error_code=0 if partition in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             )
-        )
-    request.topics = accepted
-    delayed = DelayedResponse(send_before_close=True)
-
-    def answer(decided: OffsetDeleteResponse) -> None:
-        if decided.error_code:
-            delayed.resolve(decided)
-            return
-        codes = {
-            (topic.name, partition.partition_index): partition.error_code
-            for topic in decided.topics
             for partition in topic.partitions
-        }
-        for topic in response.topics:
-            for partition in topic.partitions:
-                partition.error_code = codes.get((topic.name, partition.partition_index), partition.error_code)
-        delayed.resolve(response)
+        ]
+        response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    request.topics = accepted
+    return response
 
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, _: groups.offsets.delete(request, answer))
-    return delayed
+
+def _fill_in(response: OffsetDeleteResponse, decided: OffsetDeleteResponse) -> None:
+    """Copy the coordinator's error codes into the response."""
+    codes = {
+        (topic.name, partition.partition_index): partition.error_code
+        for topic in decided.topics
+        for partition in topic.partitions
+    }
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = codes.get((topic.name, partition.partition_index), partition.error_code)

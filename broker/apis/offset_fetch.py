@@ -67,23 +67,22 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRespo
         found.topics = [
             _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in group.topics or ()
         ]
-    return OffsetFetchResponse(
-        error_code=found.error_code,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=partition.partition_index,
-                        committed_offset=partition.committed_offset,
-                        committed_leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.metadata,
-                        error_code=partition.error_code,
-                    )
-                    for partition in topic.partitions
-                ],
+    return OffsetFetchResponse(error_code=found.error_code, topics=[_single_group_topic(one) for one in found.topics])
+
+
+def _single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+    """A topic of a group in the form of versions with one group."""
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=partition.partition_index,
+                committed_offset=partition.committed_offset,
+                committed_leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.metadata,
+                error_code=partition.error_code,
             )
-            for topic in found.topics
+            for partition in topic.partitions
         ],
     )
 
