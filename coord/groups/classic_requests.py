@@ -1,6 +1,6 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup: to a classic group, or to a consumer group with members (KIP-848).
 
-An empty consumer group is no hindrance: the classic group replaces it.
+An empty consumer group is replaced by a classic group.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What a group coordinator needs to know of the broker's configuration."""
+"""The broker configuration of a group coordinator."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a member that joins for the first time may wait for its answer (Kafka's fixed five minutes)."""
+"""How long the JoinGroup of a new member may be parked (fixed in Kafka, too: five minutes)."""
 
 
 class MigrationPolicy(Enum):
-    """Which way a group with members may change its protocol (`group.consumer.migration.policy`)."""
+    """Which protocol a group with members may be converted to (`group.consumer.migration.policy`)."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"

@@ -1,4 +1,4 @@
-"""What a coordinator may know of the client that asks."""
+"""The client that sent a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ClientContext(NamedTuple):
-    """The client behind one request."""
+    """What a coordinator knows of the client."""
 
     client_id: str = ""
     client_host: str = ""

@@ -87,7 +87,7 @@ class GroupCoordinator:
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
         """Apply a record that is in the log, at this offset."""
-        self._pending.saw(offset, CoordinatorRecord(key, value))
+        self._pending.replayed(offset, CoordinatorRecord(key, value))
         self._apply(key, value, at)
 
     def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:

@@ -1,9 +1,9 @@
-"""Which committed offsets have had their time, and which groups go with them (rule G2; KIP-211).
+"""Finds committed offsets that have expired, and groups that are removed with them (rule G2; KIP-211).
 
-The offsets of a group without members expire `offsets.retention.minutes` after it became empty, those that were
-committed by nobody in particular after their commit. While members read a topic its offsets stay, and so does an offset
-that an open transaction is about to change. A group that is empty and has no offsets left goes too. Positions of share
-groups are not kept here and never expire. Source: Kafka 4.4 `OffsetMetadataManager.cleanupExpiredOffsets`.
+The offsets of a group without members expire `offsets.retention.minutes` after it became empty; those of a group that
+never had members, after their commit. Offsets of topics that members subscribe to do not expire, nor do offsets that an
+open transaction may change. A group without members and without offsets is removed. Offsets of share groups are kept by
+the share coordinator and do not expire. Source: Kafka 4.4 `OffsetMetadataManager.cleanupExpiredOffsets`.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ NEVER = None
 def expired(
     group: Group, offsets: OffsetStore, pending: PendingOffsets, retention_ms: int, now_ms: int
 ) -> list[CoordinatorRecord]:
-    """Records that remove a group's expired offsets and, when that leaves nothing of it, the group."""
+    """The records that remove a group's expired offsets and, if it has no others and no members, the group."""
     if group.group_type == SHARE:
         return []
     made = []
-    leaves_some = bool(pending) and bool(pending.of_group(group.group_id))
+    has_others = bool(pending) and bool(pending.of_group(group.group_id))
     for topic, partitions in offsets.of_group(group.group_id).items():
         is_read = group.is_subscribed_to(topic)
         for partition, committed in partitions.items():
-            if is_read or not _is_over(group, committed, retention_ms, now_ms):
-                leaves_some = True
+            if is_read or not _has_expired(group, committed, retention_ms, now_ms):
+                has_others = True
                 continue
             tombstone = records.offset_tombstone(group.group_id, topic, partition)
             if pending.has(tombstone.key):
-                leaves_some = True
+                has_others = True
             else:
                 made.append(tombstone)
-    if not leaves_some and group.is_empty:
+    if not has_others and group.is_empty:
         made += group.tombstones()
     return made
 
 
-def _is_over(group: Group, committed: CommittedOffset, retention_ms: int, now_ms: int) -> bool:
-    since_ms = _counts_from(group, committed)
+def _has_expired(group: Group, committed: CommittedOffset, retention_ms: int, now_ms: int) -> bool:
+    since_ms = _retention_start_ms(group, committed)
     if since_ms is NEVER:
         return False
-    if committed.expire_timestamp_ms >= 0:  # OffsetCommit up to version 4 could say how long
+    if committed.expire_timestamp_ms >= 0:  # set by OffsetCommit up to version 4
         return now_ms >= committed.expire_timestamp_ms
     return now_ms - since_ms >= retention_ms
 
 
-def _counts_from(group: Group, committed: CommittedOffset) -> int | None:
-    """When the retention of an offset began, or NEVER while its group keeps all of them."""
+def _retention_start_ms(group: Group, committed: CommittedOffset) -> int | None:
+    """Start of the retention time of an offset, milliseconds since 1970; NEVER: the offset does not expire."""
     if not isinstance(group, ClassicGroup) or group.protocol_type is None:
         return committed.commit_timestamp_ms
     if group.state is GroupState.EMPTY:

@@ -1,7 +1,7 @@
 """OffsetCommit, OffsetFetch, OffsetDelete and the expiry of offsets, for the groups of one coordinator (rule G2).
 
-KIP-211, KIP-447, KIP-496, KIP-848. Durable state is the store and what open transactions hold back (`PendingOffsets`);
-records change both.
+KIP-211, KIP-447, KIP-496, KIP-848. Durable state is the store, and the offsets of open
+transactions (`PendingOffsets`); only replayed records change them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The group types of one coordinator; each is made, and its package imported, when it is first needed."""
+"""The group types of one coordinator; each is created, and its package imported, when it is first needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GroupTypes:
-    """The types of groups but the classic one, see `coord.groups.group`."""
+    """All group types except the classic one, see `coord.groups.group`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class GroupTypes:
         self._type_of_timer: dict[type, GroupType] = {}
 
     def __iter__(self) -> Iterator[GroupType]:
-        """The types that have been made."""
+        """The types that have been created."""
         return iter(self._types.values())
 
     def of_record(self, record_type: int) -> GroupType | None:

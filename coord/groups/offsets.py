@@ -1,8 +1,8 @@
 """The committed offsets of the groups of one coordinator (rule G2; KIP-211, KIP-496, KIP-848).
 
-Invariant: what is here is exactly what the records in the log say; only `put` and `remove`, called by replay, change
-it. An offset is remembered with the id of its topic, so that a topic created again under an old name does not get the
-offsets of its predecessor. What expires is in `coord.groups.expiry`.
+Invariant: the store has exactly the offsets of the records in the log; only `put` and `remove`, called by replay,
+change it. An offset is stored with the id of its topic, so that a topic does not get the offsets of a deleted one of
+its name. Expiry is in `coord.groups.expiry`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ DEFAULT_RETENTION = -1
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group is in one partition."""
+    """The committed offset of a group in one partition."""
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
     commit_timestamp_ms: int = -1
     expire_timestamp_ms: int = -1
-    """Set only by OffsetCommit v2-4 with a retention time of its own."""
+    """Set only by OffsetCommit v2-4 with a retention time."""
     topic_id: Uuid = ZERO_UUID
 
 
@@ -60,11 +60,11 @@ class OffsetStore:
         return found
 
     def of_group(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
-        """All offsets of a group by topic and partition; not to be changed."""
+        """All offsets of a group by topic and partition; read-only."""
         return self._groups.get(group_id, {})
 
     def put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
-        """An offset is in the log."""
+        """Apply the record of an offset."""
         partitions = self._groups.setdefault(group_id, {}).setdefault(topic, {})
         partitions[partition] = CommittedOffset(
             value.offset,
@@ -76,7 +76,7 @@ class OffsetStore:
         )
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """A tombstone of an offset is in the log."""
+        """Apply the tombstone of an offset."""
         topics = self._groups.get(group_id)
         partitions = topics.get(topic) if topics is not None else None
         if topics is None or partitions is None:
@@ -88,7 +88,7 @@ class OffsetStore:
             del self._groups[group_id]
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """Records that remove every offset of a group."""
+        """The records that remove every offset of a group."""
         return [
             records.offset_tombstone(group_id, topic, partition)
             for topic, partitions in self.of_group(group_id).items()
@@ -96,7 +96,7 @@ class OffsetStore:
         ]
 
     def topic_tombstones(self, topic: str, topic_id: Uuid = ZERO_UUID) -> list[CoordinatorRecord]:
-        """Records that remove every group's offsets of a topic; of another topic of that name they are kept."""
+        """The records that remove all groups' offsets of a topic, but not those of another topic of that name."""
         return [
             records.offset_tombstone(group_id, topic, partition)
             for group_id, topics in self._groups.items()
@@ -116,7 +116,7 @@ class OffsetStore:
 def commit(
     request: OffsetCommitRequest, metadata_max_bytes: int, at: Moment
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
-    """The records of a commit that the group lets pass, and its answer (partition by partition)."""
+    """The records of a commit that the group has accepted, and its response."""
     retention_ms = request.retention_time_ms
     expire_ms = NO_OFFSET if retention_ms == DEFAULT_RETENTION else at.now_ms + retention_ms
     made: list[CoordinatorRecord] = []
@@ -137,7 +137,7 @@ def commit(
 
 
 def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The same error for every partition."""
+    """The response with the same error for every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -173,7 +173,7 @@ def _commit_record(
 
 
 def _utf16_length(text: str) -> int:
-    """Java's `String.length()`, which Kafka holds against `offset.metadata.max.bytes`."""
+    """Java's `String.length()`, which Kafka compares with `offset.metadata.max.bytes`."""
     return len(text) + sum(1 for character in text if character > "\uffff")
 
 
@@ -181,7 +181,7 @@ def _utf16_length(text: str) -> int:
 
 
 def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
-    """The offsets asked for; -1 where there is none."""
+    """The requested offsets; -1 for a partition without one."""
     return [
         OffsetFetchResponseTopics(
             name=topic.name,
@@ -196,7 +196,7 @@ def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopi
 
 
 def fetch_all(store: OffsetStore, group_id: str) -> list[OffsetFetchResponseTopics]:
-    """Every offset of the group; the topic ids are those the offsets were committed with."""
+    """All offsets of the group, with the topic ids of their commits."""
     return [
         OffsetFetchResponseTopics(
             name=topic,
@@ -219,7 +219,7 @@ def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchRe
 
 
 def unstable(partition: int) -> OffsetFetchResponsePartitions:
-    """An offset that an open transaction is about to change."""
+    """The response for an offset that an open transaction may change."""
     error = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
     return OffsetFetchResponsePartitions(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=error

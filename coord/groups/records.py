@@ -1,8 +1,8 @@
 """Records of `__consumer_offsets` in Kafka's bytes: a 2-byte schema version, then the message.
 
-The version of a key says what kind of record it is (Kafka's `CoordinatorRecordType`): 0 and 1 an offset, 2 a classic
-group; 3 and up belong to the newer group types, whose packages read them (`TYPE_OF_RECORD`). The versions of values are
-those that Kafka 4.4 writes.
+The version of a key is the type of the record (Kafka's `CoordinatorRecordType`): 0 and 1 are an offset, 2 is a classic
+group; 3 and up belong to the other group types, whose packages read them (`TYPE_OF_RECORD`). Values have the versions
+that Kafka 4.4 writes.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ TYPE_OF_RECORD: dict[int, str] = {
     **dict.fromkeys((10, 11, 12, 13, 14, 15), SHARE),
     **dict.fromkeys((17, 18, 19, 20, 21, 22, 23), STREAMS),
 }
-"""The group type that each kind of record from 3 on belongs to (Kafka's `CoordinatorRecordType`)."""
+"""The group type of each record type from 3 on."""
 
 GROUP_METADATA_VALUE_VERSION = 3
 OFFSET_COMMIT_VALUE_VERSION = 4
 OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestamp
 
 KEYS_KEPT = 4096
-"""Keys are made and read again with every commit: those of the partitions in use are remembered."""
+"""How many encoded and decoded keys are cached, since every commit needs those of its partitions."""
 
-_KEY_VERSION = 0  # key schemas have one version; what stands in front of them is the record type
+_KEY_VERSION = 0  # the 2-byte prefix of a key is the record type, not this version
 
 
 def prefixed(prefix: int, message: Message, version: int) -> bytes:
-    """A message behind its 2-byte prefix: the record type of a key, the version of a value."""
+    """A message after its 2-byte prefix: the record type of a key, the version of a value."""
     return prefix.to_bytes(2, "big") + message.encode(version)
 
 
@@ -62,7 +62,7 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
 
 
 def offset_key_prefix(group: str) -> bytes:
-    """How the keys of all of a group's offsets begin, and no other group's."""
+    """The bytes with which the keys of all of a group's offsets start, and no other keys."""
     return offset_key(group, "", 0)[:-6]  # without the topic's length and the partition
 
 
@@ -85,10 +85,7 @@ def group_tombstone(group: str) -> CoordinatorRecord:
 
 @lru_cache(KEYS_KEPT)
 def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
-    """What the record is about; None for the kinds of record that are not ours (newer group types).
-
-    Raises ProtocolError for bytes that are no key.
-    """
+    """The key of an offset or a classic group; None for records of other types. Raises ProtocolError."""
     record_type = int.from_bytes(key[:2], "big")
     if record_type == OFFSET_COMMIT:
         return OffsetCommitKey.decode(key[2:], _KEY_VERSION)
@@ -101,10 +98,10 @@ def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
 
 
 def read_offset(value: bytes) -> OffsetCommitValue:
-    """A committed offset, of any version. ProtocolError when it is none."""
+    """The value of a committed offset, of any version. Raises ProtocolError."""
     return OffsetCommitValue.decode(value[2:], int.from_bytes(value[:2], "big"))
 
 
 def read_group(value: bytes) -> GroupMetadataValue:
-    """A classic group, of any version. ProtocolError when it is none."""
+    """The value of a classic group, of any version. Raises ProtocolError."""
     return GroupMetadataValue.decode(value[2:], int.from_bytes(value[:2], "big"))

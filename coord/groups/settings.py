@@ -1,7 +1,7 @@
-"""The settings in force of one group: its own configs over the broker's (KIP-848, KIP-932, KIP-1071).
+"""The effective settings of one group: its own configs, or else the broker's (KIP-848, KIP-932, KIP-1071).
 
-The coordinators are given a `GroupConfigs`, a callable from a group's id to its settings, and ask it whenever they need
-one: a change holds from the next request on. The defaults here are Kafka's.
+Coordinators get a `GroupConfigs`, a callable from a group's id to its settings, and call it whenever they need a
+setting, so that a change is effective with the next request. The defaults are Kafka's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.coord.auto_offset_reset import AutoOffsetReset
 
 
 class GroupSettings(NamedTuple):
-    """What holds for one group; a field is named as its config key, with `_` for dots."""
+    """The settings of one group; a field has the name of its config key, with `_` for dots."""
 
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
@@ -35,12 +35,12 @@ class GroupSettings(NamedTuple):
     streams_rack_aware_assignment_tags: tuple[str, ...] = ()
     streams_assignor_name: str = "sticky"
     errors_deadletterqueue_topic_name: str = ""
-    """Topic for records that could not be delivered; empty: they are dropped."""
+    """Topic for records that could not be delivered; empty: such records are dropped."""
     errors_deadletterqueue_copy_record_enable: bool = False
 
 
 GroupConfigs = Callable[[str], GroupSettings]
-"""Gives the settings in force of a group, by its id."""
+"""Returns the effective settings of a group, by its id."""
 
 
 def default_group_configs(_group_id: str) -> GroupSettings:

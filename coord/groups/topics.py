@@ -1,7 +1,7 @@
-"""The cluster's topics as groups see them: read-only, always as of now.
+"""The interface by which group coordinators look up the cluster's topics.
 
-`broker.coordinators.groups` implements it over the cluster's image; tests over a dictionary. A coordinator is
-told of changes by `GroupCoordinator.metadata_changed`.
+`broker.coordinators.groups` implements it with the metadata image, tests with a dictionary. Changes are reported to a
+coordinator by `GroupCoordinator.metadata_changed`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class Topic(NamedTuple):
     topic_id: Uuid
     name: str
     partitions: int
-    """How many it has; they are numbered from 0."""
+    """Number of partitions."""
     racks: tuple[frozenset[str], ...] = ()
-    """For each partition the racks of its replicas; () when no broker tells its rack."""
+    """By partition the racks of its replicas; () when no broker has a rack."""
 
 
 class Topics(Protocol):
-    """All topics there are."""
+    """All topics of the cluster."""
 
     def by_name(self, name: str, /) -> Topic | None:
         """The topic of this name, if it exists."""

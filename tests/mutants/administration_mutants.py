@@ -11,8 +11,8 @@ ADMINISTRATION = (
     Mutant(
         "offsets-expire-that-members-read",
         "coord/groups/expiry.py",
-        "            if is_read or not _is_over(",
-        "            if not _is_over(",
+        "            if is_read or not _has_expired(",
+        "            if not _has_expired(",
         _EXPIRY + "::TestOffsetsOfAGroupWithMembers::test_stay_where_the_members_read",
     ),
     Mutant(

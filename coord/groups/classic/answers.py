@@ -1,4 +1,4 @@
-"""The answers that joining and syncing members get."""
+"""The responses to JoinGroup and SyncGroup."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.classic.member import ClassicMember
 
 UNKNOWN_MEMBER_ID = ""
-"""The member id of one that has none yet."""
+"""The member id in requests of members that have none yet."""
 
 
 def join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """A JoinGroup that failed."""
+    """The response to a JoinGroup that failed."""
     return JoinGroupResponse(member_id=member_id, error_code=int(error), protocol_name=None)
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
-    """The current generation, as `member_id` gets to see it: only the leader is told who else is there."""
+    """The response with the current generation; only the leader gets the list of members."""
     return JoinGroupResponse(
         members=members_for_leader(group) if member_id == group.leader else [],
         member_id=member_id,
@@ -34,7 +34,7 @@ def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
 
 
 def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    """Everybody's metadata for the chosen protocol: what the leader assigns by."""
+    """The metadata of all members for the selected protocol, from which the leader makes the assignment."""
     protocol = group.protocol or ""
     return [
         JoinGroupResponseMember(
@@ -45,12 +45,12 @@ def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
 
 
 def sync_error(error: ErrorCode) -> SyncGroupResponse:
-    """A SyncGroup that failed: no assignment."""
+    """The response to a SyncGroup that failed, without an assignment."""
     return SyncGroupResponse(error_code=int(error), assignment=NO_ASSIGNMENT)
 
 
 def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """A member's assignment."""
+    """The response with a member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=bytes(assignment)
     )
@@ -59,10 +59,10 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 def static_rejoined(
     group: ClassicGroup, member: ClassicMember, *, leader_before: str, knows_skip: bool
 ) -> JoinGroupResponse:
-    """A static member that came back into a Stable group, under its new member id (KIP-345, KIP-814).
+    """The response to a static member that joins a Stable group again, with its new member id (KIP-345, KIP-814).
 
-    From JoinGroup v9 on a leader is told so, with the members, and that it must not assign again. An older client would
-    assign at once, so it is shown the member id that led before.
+    From JoinGroup v9 on a leader gets the members and `skip_assignment`. An older client would make a new assignment if
+    it were the leader, so it gets the leader's previous member id.
     """
     response = joined(group, member.member_id)
     if knows_skip:

@@ -1,4 +1,4 @@
-"""What DescribeGroups and ListGroups show of a classic group (KIP-518, KIP-848, KIP-1043)."""
+"""Entries of DescribeGroups and ListGroups responses (KIP-518, KIP-848, KIP-1043)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
 
 NOT_FOUND_SINCE = 6
-"""DescribeGroups versions from here on tell GROUP_ID_NOT_FOUND; before, such a group is Dead and no error."""
+"""DescribeGroups versions from here on have GROUP_ID_NOT_FOUND; in older ones such a group is Dead."""
 
 
 def describe_group(group: Group | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
-    """One group. Protocol and metadata are only shown of a Stable one: before, they are not settled."""
+    """DescribeGroups of one group. Only a Stable group has a protocol and metadata."""
     if not isinstance(group, ClassicGroup):
         gone = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
         if api_version >= NOT_FOUND_SINCE:
@@ -45,7 +45,7 @@ def describe_group(group: Group | None, group_id: str, api_version: int) -> Desc
 
 
 def listed_group(group: Group) -> ListedGroup:
-    """One row of ListGroups."""
+    """ListGroups of one group."""
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",

@@ -1,6 +1,6 @@
-"""A classic group: its members, its generation, and who leads (rule G1; KIP-62, KIP-345, KIP-394).
+"""A classic group: its members, its generation and its leader (rule G1; KIP-62, KIP-345, KIP-394).
 
-The group knows what is true of it; `Membership` decides what to do about it and holds the timers. Invariants:
+The group has the state; `Membership` handles the requests, and `Rebalance` the timers. Invariants:
 `leader` is a member whenever there are members; `protocols` counts how many members support each protocol;
 `static_members` maps each instance id to the one member id that owns it.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ClassicGroup:
-    """One group whose members assign partitions among themselves."""
+    """One group, in which the leader makes the assignment."""
 
     group_type: ClassVar[str] = CLASSIC
 
@@ -36,30 +36,30 @@ class ClassicGroup:
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.state_since_ms = at.now_ms if at is not None else -1
-        """Wall clock of the last transition; -1 when an old record does not tell."""
+        """Wall clock of the last transition; -1 if an old record does not have it."""
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
         self.has_to_rebalance = False
-        """Its record names no leader: it became a classic group, and has not shared out the partitions as one."""
+        """Its record has no leader: it was converted to a classic group and has not made an assignment since."""
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
         self.protocols: Counter[str] = Counter()
         self.pending_joins: set[str] = set()
-        """Member ids given out with MEMBER_ID_REQUIRED that have not come back yet."""
+        """Member ids sent with MEMBER_ID_REQUIRED that have not been used to join yet."""
         self.pending_syncs: dict[str, None] = {}
-        """Members of this generation whose SyncGroup is still to come, in the order they joined."""
+        """Members of this generation that have not sent SyncGroup yet, in the order they joined."""
         self.subscribed: frozenset[str] | None = None
         """The topics the members subscribe to; None when their metadata does not contain them."""
         self.initial_delay_left_ms = 0
-        """How much longer the first rebalance may be put off when members keep coming."""
+        """How much longer the first rebalance may be delayed while new members join."""
         self.member_came_during_delay = False
 
     # ---- members
 
     def add(self, member: ClassicMember, ticket: Ticket | None) -> None:
-        """Add a member that waits for its JoinGroup (or, at load, for nothing). The first member leads."""
+        """Add a member with its parked JoinGroup (at load: None). The first member is the leader."""
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members, "an instance id has one owner"
             self.static_members[member.instance_id] = member.member_id
@@ -71,7 +71,7 @@ class ClassicGroup:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or pending member; when it led, the longest-standing of the others leads."""
+        """Remove a member or pending member. The oldest of the others succeeds a leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member, -1)
@@ -89,7 +89,7 @@ class ClassicGroup:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """A member joins again, with what it says this time."""
+        """Update a member that joins again."""
         self._count(member, -1)
         member.protocols = list(protocols)
         self._count(member, 1)
@@ -97,7 +97,7 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new member id; all else, its leadership and assignment included, stays."""
+        """Change the member id of a static member, which stays leader and keeps its assignment."""
         member = self.members[old_id]
         assert member.instance_id is not None
         self.members = {new_id if key == old_id else key: value for key, value in self.members.items()}
@@ -109,7 +109,7 @@ class ClassicGroup:
         return member
 
     def validate(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member a request speaks for. KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        """The member that sent a request. KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
         if instance_id is not None:
             owner = self.static_members.get(instance_id)
             if owner is None:
@@ -122,12 +122,12 @@ class ClassicGroup:
         return member
 
     def awaiting_join(self) -> Iterator[ClassicMember]:
-        """Members whose JoinGroup is parked, longest-standing first."""
+        """Members whose JoinGroup is parked, in the order they joined the group."""
         return (member for member in self.members.values() if member.join_ticket is not None)
 
     @property
     def all_have_joined(self) -> bool:
-        """Every member waits for the next generation, and no given-out member id is still to come."""
+        """Whether every member has a parked JoinGroup and no member id is pending."""
         return not self.pending_joins and all(member.join_ticket is not None for member in self.members.values())
 
     @property
@@ -138,7 +138,7 @@ class ClassicGroup:
     # ---- protocol
 
     def supports(self, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
-        """Whether a member with these protocols fits: same type, and one protocol that every member has."""
+        """Whether a member with these protocols may join: same type, and one protocol that every member has."""
         names = [name for name, _ in protocols]
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and names)
@@ -146,7 +146,7 @@ class ClassicGroup:
         return self.protocol_type == protocol_type and any(self.protocols[name] == everyone for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol of the next generation: among those that all support, the one that most members prefer."""
+        """The protocol of the next generation: of those that all members support, the one that most prefer."""
         everyone = len(self.members)
         candidates = {name for name, supporters in self.protocols.items() if supporters == everyone}
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -163,27 +163,27 @@ class ClassicGroup:
             self.subscribed = topics_in(member.metadata(self.protocol) for member in self.members.values())
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read `topic`; when a consumer group does not tell, it is taken to."""
+        """Whether members subscribe to `topic`; True for a consumer group whose subscriptions cannot be read."""
         if self.subscribed is not None:
             return topic in self.subscribed
         return self.protocol_type == CONSUMER
 
-    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+    # ---- the interface of every group type, see `coord.groups.group`
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether there are no members."""
         return self.state is GroupState.EMPTY
 
     def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:  # noqa: ARG002
-        """Of a member of this generation, or of nobody in particular. What each state answers: `states.py`."""
+        """KafkaError unless a member of this generation commits, or no member. Errors of each state: `states.py`."""
         generation = request.generation_id_or_member_epoch
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation < 0 and self.state is GroupState.EMPTY:
             return
         if is_transactional and generation < 0 and not (request.member_id or request.group_instance_id):
-            return  # clients before KIP-447 tell of no member
+            return  # clients before KIP-447 send no member id
         self.validate(request.member_id, request.group_instance_id)
         if generation != self.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -191,30 +191,30 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Offsets of classic groups are shown to everybody."""
+        """Everyone may read the offsets of a classic group."""
 
     def validate_offset_delete(self) -> None:
-        """Only consumers' subscriptions are known topic by topic; of others the whole group must be empty."""
+        """KafkaError unless subscriptions are known by topic (protocol type `consumer`) or the group is empty."""
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty and self.protocol_type != CONSUMER:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def validate_delete(self) -> None:
-        """Only an empty group."""
+        """KafkaError unless the group is empty."""
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The one record there is of it."""
+        """The tombstone of its one record."""
         return [records.group_tombstone(self.group_id)]
 
     # ---- generations
 
     def elect_joined_leader(self) -> bool:
-        """Let a member that has joined lead, keeping the leader if it has. False when none has, or there is none."""
+        """Make a member that has joined the leader, if the leader has not. False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_ticket is not None:
@@ -226,7 +226,7 @@ class ClassicGroup:
         return True
 
     def next_generation(self, at: Moment) -> None:
-        """Close the join phase: a new generation with these members, or an empty group."""
+        """End the join phase: start a new generation with these members, or become empty."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.read_subscriptions()
@@ -234,7 +234,7 @@ class ClassicGroup:
         self.pending_syncs.clear()
 
     def become(self, state: GroupState, at: Moment) -> None:
-        """The only way from state to state; AssertionError when the table does not have the step."""
+        """Change the state. AssertionError if the table of transitions does not allow it."""
         check_transition(PREDECESSORS, self.state, state)
         self.previous_state = self.state
         self.state = state
@@ -242,13 +242,13 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether PreparingRebalance may follow."""
+        """Whether the state may change to PreparingRebalance."""
         return self.state in PREDECESSORS[GroupState.PREPARING_REBALANCE]
 
-    # ---- what the log holds of it
+    # ---- records
 
     def to_record(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
-        """The durable form, with these assignments by member id."""
+        """The value of the group's record, with these assignments by member id."""
         protocol = self.protocol
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
@@ -272,10 +272,9 @@ class ClassicGroup:
         )
 
     def apply(self, value: GroupMetadataValue, at: Moment) -> None:
-        """A record of this live group is in the log: the generation that waited for it is Stable now.
+        """Apply a record of this group after loading: the generation that waits for it becomes Stable.
 
-        Nothing else changes: a live group is never behind its records, and a record of an earlier generation than the
-        group's (another rebalance has begun) is history.
+        A record of an earlier generation, after which another rebalance has begun, changes nothing.
         """
         if self.state is not GroupState.COMPLETING_REBALANCE or value.generation != self.generation:
             return
@@ -287,7 +286,7 @@ class ClassicGroup:
 
     @classmethod
     def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        """The group as the log has it: Stable with its members, or Empty."""
+        """The group of a record: Stable with its members, or Empty."""
         group = cls(group_id)
         group.state = GroupState.STABLE if value.members else GroupState.EMPTY
         group.state_since_ms = value.current_state_timestamp

@@ -1,7 +1,7 @@
-"""One member of a classic group, and what it waits for.
+"""One member of a classic group, and its parked requests.
 
-Invariant: a member is awaiting join (or sync) exactly while `join_ticket` (or `sync_ticket`) is set; the ticket is
-answered once, then taken.
+Invariant: `join_ticket` (or `sync_ticket`) is set exactly while a JoinGroup (or SyncGroup) of the member is parked; a
+ticket is answered once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_ASSIGNMENT = b""
 
 
 class ClassicMember:
-    """A consumer (or Connect worker, or anything else that joins) as the group knows it."""
+    """A member: a consumer, a Connect worker, or another client that joins."""
 
     __slots__ = (
         "assignment",
@@ -55,7 +55,7 @@ class ClassicMember:
         """(name, metadata) in the member's order of preference."""
         self.assignment = NO_ASSIGNMENT
         self.is_new = False
-        """Has joined for the first time and not got its answer: it cannot send heartbeats yet."""
+        """Its first JoinGroup is parked; it cannot send heartbeats until that is answered."""
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 
@@ -66,7 +66,7 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether silence is excused: the member waits for us. A new member's wait has a limit of its own."""
+        """Whether a parked request keeps the session from expiring; a new member's JoinGroup has its own time limit."""
         return not self.is_new and (self.join_ticket is not None or self.sync_ticket is not None)
 
     def metadata(self, protocol: str) -> bytes:
@@ -74,11 +74,11 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def protocol_names(self) -> list[str]:
-        """The names of the supported protocols, best first, each once."""
+        """The names of the supported protocols, in order of preference, each once."""
         return list(dict.fromkeys(name for name, _ in self.protocols))
 
     def matches(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether `protocols` is what the member sent before, in names, metadata and order."""
+        """Whether `protocols` equals the member's present protocols in names, metadata and order."""
         return self.protocols == list(protocols)
 
     def vote(self, candidates: Collection[str]) -> str:

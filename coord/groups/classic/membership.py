@@ -1,7 +1,7 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups: who may, and what follows (rule G1).
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups (rule G1).
 
-What each state answers is told in `states.py`; how a rebalance goes on is in `rebalance.py`. Static members: KIP-345;
-member ids given out before the first join: KIP-394; leaving in batches: KIP-345.
+The responses of each state are listed in `states.py`; the steps of a rebalance are in `rebalance.py`. Static members:
+KIP-345; member ids required before the first join: KIP-394; leaving in batches: KIP-345.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     )
 
 MEMBER_ID_REQUIRED_SINCE = 4
-"""JoinGroup versions from here on must come back with the member id they are given (KIP-394)."""
+"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE = 9
 
 _JOINED_STATES = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 
 
 class Membership:
-    """The members' side of all classic groups of one coordinator."""
+    """Handles the requests of members of all classic groups of one coordinator."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Membership:
     def join(
         self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment, result: Result
     ) -> JoinGroupResponse | None:
-        """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
+        """The response, or None when the request is parked or `result` has the reply. KafkaError if it is refused."""
         self.check_join(request)
         protocols = protocol_list(request.protocols)
         group = self._joinable(request.group_id, result)
@@ -96,7 +96,7 @@ class Membership:
         return self._join_existing(group, request, ticket, context, at, result)
 
     def _joinable(self, group_id: str, result: Result) -> ClassicGroup | None:
-        """The classic group, or None when it is to be begun; an empty group of another type makes room for it."""
+        """The classic group, or None when it is to be created; an empty group of another type is removed for it."""
         group = self._groups.get(group_id)
         if group is None or isinstance(group, ClassicGroup):
             return group
@@ -106,7 +106,7 @@ class Membership:
         return None
 
     def _create(self, group: ClassicGroup, result: Result) -> None:
-        """Begin a group, in the log too; without its record it never was."""
+        """Create a group and its record; if that cannot be written, the group is removed."""
         before = self._groups.get(group.group_id)
         self._groups[group.group_id] = group
         result.records.append(records.group_metadata(group.group_id, group.to_record({})))
@@ -127,7 +127,7 @@ class Membership:
         result.on_failure(undo)
 
     def check_join(self, request: JoinGroupRequest) -> None:
-        """KafkaError INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT, before anybody looks at the group."""
+        """KafkaError INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT for an invalid request to any group."""
         config = self._config
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -135,10 +135,10 @@ class Membership:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether `group.max.size` lets this member in.
+        """Whether `group.max.size` allows this member to join.
 
-        While members join again, those that are already there count: the last ones of a group that is too large (the
-        limit was lowered) are the ones to go.
+        During a rebalance only members that have joined again count, so that if the limit was lowered, the last ones to
+        join are refused.
         """
         member = group.members.get(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -184,10 +184,10 @@ class Membership:
             return None
         member = group.validate(request.member_id, request.group_instance_id)
         has_changed = not member.matches(protocol_list(request.protocols))
-        # In Stable the leader joins again to say that what it assigns (partitions of a topic, say) has changed.
+        # In Stable the leader joins again when the partitions that it assigns have changed.
         leads_stable = group.state is GroupState.STABLE and member.member_id == group.leader
         if group.state in _JOINED_STATES and not has_changed and not leads_stable:
-            # Its answer was lost, or it wants to be sure: this is still the current generation.
+            # The response was lost, for example: the generation is still the current one.
             return joined(group, member.member_id)
         if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -220,8 +220,8 @@ class Membership:
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.member_came_during_delay = True
         group.add(member, ticket)
-        # A new member cannot send heartbeats, and one that gave up and retries would be in the group twice: so its
-        # parked JoinGroup has a time limit of its own.
+        # A new member cannot send heartbeats, and one that retries would be in the group twice: so its parked JoinGroup
+        # has its own time limit.
         key = TimerKey("session", group.group_id, member_id)
         self._timers.set(key, at.now + self._config.new_member_join_timeout_ms / 1000)
         self._rebalance.prepare_or_complete(group, at, result)
@@ -243,7 +243,7 @@ class Membership:
         at: Moment,
         result: Result,
     ) -> JoinGroupResponse | None:
-        """A static member is back (its process started again): it takes its old place under a new member id."""
+        """A static member joins again, after a restart of its process: it continues with a new member id."""
         old_id = group.static_members[request.group_instance_id or ""]
         leader_before = group.leader or ""
         old = group.members[old_id]
@@ -256,7 +256,7 @@ class Membership:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         self._update(group, member, request, ticket, result)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # The leader may be assigning to the old member id at this moment.
+            # The leader may be making an assignment for the old member id.
             self._rebalance.prepare(group, at, result)
         elif group.state is not GroupState.STABLE or group.select_protocol() != group.protocol:
             self._rebalance.prepare_or_complete(group, at, result)
@@ -280,7 +280,7 @@ class Membership:
     # ---- SyncGroup
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment, result: Result) -> SyncGroupResponse | None:
-        """The answer, or None when the ticket is parked or `result` answers it. KafkaError for those refused."""
+        """The response, or None when the request is parked or `result` has the reply. KafkaError if it is refused."""
         group = self._group(request.group_id)
         if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -303,7 +303,7 @@ class Membership:
     # ---- Heartbeat
 
     def heartbeat(self, request: HeartbeatRequest, at: Moment) -> HeartbeatResponse:
-        """Renew the session, and tell of a rebalance. KafkaError for those refused."""
+        """Renew the session; REBALANCE_IN_PROGRESS during the join phase. KafkaError if the request is refused."""
         group = self._group(request.group_id)
         member = group.validate(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
@@ -315,7 +315,7 @@ class Membership:
     # ---- LeaveGroup
 
     def leave(self, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
-        """Remove the members named. KafkaError where the whole request is refused."""
+        """Remove the members of the request. KafkaError if the whole request is refused."""
         group = self._groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = ErrorCode.UNKNOWN_MEMBER_ID
@@ -336,7 +336,7 @@ class Membership:
             self._rebalance.drop(group, member_id)
             return ErrorCode.NONE
         if member_id == UNKNOWN_MEMBER_ID:
-            # An administrator removes a static member by its instance id alone.
+            # Administrators remove a static member by its instance id alone.
             member_id = group.static_members.get(identity.group_instance_id or "", UNKNOWN_MEMBER_ID)
         try:
             member = group.validate(member_id, identity.group_instance_id)

@@ -1,9 +1,9 @@
-"""How a classic group gets from one generation to the next, and the timers that push it (rule G1; KIP-62, KIP-134).
+"""The rebalance of a classic group: the steps to the next generation, and their timers (rule G1; KIP-62, KIP-134).
 
-A rebalance has two phases. Join: every member has to send JoinGroup again; it ends when all have, or when the
-largest rebalance timeout of the members is over. The first rebalance of an empty group instead waits a fixed delay,
-put off again while new members keep coming, at most for the rebalance timeout in all. Sync: every member has to
-send SyncGroup within the rebalance timeout; the leader's brings the assignment.
+A rebalance has two phases. Join: every member has to send JoinGroup again; the phase ends when all have, or after the
+largest rebalance timeout of the members. The first rebalance of an empty group waits for a fixed delay instead, which
+is extended while new members join, up to the rebalance timeout. Sync: every member has to send SyncGroup within the
+rebalance timeout; the leader's has the assignment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TimerKey(NamedTuple):
-    """What comes due: the session of a member (or of a given-out member id), or a phase of a group."""
+    """The key of a timer: the session of a member (or of a pending member id), or a phase of a group."""
 
     kind: Literal["session", "initial", "join", "sync"]
     group_id: str
@@ -54,14 +54,14 @@ class Rebalance:
     # ---- join phase
 
     def prepare_or_complete(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """Membership has changed: begin a rebalance, or go on with the one that runs."""
+        """Members have changed: start a rebalance, or continue the one in progress."""
         if group.can_rebalance:
             self.prepare(group, at, result)
         else:
             self.complete_join_if_all_are_there(group, at, result)
 
     def prepare(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """Begin a rebalance. Who waits for an assignment of the old generation has to join again."""
+        """Start a rebalance. Members with a parked SyncGroup have to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             for member in group.members.values():
                 member.assignment = NO_ASSIGNMENT
@@ -83,7 +83,7 @@ class Rebalance:
             self._await_joins(group, at)
 
     def complete_join_if_all_are_there(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """End the join phase if nobody is missing. The first rebalance of a group only ends by its timer."""
+        """End the join phase if all members have joined. The first rebalance of a group ends only by its timer."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
             and group.previous_state is not GroupState.EMPTY
@@ -92,14 +92,14 @@ class Rebalance:
             self.complete_join(group, at, result)
 
     def complete_join(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """End the join phase: dynamic members that did not come are out, the next generation begins."""
+        """End the join phase: remove dynamic members that have not joined, and start the next generation."""
         self._timers.cancel(TimerKey("join", group.group_id))
         self._timers.cancel(TimerKey("initial", group.group_id))
         for member in list(group.members.values()):
             if member.join_ticket is None and not member.is_static:
                 self.drop(group, member.member_id)
         if not group.elect_joined_leader() and group.members:
-            # Only static members are left and none has come: wait until their sessions are over.
+            # Only static members are left and none has joined: wait until their sessions expire.
             self._await_joins(group, at)
             return
         group.next_generation(at)
@@ -114,7 +114,7 @@ class Rebalance:
         self._timers.set(TimerKey("sync", group.group_id), at.now + group.rebalance_timeout_ms / 1000)
 
     def initial_delay_over(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """End the first rebalance, unless somebody came meanwhile and there is time left to wait for more."""
+        """End the first rebalance, unless a member has joined during the delay and it may be extended."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         left_ms = group.initial_delay_left_ms
@@ -138,14 +138,14 @@ class Rebalance:
             self._timers.cancel(TimerKey("sync", group.group_id))
 
     def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes], at: Moment, result: Result) -> None:
-        """The leader has assigned: write it down. Once it is in the log the group is Stable and parked syncs go out."""
+        """Write the leader's assignment. Once it is in the log, the group is Stable and SyncGroups are answered."""
         result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
         for member in group.members.values():
             if member.sync_ticket is not None:
                 answer = synced(group, assignments.get(member.member_id, NO_ASSIGNMENT))
                 result.reply(member.sync_ticket, answer, sync_error)
                 member.sync_ticket = None
-                # While it waited for the leader its session could not end; it starts anew now.
+                # The session could not expire while the SyncGroup was parked; it starts again now.
                 self.renew_session(group, member, at)
 
         def retry(later: Moment) -> Result:
@@ -156,7 +156,7 @@ class Rebalance:
         result.on_failure(retry)
 
     def sync_timed_out(self, group: ClassicGroup, at: Moment, result: Result) -> None:
-        """Members whose SyncGroup never came are out; the others start over."""
+        """Remove the members that have not sent SyncGroup, and start another rebalance."""
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_syncs:
             return
         for member_id in list(group.pending_syncs):
@@ -166,12 +166,12 @@ class Rebalance:
     # ---- members
 
     def renew_session(self, group: ClassicGroup, member: ClassicMember, at: Moment) -> None:
-        """The member was heard of."""
+        """Start the session timeout of a member again."""
         key = TimerKey("session", group.group_id, member.member_id)
         self._timers.set(key, at.now + member.session_timeout_ms / 1000)
 
     def session_over(self, group: ClassicGroup, member_id: str, at: Moment, result: Result) -> None:
-        """A member, or a member id that was given out, was not heard of in time."""
+        """The session of a member, or of a pending member id, has expired."""
         if member_id in group.pending_joins:
             group.remove(member_id)
             self._complete_if_joined(group, at, result)
@@ -185,19 +185,19 @@ class Rebalance:
                 self._complete_if_joined(group, at, result)
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, result: Result) -> None:
-        """Remove a member. If it waits for us after all, it learns that it has to join anew."""
+        """Remove a member. Its parked requests get UNKNOWN_MEMBER_ID, so that it joins again."""
         error = ErrorCode.UNKNOWN_MEMBER_ID
         self.answer_join(member, join_error(UNKNOWN_MEMBER_ID, error), result)
         self.answer_sync(member, sync_error(error), result)
         self.drop(group, member.member_id)
 
     def drop(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member or given-out member id, with its session."""
+        """Remove a member or pending member id, with its session."""
         group.remove(member_id)
         self._timers.cancel(TimerKey("session", group.group_id, member_id))
 
     def forget(self, group: ClassicGroup) -> None:
-        """Cancel every timer of a group that goes away."""
+        """Cancel every timer of a group that is removed."""
         for kind in ("initial", "join", "sync"):
             self._timers.cancel(TimerKey(kind, group.group_id))
         for member_id in (*group.members, *group.pending_joins):
@@ -211,13 +211,13 @@ class Rebalance:
 
     @staticmethod
     def park_join(member: ClassicMember, ticket: Ticket, result: Result) -> None:
-        """Keep a JoinGroup until the join phase ends; an earlier one of the same member (a broken connection) goes."""
+        """Park a JoinGroup until the join phase ends; an earlier one, of a broken connection, is answered."""
         Rebalance.answer_join(member, join_error(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS), result)
         member.join_ticket = ticket
 
     @staticmethod
     def park_sync(member: ClassicMember, ticket: Ticket, result: Result) -> None:
-        """Keep a SyncGroup until the leader has assigned. An earlier one of the same member is let go."""
+        """Park a SyncGroup until the leader has sent the assignment; an earlier one is answered."""
         Rebalance.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS), result)
         member.sync_ticket = ticket
 

@@ -1,1 +1,1 @@
-"""Consumer groups whose members the coordinator assigns: the protocol of KIP-848 (rules G3, G4)."""
+"""The consumer protocol, in which the coordinator makes the assignment (KIP-848; rules G3, G4)."""

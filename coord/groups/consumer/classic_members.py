@@ -1,9 +1,9 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (rule G4; KIP-848).
 
-To such a member the coordinator is a leader that assigns at once: JoinGroup is one step of the member towards its
-target (a heartbeat of the consumer protocol), its generation is the member's epoch, SyncGroup fetches what it has, and
-Heartbeat says REBALANCE_IN_PROGRESS while there is another step to take. The member has its rebalance timeout to
-join then, and after the join to sync. Nobody's answer waits for anybody else.
+JoinGroup is handled as a heartbeat of the consumer protocol: one step of the member towards its target assignment. The
+member's generation is its member epoch, SyncGroup returns its assignment, and Heartbeat returns REBALANCE_IN_PROGRESS
+while there is another step. The member then has its rebalance timeout to join, and after that to sync. No request is
+parked.
 Source: Kafka 4.4 `GroupMetadataManager.classicGroup*ToConsumerGroup`.
 """
 
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 MEMBER_ID_REQUIRED_SINCE = 4
-"""JoinGroup versions from here on must come back with the member id they are given (KIP-394)."""
+"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 
 
 class ClassicMembers:
-    """What members of the classic protocol ask of the consumer groups of one coordinator."""
+    """Handles the requests of members of the classic protocol in the consumer groups of one coordinator."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ClassicMembers:
     def join(
         self, group: ConsumerGroup, request: JoinGroupRequest, context: ClientContext, at: Moment, result: Result
     ) -> JoinGroupResponse:
-        """One step of the member towards its target. KafkaError for those refused: nothing of `result` holds then."""
+        """One step of the member towards its target. KafkaError if it is refused; `result` is invalid then."""
         if self._config.consumer_migration_policy is MigrationPolicy.DISABLED:
             raise _inconsistent("Group migration is disabled.")
         self._membership.check_room(group, request.group_instance_id, request.member_id)
@@ -103,7 +103,7 @@ class ClassicMembers:
         outcome = self._membership.advance(group, heartbeat, member_id, said, context, at, result)
         member = outcome.member
         self._timers.joined(group.group_id, member, at)
-        return joined(member)
+        return join_response(member)
 
     def _downgrade(
         self,
@@ -114,9 +114,9 @@ class ClassicMembers:
         at: Moment,
         result: Result,
     ) -> JoinGroupResponse:
-        """The last member of the consumer protocol, a static one, is back as a classic one: so the group is classic.
+        """The last member of the consumer protocol, a static one, joins with the classic one: convert the group.
 
-        All go on with what they have, if that is what they shall have.
+        If all members are reconciled with their targets, they keep their assignments without a rebalance.
         """
         target = {**group.target, back.member_id: group.target.get(owner.member_id, {})}
         others = [member for member in staying.values() if member is not back]
@@ -125,22 +125,22 @@ class ClassicMembers:
         classic = self._migration.downgrade(
             group, staying, target, at, result, has_to_rebalance=not (is_settled and is_same)
         )
-        return joined(back._replace(epoch=classic.generation))
+        return join_response(back._replace(epoch=classic.generation))
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, at: Moment) -> SyncGroupResponse:
-        """What the member has."""
-        member = speaking_member(group, request)
+        """SyncGroup: return the member's assignment."""
+        member = sending_member(group, request)
         check_sync(member, request)
         if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED:
             self._timers.time_join(group.group_id, member, at)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"Member {member.member_id} should join again.")
         self._timers.synced(group.group_id, member.member_id)
         self._timers.renew_session(group.group_id, member, at)
-        return synced(member, request, self._topics)
+        return sync_response(member, request, self._topics)
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, at: Moment) -> HeartbeatResponse:
-        """Renew the session, and tell the member to join again when there is a step to take."""
-        member = speaking_member(group, request)
+        """Renew the session; REBALANCE_IN_PROGRESS when the member has to join again for another step."""
+        member = sending_member(group, request)
         self._timers.renew_session(group.group_id, member, at)
         if not must_join(group, member):
             return HeartbeatResponse()
@@ -148,7 +148,7 @@ class ClassicMembers:
         return HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS))
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
-        """Remove the members named, at once."""
+        """Remove the members of the request."""
         leaving: dict[str, ConsumerMember] = {}
         answers = []
         for identity in request.members:
@@ -183,11 +183,11 @@ def check_join(group: ConsumerGroup, request: JoinGroupRequest) -> None:
 def as_heartbeat(
     group: ConsumerGroup, request: JoinGroupRequest, member_id: str, topics: Topics
 ) -> ConsumerGroupHeartbeatRequest:
-    """The JoinGroup as the heartbeat it stands for.
+    """The heartbeat that a JoinGroup is handled as.
 
     KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID for a static member that is not the owner of its instance id,
-    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read. A member that was thrown out and believes that it has
-    partitions is UNKNOWN_MEMBER_ID too, so that it lets go of them; Kafka 4.4 lets it in and tells it by SyncGroup.
+    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read. A member that was removed and believes that it has
+    partitions gets UNKNOWN_MEMBER_ID too, so that it revokes them; Kafka 4.4 accepts it and revokes them by SyncGroup.
     """
     instance_id = request.group_instance_id
     if instance_id is not None and request.member_id != UNKNOWN_MEMBER_ID:
@@ -218,7 +218,7 @@ def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
 
 
 def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
-    """Whether the member has to come back with an id that it is given first."""
+    """Whether the member has to join again with a member id that it is sent first."""
     is_unknown = request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None
     return is_unknown and context.api_version >= MEMBER_ID_REQUIRED_SINCE
 
@@ -226,7 +226,7 @@ def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
 def _rejoined(
     owner: ConsumerMember, said: ConsumerGroupHeartbeatRequest, classic: ClassicMemberMetadata, context: ClientContext
 ) -> ConsumerMember:
-    """The static member that takes over from `owner`."""
+    """The static member that replaces `owner`."""
     return ConsumerMember(
         said.member_id,
         instance_id=owner.instance_id,
@@ -239,8 +239,8 @@ def _rejoined(
     )
 
 
-def joined(member: ConsumerMember) -> JoinGroupResponse:
-    """The member is in its epoch. It follows: nobody leads a group that the coordinator assigns."""
+def join_response(member: ConsumerMember) -> JoinGroupResponse:
+    """The response with the member's epoch as generation; it names no leader, since the coordinator assigns."""
     return JoinGroupResponse(
         member_id=member.member_id,
         generation_id=member.epoch,
@@ -252,8 +252,8 @@ def joined(member: ConsumerMember) -> JoinGroupResponse:
 # ---- SyncGroup and Heartbeat
 
 
-def speaking_member(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> ConsumerMember:
-    """The classic member that asks, in its generation.
+def sending_member(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> ConsumerMember:
+    """The classic member that sent the request, in its generation.
 
     KafkaError UNKNOWN_MEMBER_ID, also for members of the consumer protocol, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
     """
@@ -272,13 +272,13 @@ def speaking_member(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatR
 
 
 def check_sync(member: ConsumerMember, request: SyncGroupRequest) -> None:
-    """KafkaError INCONSISTENT_GROUP_PROTOCOL unless the protocol is the one that the join answered."""
+    """KafkaError INCONSISTENT_GROUP_PROTOCOL unless the protocol is the one of the JoinGroup response."""
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, _protocol(member).name):
-        raise _inconsistent("The request's protocol is not the one that the join answered.")
+        raise _inconsistent("The request's protocol is not the one of the JoinGroup response.")
 
 
-def synced(member: ConsumerMember, request: SyncGroupRequest, topics: Topics) -> SyncGroupResponse:
-    """What the member has."""
+def sync_response(member: ConsumerMember, request: SyncGroupRequest, topics: Topics) -> SyncGroupResponse:
+    """The response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
@@ -287,14 +287,14 @@ def synced(member: ConsumerMember, request: SyncGroupRequest, topics: Topics) ->
 
 
 def must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether there is a step for the member to take, which only a JoinGroup can."""
+    """Whether the member has another step to take, which needs a JoinGroup."""
     if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED:
         return True
-    return member.state is MemberState.UNRELEASED and not _waits(group, member)
+    return member.state is MemberState.UNRELEASED and not _awaits_partitions(group, member)
 
 
-def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether somebody else still has a partition that the member shall have."""
+def _awaits_partitions(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether another member still has a partition of this member's target."""
     for topic_id, partitions in group.target.get(member.member_id, {}).items():
         has = member.assigned.get(topic_id, {})
         if any(index not in has and not group.is_free(topic_id, index, member.member_id) for index in partitions):
@@ -306,7 +306,7 @@ def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
-    """The member that leaves; an administrator may name a static one by its instance id alone.
+    """The member that leaves; administrators identify a static one by its instance id alone.
 
     KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
     """
@@ -323,14 +323,14 @@ def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMe
 
 
 def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    """What the answer says of one who leaves."""
+    """The response's entry for one member."""
     return MemberResponse(
         member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
     )
 
 
 def _protocol(member: ConsumerMember) -> ClassicProtocol:
-    """The protocol by which the coordinator assigns: whatever the member prefers."""
+    """The protocol that the member prefers; the coordinator assigns by it."""
     assert member.classic is not None
     return member.classic.supported_protocols[0]
 

@@ -1,4 +1,4 @@
-"""What ConsumerGroupDescribe shows of a group (KIP-848, KIP-1099)."""
+"""ConsumerGroupDescribe (KIP-848, KIP-1099)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-"""Member types, by the protocol that the member speaks."""
+"""Member types, by the member's protocol."""
 
 
 def describe_group(
     group: ConsumerGroup, topics: Topics, default_assignor: str
 ) -> ConsumerGroupDescribeResponseDescribedGroup:
-    """One group. Partitions of topics that are gone are left out."""
+    """One group. Partitions of deleted topics are omitted."""
     return ConsumerGroupDescribeResponseDescribedGroup(
         group_id=group.group_id,
         group_state=str(group.state),
@@ -37,7 +37,7 @@ def describe_group(
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> ConsumerGroupDescribeResponseMember:
-    """A member with what it has, including what it still has to give up, and what it shall have."""
+    """A member with its assignment, including the partitions to revoke, and its target assignment."""
     has: dict[Uuid, set[int]] = {topic_id: set(owned) for topic_id, owned in member.assigned.items()}
     for topic_id, owned in member.revoking.items():
         has.setdefault(topic_id, set()).update(owned)

@@ -1,8 +1,8 @@
-"""What consumers of the classic protocol tell each other through the coordinator, read and written by the coordinator.
+"""The embedded consumer protocol: the subscriptions in JoinGroup and the assignments in SyncGroup of classic consumers.
 
-In a consumer group with classic members, and when a group changes its protocol, the coordinator takes the part of the
-leader: it reads the subscriptions in JoinGroup and writes the assignments for SyncGroup (rule G4; KIP-848). Topics have
-names there and ids here. A newer version of a structure begins with the newest that is known.
+In a consumer group with classic members, and when a group is converted, the coordinator acts as the leader: it reads
+the subscriptions and writes the assignments (rule G4; KIP-848). The protocol has names of topics where the coordinator
+has ids. A structure of a newer version begins with the fields of the newest known one.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ M = TypeVar("M", bound=Message)
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """The metadata of a member for one of its protocols. ProtocolError when it is none."""
+    """Read a member's metadata for one of its protocols. Raises ProtocolError."""
     return _read(ConsumerProtocolSubscription, metadata)
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """What a leader gave a member; nothing, when it is empty. ProtocolError when it is none."""
+    """Read a member's assignment by a leader; empty bytes are an empty assignment. Raises ProtocolError."""
     return _read(ConsumerProtocolAssignment, assignment) if assignment else ConsumerProtocolAssignment()
 
 
 def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, metadata: bytes) -> bytes:
-    """An assignment as the member reads it whose metadata this is. Topics that do not exist any more are left out."""
+    """Write an assignment in the version of the member's metadata. Deleted topics are omitted."""
     version = min(_version(metadata), NEWEST)
     assigned = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic.name, partitions=sorted(partitions[topic.topic_id]))
@@ -56,7 +56,7 @@ def by_topic_id(
     entries: Iterable[ConsumerProtocolAssignmentTopicPartition | ConsumerProtocolSubscriptionTopicPartition],
     topics: Topics,
 ) -> Partitions:
-    """Partitions by topic id; topics that do not exist are left out."""
+    """Partitions by topic id; topics that do not exist are omitted."""
     found: Partitions = {}
     for entry in entries:
         topic = topics.by_name(entry.topic)

@@ -1,8 +1,8 @@
-"""A consumer group: its members, its epochs, and what each member shall have (rule G3; KIP-848).
+"""A consumer group: its members, its epochs, and the target assignment (rule G3; KIP-848).
 
-It is exactly what its records say: only `replay` methods change it, one for each kind of record. Invariants:
-`epoch >= assignment_epoch`; a partition in `owners` belongs to the one member that has it assigned or still gives it
-up; `static_members` maps each instance id to the one member id that owns it; the counters count members.
+Its state follows from its records; only `replay.py` changes it. Invariants: `epoch >= assignment_epoch`; a partition in
+`owners` belongs to the one member that has it assigned or has to revoke it; `static_members` maps each instance id to
+the one member id that owns it; the counters count members.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
-    """One group whose members are assigned by the coordinator."""
+    """One consumer group."""
 
     group_type: ClassVar[str] = CONSUMER
     protocol_type: ClassVar[str] = CONSUMER
@@ -35,22 +35,22 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.owners: dict[Uuid, dict[int, str]] = {}
-        """Who has a partition, or has not given it up yet."""
+        """By topic id and partition: the member that has it assigned or has to revoke it."""
         self.regexes: dict[str, ResolvedRegex] = {}
         self.regex_counts: Counter[str] = Counter()
         """How many members subscribe to each regular expression."""
         self.topic_counts: Counter[str] = Counter()
         """How many members subscribe to each topic by its name."""
         self.has_partition_metadata = False
-        """Whether an older release has left a record of the topics."""
+        """Whether there is a record of the topics by an older release."""
         self.is_metadata_stale = True
         """Whether the group's topics may have changed since `metadata_hash` was computed. Not durable."""
 
-    # ---- what it is
+    # ---- state
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where the group stands."""
+        """The state, derived from epochs and members."""
         if self.is_dead:
             return ConsumerGroupState.DEAD
         if not self.members:
@@ -62,21 +62,21 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         return ConsumerGroupState.RECONCILING
 
     def is_free(self, topic_id: Uuid, partition: int, member_id: str) -> bool:
-        """Whether nobody but perhaps this member has the partition, or still has to give it up."""
+        """Whether no other member has the partition assigned or has to revoke it."""
         return self.owners.get(topic_id, {}).get(partition, member_id) == member_id
 
     def subscribed_topics(self) -> set[str]:
-        """All topics that members read, by name or by regular expression."""
+        """All topics that members subscribe to, by name or by resolved regular expression."""
         return set(self.topic_counts).union(*(resolved.topics for resolved in self.regexes.values()))
 
     def preferred_assignor(self) -> str | None:
-        """The server-side assignor that most members ask for; None when none does."""
-        return most_wanted(self.members.values())
+        """The server-side assignor that most members prefer; None if no member names one."""
+        return most_preferred(self.members.values())
 
-    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+    # ---- the interface of every group type, see `coord.groups.group`
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic."""
+        """Whether a member subscribes to the topic."""
         return topic in self.topic_counts or any(topic in resolved.topics for resolved in self.regexes.values())
 
     def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: ConsumerMember, error: ErrorCode) -> None:
@@ -89,11 +89,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
                     since = member.revoking.get(topic.topic_id, {}).get(index)
                 if since is None or epoch < since:
                     raise KafkaError(
-                        error, f"In member epoch {epoch} {topic.name}-{index} did not belong to {member.member_id}."
+                        error,
+                        f"{topic.name}-{index} was not assigned to member {member.member_id} in member epoch {epoch}.",
                     )
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that remove the group and whoever is in it."""
+        """The records that remove the group and its members."""
         removed: list[CoordinatorRecord] = []
         for member_id in self.members:
             removed += records.member_tombstones(self.group_id, member_id)
@@ -133,8 +134,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         return f"<ConsumerGroup {self.group_id!r} {self.state} epoch {self.epoch} {len(self.members)} members>"
 
 
-def most_wanted(members: Iterable[ConsumerMember]) -> str | None:
-    """The assignor that most of the members prefer, the first by name among equals."""
+def most_preferred(members: Iterable[ConsumerMember]) -> str | None:
+    """The assignor that most members prefer, by name among equals; None if no member names one."""
     wanted = Counter(member.assignor for member in members if member.assignor)
     return min(wanted, key=lambda name: (-wanted[name], name)) if wanted else None
 

@@ -1,8 +1,8 @@
-"""All consumer groups of one coordinator: their requests, records and timers (rules G3, G4; KIP-848).
+"""The consumer groups of one coordinator: their requests, records and timers (rules G3, G4; KIP-848).
 
-A heartbeat's way is in `heartbeat.py`. Every member has a session; one that has been told to give up partitions has its
-rebalance timeout too. Members come back after `consumer.heartbeat.interval.ms`, and sooner while their group is moving:
-a group that forms settles in a second or two and not after several intervals. Source: Kafka 4.4 `GroupMetadataManager`.
+The steps of a heartbeat are in `heartbeat.py`, the removal of members is in `membership.py`. Members send a heartbeat
+every `consumer.heartbeat.interval.ms`, and more often while their group is moving, so that a new group is stable after
+a second or two and not after several intervals. Source: Kafka 4.4 `GroupMetadataManager`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
-    """The consumer protocol's side of one coordinator."""
+    """All consumer groups of one coordinator."""
 
     timer_key: ClassVar[type] = ConsumerTimer
 
@@ -112,7 +112,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._interval_ms(group, outcome, at),
-            assignment=_assignment(member) if _is_owed(request, outcome) else None,
+            assignment=_assignment(member) if _needs_assignment(request, outcome) else None,
         )
 
     def _converted(self, group: Group, result: Result) -> ConsumerGroup:
@@ -180,11 +180,11 @@ def _refusal(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeart
     return ConsumerGroupHeartbeatResponse(error_code=int(error), error_message=message)
 
 
-def _is_owed(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) -> bool:
-    """Whether the answer tells the assignment: to who joins or tells all of itself, and when it has changed."""
+def _needs_assignment(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) -> bool:
+    """Whether the response has the assignment: it has changed, or the member joins or sends all of its fields."""
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    tells_all = request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
-    is_full = request.member_epoch == JOIN_EPOCH or tells_all
+    sends_all = request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
+    is_full = request.member_epoch == JOIN_EPOCH or sends_all
     return is_full or outcome.member.assigned != outcome.before.assigned
 
 

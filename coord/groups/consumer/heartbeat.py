@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: one request's way through a group (rule G3; KIP-848).
+"""ConsumerGroupHeartbeat: the steps of one request through a group (rule G3; KIP-848).
 
 The steps: identify the member (fencing, static members); update its subscription and compare the topics with those of
 the last time, which may bump the group epoch; compute a new target assignment if one is due; reconcile the member with
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
 from barnabas.coord.groups.consumer import records
-from barnabas.coord.groups.consumer.group import ConsumerGroup, most_wanted
+from barnabas.coord.groups.consumer.group import ConsumerGroup, most_preferred
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.reconciliation import reconciled
 from barnabas.coord.groups.consumer.regex_subscriptions import update
@@ -106,7 +106,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         outcome.needs_resolving = expressions.needs_resolving
         if member != before or is_new:
             self._members = {**self._members, member.member_id: member}
-            is_new |= most_wanted(self._members.values()) != group.preferred_assignor()
+            is_new |= most_preferred(self._members.values()) != group.preferred_assignor()
         self._bump_epoch(outcome, has_bump=is_new or has_other_topics or expressions.has_bump)
         target_epoch = self._target_assignment(outcome)
         has_new_subscription = has_other_topics or expressions.has_changed
@@ -147,7 +147,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
 
     def _record_member(self, before: ConsumerMember, member: ConsumerMember) -> bool:
         """Add the member's record if it has changed; whether it subscribes to other topic names."""
-        if not member.says_the_same_as(before):
+        if not member.has_metadata_of(before):
             self.records.append(records.member_metadata(self._group.group_id, member))
         return member.subscribed_topics != before.subscribed_topics
 
@@ -180,11 +180,11 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         if since_ms and interval_ms and since_ms <= self._at.now_ms < since_ms + interval_ms:
             outcome.is_assignment_delayed = True
             return group.assignment_epoch
-        wanted = most_wanted(self._members.values())
-        if wanted not in CONSUMER_ASSIGNORS:  # no member prefers one, or a record names one that is not here
-            wanted = self._default_assignor
+        assignor = most_preferred(self._members.values())
+        if assignor not in CONSUMER_ASSIGNORS:  # no member prefers one, or a record names one that is not here
+            assignor = self._default_assignor
         subscriptions = Subscriptions(self._topics, self._regexes)
-        target = assign(self._members.values(), self._target, subscriptions, CONSUMER_ASSIGNORS[wanted])
+        target = assign(self._members.values(), self._target, subscriptions, CONSUMER_ASSIGNORS[assignor])
         self.records += target_records(records, group.group_id, self._target, target, epoch, self._at)
         self._target = target
         return epoch

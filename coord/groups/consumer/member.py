@@ -1,8 +1,8 @@
-"""One member of a consumer group, an immutable value: what it said of itself, and how far its assignment has come.
+"""One member of a consumer group, an immutable value: its metadata and its assignment.
 
-Both halves are records of their own. Invariants: `assigned` and `revoking` have no partition in common; a partition's
-number in them is the epoch in which the member got it (KIP-1251); only an UNREVOKED member has any in
-`revoking`. `classic` is set for members that speak the classic protocol to a consumer group (rule G4).
+Each of the two has its own record. Invariants: `assigned` and `revoking` have no partition in common; a partition's
+number in them is the epoch in which the member got it (KIP-1251); only an UNREVOKED member has partitions in
+`revoking`. `classic` is set for members that use the classic protocol in a consumer group (rule G4).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OwnedPartitions = dict[Uuid, dict[int, int]]
 
 
 class ConsumerMember(NamedTuple):
-    """A member as of one moment."""
+    """A member at one moment."""
 
     member_id: str
     instance_id: str | None = None
@@ -32,17 +32,17 @@ class ConsumerMember(NamedTuple):
     subscribed_topics: frozenset[str] = frozenset()
     subscribed_regex: str | None = None
     assignor: str | None = None
-    """The server-side assignor it prefers."""
+    """The server-side assignor that it prefers."""
     classic: ClassicMemberMetadata | None = None
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
-    """The epoch before: what the member knows when our last answer was lost."""
+    """The epoch before: the one that the member knows if the last response was lost."""
     state: MemberState = MemberState.STABLE
     assigned: OwnedPartitions = {}  # noqa: RUF012 - never changed in place
-    """What it may read, or will when it hears of it."""
+    """The partitions assigned to it."""
     revoking: OwnedPartitions = {}  # noqa: RUF012
-    """What it has to give up first."""
+    """The partitions that it has to revoke first."""
 
     @property
     def speaks_classic(self) -> bool:
@@ -54,13 +54,13 @@ class ConsumerMember(NamedTuple):
         """Whether it must confirm within its rebalance timeout that it has revoked partitions."""
         return self.state is MemberState.UNREVOKED and not self.speaks_classic
 
-    def says_the_same_as(self, other: ConsumerMember) -> bool:
-        """Whether both are the same in what members say of themselves: fields up to `classic`."""
-        return self[:_SAID] == other[:_SAID]
+    def has_metadata_of(self, other: ConsumerMember) -> bool:
+        """Whether the metadata of both, the fields up to `classic`, are equal."""
+        return self[:_METADATA_FIELDS] == other[:_METADATA_FIELDS]
 
     @property
     def holds(self) -> dict[Uuid, frozenset[int]]:
-        """All that it may be reading, what it has to give up included."""
+        """All partitions that it may be reading, including those to revoke."""
         held = {topic_id: frozenset(owned) for topic_id, owned in self.assigned.items()}
         for topic_id, owned in self.revoking.items():
             held[topic_id] = held.get(topic_id, frozenset()) | frozenset(owned)
@@ -71,7 +71,7 @@ class ConsumerMember(NamedTuple):
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def back_as(self, member_id: str) -> ConsumerMember:
-        """A static member that joins again, as a rule under a new member id."""
+        """This static member when it joins again, usually with a new member id."""
         return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
     def away(self) -> ConsumerMember:
@@ -84,7 +84,7 @@ class ConsumerMember(NamedTuple):
         return self._replace(previous_epoch=self.epoch, epoch=epoch)
 
 
-_SAID = ConsumerMember._fields.index("epoch")
+_METADATA_FIELDS = ConsumerMember._fields.index("epoch")
 
 
 def has(owned: OwnedPartitions, topic_id: Uuid, partition: int) -> bool:

@@ -1,8 +1,8 @@
-"""A group changes its protocol while it is alive: classic to consumer and back (rule G4; KIP-848).
+"""Converts groups with members from the classic to the consumer protocol and back (rule G4; KIP-848).
 
-Upgrade: the first member that joins with the consumer protocol takes the whole group over. The members that were there
-go on with JoinGroup, SyncGroup and Heartbeat (`classic_members.py`); generation and assignment become epoch and target.
-Downgrade: when the last member of the consumer protocol goes, what is left is a classic group again, which then
+Upgrade: the first member that joins with the consumer protocol converts the group. Its other members continue with
+JoinGroup, SyncGroup and Heartbeat (`classic_members.py`); generation and assignment become epoch and target.
+Downgrade: when the last member of the consumer protocol leaves, the group becomes a classic group, which then
 rebalances. Both are one write: tombstones of the old group, then the records of the new one.
 Source: Kafka 4.4 `ConsumerGroup.fromClassicGroup`, `ClassicGroup.fromConsumerGroup`.
 """
@@ -49,7 +49,7 @@ logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
 class Migration:
-    """Changes the type of a coordinator's groups."""
+    """Converts the groups of one coordinator."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Migration:
         self._forget = forget
 
     def upgraded(self, group: ClassicGroup, result: Result) -> ConsumerGroup:
-        """The consumer group that a classic one with members becomes once `result` is in the log.
+        """Convert a classic group with members: the consumer group, whose records are added to `result`.
 
         KafkaError GROUP_ID_NOT_FOUND when it may not.
         """
@@ -79,7 +79,7 @@ class Migration:
         return consumer
 
     def finish_upgrade(self, group: ClassicGroup, consumer: ConsumerGroup, at: Moment, result: Result) -> None:
-        """Nothing can refuse the upgrade any more: who waits for the classic group has to join again."""
+        """The upgrade is certain: members with parked requests to the classic group have to join again."""
         logger.info("[GroupId %s] Converted the classic group to a consumer group.", group.group_id)
         error = ErrorCode.REBALANCE_IN_PROGRESS
         for member in group.members.values():
@@ -88,7 +88,7 @@ class Migration:
         self._timers.start(consumer, at)
 
     def may_downgrade(self, group: ConsumerGroup, staying: Mapping[str, ConsumerMember]) -> bool:
-        """Whether a group of which these members stay becomes a classic one."""
+        """Whether a group with these remaining members becomes a classic group."""
         return may_downgrade(group, staying, self._config)
 
     def downgrade(
@@ -101,15 +101,15 @@ class Migration:
         *,
         has_to_rebalance: bool,
     ) -> ClassicGroup:
-        """Put a classic group of these members in the place of the group, from now on.
+        """Replace the group by a classic group of these members, immediately.
 
-        It is Stable with the target assignments. If it `has_to_rebalance`, everybody has what it had, and the record
-        names no leader, so that it does after a restart too.
-        KafkaError GROUP_ID_NOT_FOUND when what a member said of itself cannot be read.
+        It is Stable with the target assignments. If it `has_to_rebalance`, members keep their present assignments, and
+        the record has no leader, so that the group rebalances after a restart, too.
+        KafkaError GROUP_ID_NOT_FOUND when a member's metadata cannot be read.
         """
         group_id = group.group_id
         if has_to_rebalance:
-            # What a member has it has until it joins, whatever its target: the group may be upgraded again before that.
+            # Members keep their partitions until they join: the group may be upgraded again before that.
             target = {member_id: member.holds for member_id, member in staying.items()}
         try:
             classic = downgraded(group, staying, target, self._topics, at)
@@ -156,10 +156,10 @@ def check_upgrade(group: ClassicGroup, config: GroupConfig) -> None:
 def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     """The consumer group with these members, epochs and assignments.
 
-    What a cooperative member told that it has and was not given again it still has to give up (KIP-429): nobody else
-    gets it before the member says so. Kafka 4.4 takes it for free. When the leader was not done and left some out, then
-    the group has the hash of no topics, and with that a new assignment is due. KafkaError GROUP_ID_NOT_FOUND when what
-    the members said cannot be read or would get lost.
+    A cooperative member still has to revoke the partitions that it owns and was not assigned again (KIP-429); no other
+    member gets them before that. Kafka 4.4 considers them free. If the leader's assignment left partitions out, the
+    group gets the hash of no topics, so that a new assignment is due. KafkaError GROUP_ID_NOT_FOUND when metadata of
+    members cannot be read or would get lost.
     """
     consumer = ConsumerGroup(group.group_id)
     consumer.epoch = consumer.assignment_epoch = group.generation
@@ -174,24 +174,24 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
         raise _no_upgrade(group, "the embedded consumer protocol is malformed") from None
     for member in group.members.values():
         consumer.put_member(
-            _taken_over(member, group, consumer.target[member.member_id], subscriptions[member.member_id])
+            _converted_member(member, group, consumer.target[member.member_id], subscriptions[member.member_id])
         )
     for member_id, subscription in subscriptions.items():
-        _hold_back(consumer, consumer.members[member_id], by_topic_id(subscription.owned_partitions, topics))
+        _revoke_unassigned(consumer, consumer.members[member_id], by_topic_id(subscription.owned_partitions, topics))
     if _is_whole(consumer, topics):
         consumer.metadata_hash = group_hash(consumer.subscribed_topics(), topics)
     return consumer
 
 
 def _assigned(member: ClassicMember, group: ClassicGroup, topics: Topics) -> Partitions:
-    """What the leader gave a member."""
+    """The leader's assignment of a member."""
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
         raise _no_upgrade(group, "userData from a custom assignor would be lost")
     return by_topic_id(assignment.assigned_partitions, topics)
 
 
-def _taken_over(
+def _converted_member(
     member: ClassicMember, group: ClassicGroup, assigned: Partitions, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
     return ConsumerMember(
@@ -210,7 +210,7 @@ def _taken_over(
 
 
 def _is_whole(consumer: ConsumerGroup, topics: Topics) -> bool:
-    """Whether each partition of the topics subscribed to shall be somebody's."""
+    """Whether each partition of the subscribed topics is in a target assignment."""
     found = [topic for topic in map(topics.by_name, consumer.subscribed_topics()) if topic is not None]
     return all(
         sum(len(given.get(topic.topic_id, ())) for given in consumer.target.values()) >= topic.partitions
@@ -218,8 +218,8 @@ def _is_whole(consumer: ConsumerGroup, topics: Topics) -> bool:
     )
 
 
-def _hold_back(consumer: ConsumerGroup, member: ConsumerMember, owned: Partitions) -> None:
-    """Let the member have to give up what it has and nobody was given."""
+def _revoke_unassigned(consumer: ConsumerGroup, member: ConsumerMember, owned: Partitions) -> None:
+    """Make the member revoke what it owns and no member was assigned."""
     revoking = {}
     for topic_id, partitions in owned.items():
         left = partitions.difference(consumer.owners.get(topic_id, ()))
@@ -230,13 +230,13 @@ def _hold_back(consumer: ConsumerGroup, member: ConsumerMember, owned: Partition
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]) -> ClassicMemberMetadata:
-    """What a classic member of a consumer group said in its JoinGroup."""
+    """The JoinGroup metadata of a classic member of a consumer group."""
     supported = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols]
     return ClassicMemberMetadata(session_timeout_ms=session_timeout_ms, supported_protocols=supported)
 
 
 def founding_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """Everything that makes the group, in Kafka's order."""
+    """All records of a new group, in Kafka's order."""
     group_id, members = group.group_id, group.members.values()
     return [
         *(records.member_metadata(group_id, member) for member in members),
@@ -257,7 +257,7 @@ def _no_upgrade(group: ClassicGroup, reason: str) -> KafkaError:
 
 
 def may_downgrade(group: ConsumerGroup, staying: Mapping[str, ConsumerMember], config: GroupConfig) -> bool:
-    """Whether a group of which these members stay becomes a classic one: all of them speak the classic protocol."""
+    """Whether a group with these remaining members becomes classic: all of them use the classic protocol."""
     if not staying or not all(member.speaks_classic for member in staying.values()):
         return False
     if not config.consumer_migration_policy.allows_downgrade:
@@ -279,7 +279,7 @@ def downgraded(
 ) -> ClassicGroup:
     """The classic group of these members, Stable in the generation of the group's epoch.
 
-    ProtocolError when what a member said of itself cannot be read.
+    Raises ProtocolError when a member's metadata cannot be read.
     """
     classic = ClassicGroup(group.group_id)
     classic.state, classic.state_since_ms = GroupState.STABLE, at.now_ms

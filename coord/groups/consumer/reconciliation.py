@@ -1,8 +1,8 @@
-"""How a member gets from what it has to what it shall have (rule G3; KIP-848).
+"""Reconciles a member with its target assignment (rule G3; KIP-848).
 
-First it gives up what it shall not have any more, and stays in its old epoch until its heartbeat says that it did.
-Then it enters the epoch of the target assignment and gets the partitions that are free; the others follow when their
-owners' heartbeats have given them up. So a partition never has two owners. Source: Kafka 4.4
+First the member revokes partitions that are not in its target; it stays in its epoch until a heartbeat confirms that.
+Then it enters the epoch of the target assignment and gets the partitions that are free; the others follow when the
+heartbeats of their owners have revoked them. So a partition never has two owners. Source: Kafka 4.4
 `CurrentAssignmentBuilder`.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 IsFree = Callable[["Uuid", int], bool]
-"""Whether the member may have a partition: nobody else has it or still has to give it up."""
+"""Whether the member may have a partition: no other member has it assigned or has to revoke it."""
 
 
 def reconciled(
@@ -32,10 +32,10 @@ def reconciled(
     subscribed: frozenset[Uuid],
     owned: Partitions | None,
 ) -> ConsumerMember:
-    """The member after one heartbeat; equal to `member` when nothing can be done.
+    """The member after one heartbeat; equal to `member` if nothing can be changed.
 
-    `epoch` and `target` are the target assignment, which may be older than the subscription: nothing is given of topics
-    that are not in `subscribed` any more. `owned` is what the heartbeat says that the member has; None: no change.
+    `epoch` and `target` are the target assignment, which may be older than the subscription: topics that are not in
+    `subscribed` are not assigned. `owned` are the partitions that the heartbeat lists; None: no change.
     KafkaError FENCED_MEMBER_EPOCH when the record of the member is from a release that knows more states.
     """
     if member.state is MemberState.UNKNOWN:
@@ -53,7 +53,7 @@ def reconciled(
 
 
 def _still_owns(revoked: OwnedPartitions, owned: Partitions | None) -> bool:
-    """Whether the member has, for all it has told, any of these. A heartbeat without partitions tells nothing."""
+    """Whether the member may still have any of these: the heartbeat lists one of them, or no partitions at all."""
     if owned is None:
         return True
     return any(not partitions.isdisjoint(revoked.get(topic_id, ())) for topic_id, partitions in owned.items())
@@ -62,7 +62,7 @@ def _still_owns(revoked: OwnedPartitions, owned: Partitions | None) -> bool:
 def _without_unsubscribed(
     member: ConsumerMember, subscribed: frozenset[Uuid], owned: Partitions | None
 ) -> ConsumerMember:
-    """Take away what the member does not read any more, before there is a new target assignment."""
+    """Revoke partitions of topics that the member does not subscribe to any more, before there is a new target."""
     lost = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in subscribed}
     if not lost:
         return member
@@ -86,7 +86,7 @@ def _advanced(
     """The next step towards the target assignment."""
     kept: OwnedPartitions = {}
     revoked: OwnedPartitions = {}
-    given: OwnedPartitions = {}
+    added: OwnedPartitions = {}
     waits = False
     for topic_id in {**target, **member.assigned}:
         wanted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
@@ -96,12 +96,12 @@ def _advanced(
         missing = wanted.difference(has)
         free = [index for index in missing if is_free(topic_id, index)]
         waits |= len(free) < len(missing)
-        _put(given, topic_id, dict.fromkeys(free, epoch))
+        _put(added, topic_id, dict.fromkeys(free, epoch))
     if revoked and _still_owns(revoked, owned):
         old_epoch = epoch if member.state is MemberState.UNKNOWN else member.epoch
         return member.entered(old_epoch)._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoked)
     assigned = kept
-    for topic_id, partitions in given.items():
+    for topic_id, partitions in added.items():
         assigned[topic_id] = {**assigned.get(topic_id, {}), **partitions}
     state = MemberState.UNRELEASED if waits else MemberState.STABLE
     return member.entered(epoch)._replace(state=state, assigned=assigned, revoking={})

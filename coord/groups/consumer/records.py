@@ -1,7 +1,7 @@
 """The records of consumer groups, to and from Kafka's bytes (KIP-848; record types 3 to 8 and 16).
 
-A key is (group id) or (group id, member id or regular expression), always of version 0. Type 4 is what older releases
-wrote of topics; here it is only removed. Source: Kafka 4.4 `GroupCoordinatorRecordHelpers`.
+A key is (group id) or (group id, member id or regular expression), always of version 0. Older releases
+wrote records of type 4 for the topics; here they are only removed. Source: Kafka 4.4 `GroupCoordinatorRecordHelpers`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _Owned = r.ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
 
 
 class ResolvedRegex(NamedTuple):
-    """Which topics a regular expression stood for."""
+    """The topics that a regular expression has matched."""
 
     topics: frozenset[str]
     version: int = 0
-    """Offset of the metadata log as of which it was resolved."""
+    """Offset of the metadata log at which it was resolved."""
     timestamp_ms: int = -1
 
 
@@ -69,7 +69,7 @@ def new_member(member_id: str) -> ConsumerMember:
 
 
 def with_metadata(member: ConsumerMember, value: r.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-    """The member, saying what this record says."""
+    """The member with the metadata of this record."""
     return member._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
@@ -84,7 +84,7 @@ def with_metadata(member: ConsumerMember, value: r.ConsumerGroupMemberMetadataVa
 
 
 def with_assignment(member: ConsumerMember, value: r.ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-    """The member, as far with its assignment as this record says."""
+    """The member with the assignment of this record."""
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
@@ -102,7 +102,7 @@ def without_assignment(member: ConsumerMember) -> ConsumerMember:
 
 
 def _owned(entries: list[_Owned], member_epoch: int) -> OwnedPartitions:
-    """Records before KIP-1251 tell no epochs: then the member's holds for all it has."""
+    """Records before KIP-1251 have no assignment epochs: all are the member epoch then."""
     owned: OwnedPartitions = {}
     for entry in entries:
         epochs = entry.assignment_epochs or [member_epoch] * len(entry.partitions)
@@ -111,7 +111,7 @@ def _owned(entries: list[_Owned], member_epoch: int) -> OwnedPartitions:
 
 
 def read_target(value: r.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
-    """What a member shall have."""
+    """The target assignment of this record."""
     return as_partitions(value.topic_partitions)
 
 
@@ -119,7 +119,7 @@ def read_target(value: r.ConsumerGroupTargetAssignmentMemberValue) -> Partitions
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """The group is in this epoch; its topics were as the hash says."""
+    """The group epoch, and the metadata hash of the group's topics."""
     return TYPES.record(
         GROUP_METADATA,
         r.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
@@ -128,7 +128,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """What a member says of itself."""
+    """The metadata of a member."""
     return TYPES.record(
         MEMBER_METADATA,
         r.ConsumerGroupMemberMetadataValue(
@@ -148,7 +148,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The target assignments of this epoch are complete; 0 as timestamp lets the next one be computed at once."""
+    """All target assignments of this epoch are written. With timestamp 0 the next one is not delayed."""
     return TYPES.record(
         TARGET_ASSIGNMENT_METADATA,
         r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
@@ -157,7 +157,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRec
 
 
 def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
-    """What a member shall have."""
+    """The target assignment of a member."""
     entries = as_list(partitions, r.ConsumerGroupTargetAssignmentMemberValueTopicPartition)
     return TYPES.record(
         TARGET_ASSIGNMENT_MEMBER,
@@ -168,7 +168,7 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """How far a member's assignment has come."""
+    """The assignment of a member, and its state."""
     return TYPES.record(
         CURRENT_ASSIGNMENT,
         r.ConsumerGroupCurrentMemberAssignmentValue(
@@ -194,7 +194,7 @@ def _entries(owned: OwnedPartitions) -> list[_Owned]:
 
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
-    """Which topics a regular expression stands for."""
+    """The topics that a regular expression matches."""
     return TYPES.record(
         REGULAR_EXPRESSION,
         r.ConsumerGroupRegularExpressionValue(
@@ -206,7 +206,7 @@ def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> Co
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
-    """Nobody subscribes to the regular expression any more."""
+    """The record that removes a regular expression."""
     return TYPES.tombstone(REGULAR_EXPRESSION, group_id=group_id, regular_expression=regex)
 
 

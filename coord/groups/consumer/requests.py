@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like before anybody looks at the group (KIP-848, KIP-1082).
+"""Validates the fields of a ConsumerGroupHeartbeat, independent of the group (KIP-848, KIP-1082).
 
 Source: Kafka 4.4 `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`.
 """
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 CLIENTS_MEMBER_ID_SINCE = 1
-"""From this version on members make their ids themselves, so that a lost answer to a join leaves no ghost."""
+"""From this version on members generate their ids, so that a lost response to a join leaves no extra member."""
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]) -> None:
     """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if api_version >= CLIENTS_MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
-        _check_told(request.member_id, "MemberId")
-    _check_told(request.group_id, "GroupId")
-    _check_told(request.instance_id, "InstanceId")
-    _check_told(request.rack_id, "RackId")
+        _check_not_blank(request.member_id, "MemberId")
+    _check_not_blank(request.group_id, "GroupId")
+    _check_not_blank(request.instance_id, "InstanceId")
+    _check_not_blank(request.rack_id, "RackId")
     if epoch == JOIN_EPOCH:
         _check_join(request)
     elif epoch == STATIC_LEAVE_EPOCH:
@@ -49,7 +49,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _check_told(text: str | None, name: str) -> None:
+def _check_not_blank(text: str | None, name: str) -> None:
     if text is not None and not text.strip():
         raise _invalid(f"{name} can't be empty.")
 

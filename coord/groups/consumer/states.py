@@ -1,7 +1,7 @@
-"""The states of a consumer group and of its members, and which may follow which (rule G3; KIP-848).
+"""The states of a consumer group and the transitions between them (rule G3; KIP-848).
 
-The group's state is derived from its epochs and members and never stored; a member's is part of its record. The tables
-are data: tests hold every step that a group takes to them. Source: Kafka 4.4 `ConsumerGroupState`, `MemberState`.
+The state is derived from epochs and members and not stored. The table is data: tests compare every step of a group with
+it. Source: Kafka 4.4 `ConsumerGroupState`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class ConsumerGroupState(Enum):
-    """Where a consumer group stands. Values are the names that ConsumerGroupDescribe and ListGroups show.
+    """The state of a consumer group. Values are the names in ConsumerGroupDescribe and ListGroups.
 
     In every state a member id that the group does not know is answered UNKNOWN_MEMBER_ID (25), an instance id that
     belongs to another member FENCED_INSTANCE_ID (82), and a member epoch that is neither the member's nor, with no
@@ -18,7 +18,7 @@ class ConsumerGroupState(Enum):
     """
 
     EMPTY = "Empty"
-    """No members; epochs and offsets may be there. A heartbeat with member epoch 0: the first member -> Assigning.
+    """No members; there may be epochs and offsets. A heartbeat with member epoch 0: the first member -> Assigning.
 
     DeleteGroups, OffsetDelete, OffsetCommit with epoch -1: accepted. A JoinGroup of the classic protocol: the group
     becomes a classic one -> Dead.
@@ -28,21 +28,21 @@ class ConsumerGroupState(Enum):
     """The group epoch is ahead of the target assignment: subscriptions, members or topics have changed.
 
     A heartbeat computes a new target assignment -> Reconciling or Stable, unless the last one is younger than
-    `consumer.assignment.interval.ms`: then members go on with the last one.
+    `consumer.assignment.interval.ms`: then members keep the last one.
     """
 
     RECONCILING = "Reconciling"
-    """Members are on their way to the target assignment: they give up partitions, or wait for others to do so.
+    """Members are not reconciled with the target assignment: they revoke partitions, or wait for others to do so.
 
-    A heartbeat moves its member on; when the last one is there -> Stable. A change of members, subscriptions or topics
-    -> Assigning. A member that does not give up partitions within its rebalance timeout is removed -> Assigning.
+    A heartbeat is a step of its member; when all are reconciled -> Stable. A change of members, subscriptions or topics
+    -> Assigning. A member that does not revoke partitions within its rebalance timeout is removed -> Assigning.
     """
 
     STABLE = "Stable"
-    """Every member has what the target assignment gives it. A change -> Assigning; the last member leaves -> Empty."""
+    """Every member has its target assignment. A change -> Assigning; the last member leaves -> Empty."""
 
     DEAD = "Dead"
-    """Deleted, or a classic group now that its last member of the consumer protocol is gone; the last state."""
+    """Deleted, or converted to a classic group; the last state."""
 
     def __str__(self) -> str:
         return self.value
@@ -61,5 +61,5 @@ PREDECESSORS: dict[ConsumerGroupState, frozenset[ConsumerGroupState]] = {
     ),
     ConsumerGroupState.DEAD: frozenset(set(ConsumerGroupState) - {ConsumerGroupState.DEAD}),
 }
-"""For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
-is passed over; a static member that comes back under a new id makes a Stable group Reconciling."""
+"""For each state the states it may follow. One heartbeat may bump the group epoch and make an assignment, without the
+state Assigning in between; a static member that returns with a new member id makes a Stable group Reconciling."""

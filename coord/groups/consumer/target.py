@@ -1,7 +1,7 @@
-"""The target assignment: what each member of a consumer group shall have, once everybody is there (rule G3; KIP-848).
+"""Computes the target assignment of a consumer group (rule G3; KIP-848).
 
-It is computed by an assignor from who is in the group, what they read and what they shall have now; only members whose
-share changes cost a record. Source: Kafka 4.4 `TargetAssignmentBuilder`.
+An assignor computes it from the members, their subscriptions and the present target assignment. Source: Kafka 4.4
+`TargetAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Subscriptions:
-    """Names and regular expressions of members as topics that exist, each looked up once."""
+    """The topics that members subscribe to by name or regular expression; each topic is looked up once."""
 
     def __init__(self, topics: Topics, regexes: Mapping[str, ResolvedRegex]) -> None:
         self._topics = topics
@@ -30,21 +30,21 @@ class Subscriptions:
         self._ids: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
 
     def names(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics that a member reads, whether they exist or not."""
+        """The names of the topics that a member subscribes to; they need not exist."""
         resolved = self._regexes.get(member.subscribed_regex or "")
         return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
     def ids(self, member: ConsumerMember) -> frozenset[Uuid]:
-        """The ids of those that exist. Members that say the same share one set."""
-        said = (member.subscribed_topics, member.subscribed_regex)
-        ids = self._ids.get(said)
+        """The ids of those that exist. Members with the same subscription share one set."""
+        subscription = (member.subscribed_topics, member.subscribed_regex)
+        ids = self._ids.get(subscription)
         if ids is None:
             found = map(self._topic, self.names(member))
-            ids = self._ids[said] = frozenset(topic.topic_id for topic in found if topic is not None)
+            ids = self._ids[subscription] = frozenset(topic.topic_id for topic in found if topic is not None)
         return ids
 
     def sizes(self) -> dict[Uuid, int]:
-        """How many partitions the topics have that were asked about."""
+        """The number of partitions of the topics that were looked up."""
         return {topic.topic_id: topic.partitions for topic in self._found.values() if topic is not None}
 
     def _topic(self, name: str) -> Topic | None:
@@ -59,7 +59,7 @@ def assign(
     subscriptions: Subscriptions,
     assignor: Assignor,
 ) -> dict[str, Partitions]:
-    """What each of the members shall have, starting from what they shall have now (`target`)."""
+    """The new target assignment of each member; `target` is the present one."""
     specs = {
         member.member_id: MemberSpec(
             subscribed=subscriptions.ids(member),

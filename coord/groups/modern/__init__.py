@@ -1,1 +1,1 @@
-"""What consumer and share groups have in common: epochs, target assignments, subscriptions (KIP-848, KIP-932)."""
+"""The common parts of consumer and streams groups, and some for share groups (KIP-848, KIP-932, KIP-1071)."""

@@ -1,6 +1,6 @@
-"""What consumer and streams groups have in common: epochs, members, and who may commit and fetch (KIP-848, KIP-1071).
+"""The common part of consumer and streams groups: epochs, members, and checks of offset requests (KIP-848, KIP-1071).
 
-It is exactly what its records say: only the replay methods change it. Invariants: `epoch >= assignment_epoch`;
+Its state follows from its records; only replay changes it. Invariants: `epoch >= assignment_epoch`;
 `static_members` maps each instance id to the one member id that owns it.
 """
 
@@ -18,16 +18,16 @@ M = TypeVar("M", bound=Member)
 T = TypeVar("T")
 
 FIRST_EPOCH = 1
-"""Of a group that nobody has joined yet: the first member makes it 2, as in Kafka 4.4, and never the joining one, 0."""
+"""The epoch of a group before its first member, which makes it 2, as in Kafka 4.4; 0 is the epoch of joining."""
 MEMBER_EPOCH_SINCE = 9
-"""OffsetCommit versions from here on carry a member epoch."""
+"""OffsetCommit versions from here on have a member epoch."""
 STALE_EPOCH_IN_TRANSACTION_SINCE = 6
 """TxnOffsetCommit versions from here on know STALE_MEMBER_EPOCH."""
 NO_EPOCH = -1
 
 
 class ModernGroup(Generic[M, T]):
-    """A group whose members (`M`) the coordinator assigns; `T` is what one of them shall have."""
+    """A group for which the coordinator makes the assignment; `M` is a member, `T` a target assignment."""
 
     group_type: ClassVar[str]
 
@@ -35,23 +35,23 @@ class ModernGroup(Generic[M, T]):
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        """Of the topics that the group reads, as of `epoch`."""
+        """Hash of the topics that the group subscribes to, as of `epoch`."""
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
-        """When the target assignment was computed; 0: the next one need not wait."""
+        """When the target assignment was computed; 0: the next one is not delayed."""
         self.members: dict[str, M] = {}
         self.static_members: dict[str, str] = {}
         self.target: dict[str, T] = {}
-        """What each member shall have, as of `assignment_epoch`."""
+        """The target assignment of each member, as of `assignment_epoch`."""
         self.is_dead = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether there are no members."""
         return not self.members
 
     def member(self, member_id: str) -> M:
-        """The member of this id; KafkaError UNKNOWN_MEMBER_ID."""
+        """The member of this id. KafkaError UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise KafkaError(
@@ -74,12 +74,12 @@ class ModernGroup(Generic[M, T]):
                 f"The {self.group_type} group has reached its maximum capacity of {max_size} members.",
             )
 
-    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+    # ---- the interface of every group type, see `coord.groups.group`
 
     def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:
-        """Of a member in its epoch, or of an earlier one for what it has had since (KIP-1251)."""
+        """KafkaError unless a member commits in its epoch, or in one since which it has the partitions (KIP-1251)."""
         epoch = request.generation_id_or_member_epoch
-        if epoch < 0 and (not self.members or (is_transactional and _tells_no_member(request, epoch))):
+        if epoch < 0 and (not self.members or (is_transactional and _has_no_member(request, epoch))):
             return
         member = self.member(request.member_id)
         if not is_transactional and not member.speaks_classic and api_version < MEMBER_EPOCH_SINCE:
@@ -96,11 +96,11 @@ class ModernGroup(Generic[M, T]):
         self._validate_earlier_epoch(request, member, error)
 
     def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: M, error: ErrorCode) -> None:
-        """KafkaError with `error` when the member has got a partition of the commit in a later epoch than it tells."""
+        """KafkaError with `error` when a partition was assigned to the member after the epoch of the commit."""
         raise NotImplementedError
 
     def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """A member asks in its epoch; who tells no member sees all."""
+        """KafkaError unless a member fetches in its epoch, or the request has no member."""
         if member_id is None and member_epoch < 0:
             return
         member = self.member(member_id or "")
@@ -109,17 +109,17 @@ class ModernGroup(Generic[M, T]):
             raise KafkaError(error, f"Member epoch {member_epoch} is not the member's, {member.epoch}.")
 
     def validate_offset_delete(self) -> None:
-        """Always: what members read is known topic by topic."""
+        """Always allowed, since subscriptions are known by topic."""
 
     def validate_delete(self) -> None:
-        """Only an empty group."""
+        """KafkaError unless the group is empty."""
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     # ---- replay
 
     def put_member(self, member: M) -> None:
-        """What a member says of itself, or how far its assignment has come, is in the log."""
+        """Apply the metadata or the assignment of a member."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._forget(before)
@@ -129,7 +129,7 @@ class ModernGroup(Generic[M, T]):
         self._count(member)
 
     def remove_member(self, member_id: str) -> None:
-        """The tombstone of a member is in the log."""
+        """Apply the tombstone of a member."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._forget(member)
@@ -141,21 +141,21 @@ class ModernGroup(Generic[M, T]):
         self._discount(member)
 
     def _count(self, member: M) -> None:
-        """Note what a member has and reads."""
+        """Add a member to the indexes of the group."""
         raise NotImplementedError
 
     def _discount(self, member: M) -> None:
-        """Take back what `_count` has noted."""
+        """Remove a member from the indexes of the group."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.group_id!r} epoch {self.epoch} {len(self.members)} members>"
 
 
-def _tells_no_member(request: OffsetCommitRequest, epoch: int) -> bool:
+def _has_no_member(request: OffsetCommitRequest, epoch: int) -> bool:
     return epoch == NO_EPOCH and not request.member_id and request.group_instance_id is None
 
 
 def _stale(member: Member, *, knows: bool) -> ErrorCode:
-    """The error for an epoch that is not the member's; `knows`: the request's version has the newer one."""
+    """The error for an epoch that is not the member's; `knows`: the request's version has STALE_MEMBER_EPOCH."""
     return ErrorCode.STALE_MEMBER_EPOCH if knows and not member.speaks_classic else ErrorCode.ILLEGAL_GENERATION

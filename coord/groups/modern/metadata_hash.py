@@ -1,7 +1,7 @@
-"""A number that changes when the topics a group reads change: come, go, grow, or move to other racks (KIP-1101).
+"""The metadata hash of a group, which changes with the ids, partitions and racks of the group's topics (KIP-1101).
 
-It stands in the record of the group's epoch, so that a coordinator that has just loaded the group can tell whether its
-target assignment still fits; it is Kafka's number, so that Kafka can tell as well. Source: Kafka 4.4
+It is part of the record of the group epoch, so that a coordinator that has loaded the group can find out whether the
+topics have changed since the assignment. It is computed as in Kafka. Source: Kafka 4.4
 `org.apache.kafka.coordinator.group.Utils`.
 """
 
@@ -21,7 +21,7 @@ _VERSION = b"\0"
 
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
-    """Of all topics subscribed to; those that do not exist do not count. 0 when there is none; a signed long."""
+    """The hash of all topics of these names that exist, a signed long; 0 for none."""
     found = [topic for topic in map(topics.by_name, sorted(set(names))) if topic is not None]
     if not found:
         return 0
@@ -30,7 +30,7 @@ def group_hash(names: Iterable[str], topics: Topics) -> int:
 
 @lru_cache(maxsize=1024)
 def topic_hash(topic: Topic) -> int:
-    """Of one topic: its id, name, partitions, and the racks of their replicas; unsigned."""
+    """The hash of one topic: id, name, partitions, and the racks of their replicas; unsigned."""
     high, low = int.from_bytes(topic.topic_id[:8], "big"), int.from_bytes(topic.topic_id[8:], "big")
     data = bytearray(_VERSION + pack("<QQ", high, low) + _text(topic.name) + pack("<i", topic.partitions))
     racks = topic.racks or (frozenset(),) * topic.partitions
@@ -42,7 +42,7 @@ def topic_hash(topic: Topic) -> int:
 
 
 def _text(text: str) -> bytes:
-    """Java's characters, then how many there are."""
+    """The UTF-16 characters, then their number."""
     return text.encode("utf-16-le", "surrogatepass") + pack("<i", _utf16_length(text))
 
 

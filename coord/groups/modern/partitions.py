@@ -1,6 +1,6 @@
-"""Partitions by topic id, and the lists that stand for them in requests, answers and records.
+"""Partitions by topic id, and the lists of them in requests, responses and records.
 
-Every such list is made of structs with `topic_id` and `partitions`; each message has a class of its own for them.
+Every such list is made of structs with `topic_id` and `partitions`; each message has its own class for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from barnabas.wire.types import Uuid
 
 Partitions = dict[Uuid, frozenset[int]]
-"""Partitions by topic id; a topic without any is left out."""
+"""Partitions by topic id, without empty sets."""
 
 
 class TopicPartitions(Protocol):
@@ -32,7 +32,7 @@ class TopicPartitionsClass(Protocol[T]):
 
 
 def as_partitions(entries: Iterable[TopicPartitions]) -> Partitions:
-    """What the list of a message says."""
+    """The partitions of a list in a message."""
     found: Partitions = {}
     for entry in entries:
         if entry.partitions:

@@ -94,7 +94,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
             group_id = self._group.group_id
             logger.info("[GroupId %s][MemberId %s] Member joins the streams group", group_id, before.member_id)
         member = self._updated(before, context)
-        if is_new or not member.says_the_same_as(before):
+        if is_new or not member.has_metadata_of(before):
             self.records.append(records.member_metadata(self._group.group_id, member))
         self._members = {**self._members, member.member_id: member}
         topology = self._topology()

@@ -50,9 +50,9 @@ class StreamsMember(NamedTuple):
         """Whether it must confirm within its rebalance timeout that it has revoked tasks."""
         return self.state is MemberState.UNREVOKED
 
-    def says_the_same_as(self, other: StreamsMember) -> bool:
+    def has_metadata_of(self, other: StreamsMember) -> bool:
         """Whether both are the same in what members say of themselves: fields up to `client_tags`."""
-        return self[:_SAID] == other[:_SAID]
+        return self[:_METADATA_FIELDS] == other[:_METADATA_FIELDS]
 
     def is_assigned_like(self, other: StreamsMember) -> bool:
         """Whether a target assignment would treat both alike."""
@@ -85,4 +85,4 @@ class StreamsMember(NamedTuple):
         return self._replace(previous_epoch=self.epoch, epoch=epoch)
 
 
-_SAID = StreamsMember._fields.index("epoch")
+_METADATA_FIELDS = StreamsMember._fields.index("epoch")

@@ -32,7 +32,7 @@ def test_what_was_committed_outside_meanwhile_wins() -> None:
     pending = PendingOffsets()
     pending.hold(7, 1, record("a", "old"))
     pending.hold(7, 2, record("b"))
-    pending.saw(3, record("a", "new"))
+    pending.replayed(3, record("a", "new"))
     assert pending.end(7, commit=True) == [record("b")]
 
 
@@ -49,8 +49,8 @@ def test_a_tombstone_takes_what_is_pending_along_and_makes_room_again() -> None:
     pending = PendingOffsets()
     pending.hold(7, 1, record("a", "before"))
     pending.hold(7, 2, record("b"))
-    pending.saw(3, record("a", "new"))
-    pending.saw(4, record("a", None))
+    pending.replayed(3, record("a", "new"))
+    pending.replayed(4, record("a", None))
     assert not pending.has(b"a")
     pending.hold(8, 5, record("a", "after"))
     assert pending.end(7, commit=True) == [record("b")]
@@ -60,7 +60,7 @@ def test_a_tombstone_takes_what_is_pending_along_and_makes_room_again() -> None:
 def test_an_ended_transaction_leaves_nothing_behind_for_the_next() -> None:
     pending = PendingOffsets()
     pending.hold(7, 1, record("a"))
-    pending.saw(5, record("a"))
+    pending.replayed(5, record("a"))
     pending.end(7, commit=True)
     pending.hold(7, 6, record("a"))
     assert pending.end(7, commit=True) == [record("a")]
