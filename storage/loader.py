@@ -100,7 +100,7 @@ def _check_topic_id(state: LogState, present: bool) -> None:
 def _find_segments(state: LogState, names: dict[str, int], checkpointed: Checkpointed, now: float) -> list[Segment]:
     """Add the segments whose log file exists and remove indexes without a log file; the segments that lack an index.
 
-    Segments wholly below the log start are removed: their deletion was interrupted, and may have left holes.
+    Segments wholly below the log start are removed: their deletion was interrupted, and may have left gaps.
     """
     files, directory = state.files, state.directory
     bases = sorted(offset for name in names if (offset := layout.offset_of(name)) is not None and _is_log(name))

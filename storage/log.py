@@ -71,16 +71,16 @@ class Log(LocalLog):
         log_start_offset: int = 0,
         high_watermark: int = 0,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
-        may_have_holes: bool = False,
+        may_have_gaps: bool = False,
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
-        The three offsets are those of the checkpoint files. `may_have_holes`: offsets may be missing anywhere, as in a
+        The three offsets are those of the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
         log under repair. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory belongs to another topic of the
         same name (R22), DamagedLog when data that was synced is missing or invalid (L2), CorruptCheckpoint, and OSError
         when the disk fails.
         """
-        state = LogState(files, directory, config, topic_id, may_have_holes=may_have_holes)
+        state = LogState(files, directory, config, topic_id, may_have_gaps=may_have_gaps)
         loader.load(state, Checkpointed(clean_shutdown, recovery_point, log_start_offset), now)
         log = cls(topic, partition, state)
         log.producers.on_synced(log.synced_offset)

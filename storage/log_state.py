@@ -44,7 +44,7 @@ class LogState:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
-        "may_have_holes",
+        "may_have_gaps",
         "producers",
         "recovery_point",
         "segments",
@@ -54,14 +54,14 @@ class LogState:
     )
 
     def __init__(
-        self, files: Files, directory: str, config: LogConfig, topic_id: bytes, *, may_have_holes: bool = False
+        self, files: Files, directory: str, config: LogConfig, topic_id: bytes, *, may_have_gaps: bool = False
     ) -> None:
-        """`may_have_holes`: offsets may be missing anywhere, also above the recovery point (in a log under repair)."""
+        """`may_have_gaps`: offsets may be missing anywhere, also above the recovery point (in a log under repair)."""
         self.files = files
         self.directory = directory
         self.config = config
         self.topic_id = topic_id
-        self.may_have_holes = may_have_holes
+        self.may_have_gaps = may_have_gaps
         self.segments = Segments()
         self.leader_epochs = LeaderEpochCache(files, f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
         self.producers = ProducerState()

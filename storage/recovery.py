@@ -51,7 +51,7 @@ def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -
     epochs_before = state.leader_epochs.entries()
     for at, segment in enumerate(unchecked):
         # A gap before a segment: below these offsets compaction and deletion make gaps, above them data was lost.
-        if segment.base_offset > max(end, recovery_point, checkpointed.log_start_offset) and not state.may_have_holes:
+        if segment.base_offset > max(end, recovery_point, checkpointed.log_start_offset) and not state.may_have_gaps:
             problem = f"begins at offset {segment.base_offset}, but the segment before it ends at {end}"
             _check_not_synced(segment, end, checkpointed, problem)
             _cut(state, unchecked[at:], 0, end)
@@ -59,8 +59,8 @@ def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -
         following = unchecked[at + 1 :]
         limit = offset_limit(segment, following[0].base_offset if following else None)
         segment.reset_indexes()
-        has_holes = state.may_have_holes or (bool(following) and "compact" in state.config.cleanup_policy)
-        dense_from = None if has_holes else recovery_point
+        has_gaps = state.may_have_gaps or (bool(following) and "compact" in state.config.cleanup_policy)
+        dense_from = None if has_gaps else recovery_point
         position, end = _recover_segment(state, segment, producers, limit, dense_from, synced_to=recovery_point)
         if position < segment.size:
             _check_not_synced(segment, end, checkpointed, f"is damaged at byte {position}, offset {end}")
@@ -113,9 +113,9 @@ def _recover_segment(
     end = segment.base_offset
     aborted: list[AbortedTransaction] = []
     for header, batch in segment.batches(unread_below=synced_to):
-        has_hole = dense_from is not None and dense_from <= end < header.base_offset
+        has_gap = dense_from is not None and dense_from <= end < header.base_offset
         is_whole = is_valid if len(batch) == header.size else _has_valid_header
-        if has_hole or not is_whole(header, batch, end, limit):
+        if has_gap or not is_whole(header, batch, end, limit):
             break
         segment.index_recovered(header, state.config.index_interval_bytes)
         if header.leader_epoch > state.leader_epochs.latest_epoch:

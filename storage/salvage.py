@@ -85,13 +85,13 @@ def _is_misplaced(segment: Segment, header: BatchHeader, expected: int, *, is_be
     Either the offsets of the batch after it lie in the gap before it; or it directly follows damaged bytes, leaves no
     offsets for them, but a gap after itself.
     """
-    has_hole_before = header.base_offset > expected
-    if not has_hole_before and not is_behind_damage:
+    has_gap_before = header.base_offset > expected
+    if not has_gap_before and not is_behind_damage:
         return False
     following = _batch_at(segment, header.position + header.size)
     if following is None:
         return False
-    if has_hole_before:
+    if has_gap_before:
         return is_valid(*following, expected, header.last_offset + 1)
     return is_valid(*following, header.last_offset + 2, offset_limit(segment, None))
 

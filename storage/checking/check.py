@@ -133,7 +133,7 @@ class _LogCheck:
             self._load(snapshot)
         for at, segment in enumerate(self._segments):
             following = self._segments[at + 1].base_offset if at + 1 < len(self._segments) else None
-            self._check_hole(segment)
+            self._check_gap(segment)
             self._check_snapshot(segment.base_offset)
             self._check_segment(segment, following)
         self._check_snapshot(self._end)
@@ -157,7 +157,7 @@ class _LogCheck:
         except CorruptSnapshot as error:
             self._report.notice(name, f"{error}; the next start ignores it")
 
-    def _check_hole(self, segment: Segment) -> None:
+    def _check_gap(self, segment: Segment) -> None:
         """Report a gap before a segment; it is damage unless compaction may have made it."""
         if segment.base_offset > max(self._end, self._checkpointed.log_start_offset):
             text = f"offsets {self._end} to {segment.base_offset - 1} before it are missing"

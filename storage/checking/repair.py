@@ -203,7 +203,7 @@ class Repair:
             clean_shutdown=False,
             log_start_offset=self._log_start,
             producer_expiration_ms=_NEVER_MS,
-            may_have_holes=True,
+            may_have_gaps=True,
         )
         log.close()
         points = self._recovery_points.read()

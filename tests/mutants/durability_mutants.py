@@ -84,7 +84,7 @@ DURABILITY = (
         _D + "test_start_removes_the_clean_shutdown_marker_durably",
     ),
     crashes(
-        "hole-between-segments-accepted",
+        "gap-between-segments-accepted",
         "storage/recovery.py",
         "        if segment.base_offset > max(end, recovery_point, checkpointed.log_start_offset) and not",
         "        if False and not",

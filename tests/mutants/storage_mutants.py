@@ -151,8 +151,8 @@ STORAGE = (
     Mutant(
         "index-trusted-after-a-crash",
         "storage/recovery.py",
-        "        segment.reset_indexes()\n        has_holes",
-        "        has_holes",
+        "        segment.reset_indexes()\n        has_gaps",
+        "        has_gaps",
         _T + "test_recovery.py::test_indexes_rebuilt_are_those_that_appending_made",
     ),
     Mutant(
