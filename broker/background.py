@@ -97,7 +97,7 @@ class BackgroundJobs:
 
     def _end_turn(self) -> None:
         """Run the callbacks that a job has left for the end of the turn: jobs run outside of the reactor's turns."""
-        self._broker.loop.after_turn()
+        self._broker.loop.end_turn()
 
     async def _checkpoint(self, name: str) -> None:
         """Write the checkpoint files of this name in a thread: their sync takes long when much data is dirty."""

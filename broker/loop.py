@@ -21,14 +21,14 @@ class Loop:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock, in ms since 1970."""
         self.now = now
         self.now_ms = now_ms
-        self.timers = Timers(after_firing=self.after_turn)
+        self.timers = Timers(after_firing=self.end_turn)
         self._callbacks: list[Callable[[], None]] = []
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
         self._callbacks.append(callback)
 
-    def after_turn(self) -> None:
+    def end_turn(self) -> None:
         """End the turn: run its callbacks, and those that they add."""
         while self._callbacks:
             callbacks, self._callbacks = self._callbacks, []

@@ -32,7 +32,7 @@ class DelayedFetch:
         """Records were appended to a partition, or it was removed."""
         self._size += partition.bytes_appended - self._known[partition]
         self._known[partition] = partition.bytes_appended
-        if self._size >= self.plan.min_bytes or partition.is_gone:
+        if self._size >= self.plan.min_bytes or partition.is_closed:
             attempt = self.plan.read()
             self._size = attempt.size  # less than was appended if a transaction is open
             if attempt.is_final or attempt.size >= self.plan.min_bytes:

@@ -24,7 +24,7 @@ def append_records(partition: Partition, result: Result, at: Moment, codec: int)
 
     They are split into batches of at most `max.message.bytes`. Raises KafkaError if the append fails.
     """
-    if partition.is_gone:
+    if partition.is_closed:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     settings: dict[str, Any] = {"codec": codec}
     if result.producer is not None:

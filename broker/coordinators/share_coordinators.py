@@ -183,7 +183,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
     def _prune(self, partition: Partition, offset: int) -> None:
         """Move the log start of a state partition to `offset`: earlier records are superseded."""
         try:
-            if not partition.is_gone and partition.log.advance_log_start_offset(offset):
+            if not partition.is_closed and partition.log.advance_log_start_offset(offset):
                 self._services.partitions.persist_log_starts()
         except KafkaError as error:
             logger.warning("Cannot delete superseded records of %r before offset %d: %s", partition, offset, error)

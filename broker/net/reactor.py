@@ -100,11 +100,11 @@ class Reactor:
                 self.acceptor.accept(target)
             else:
                 target()  # type: ignore[operator]  # given to `watch`
-        self._loop.after_turn()
+        self._loop.end_turn()
         self._flush_queued(now)
         self._in_turn = False
 
-    def after_turn(self) -> None:
+    def send_outside_turn(self) -> None:
         """Send what was produced outside of a turn."""
         if self._in_turn:
             return
@@ -198,7 +198,7 @@ class Reactor:
             return
         self._queue(channel)
         if not self._in_turn:
-            self._loop.call_after_turn(self.after_turn)
+            self._loop.call_after_turn(self.send_outside_turn)
 
     def _queue(self, channel: Channel) -> None:
         if not channel.is_queued:
@@ -222,7 +222,7 @@ class Reactor:
                 except Exception:
                     logger.exception("The connection from %s failed", channel.connection.peer_host)
                     self._close(channel)
-            self._loop.after_turn()
+            self._loop.end_turn()
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for what it needs now; close the channel if it is finished."""
@@ -286,7 +286,7 @@ class Reactor:
         for channel in list(self._channels.values()):
             channel.connection.is_closing = True
             self._queue(channel)
-        self.after_turn()
+        self.send_outside_turn()
 
     async def wait_closed(self) -> None:
         """Wait until no connection is left."""

@@ -79,7 +79,7 @@ class LogCleaner:
                 with trio.move_on_after(self._backoff_s()):
                     await self._cleaner_ended.wait()
                 self._cleaner_ended = trio.Event()
-                self._forget_gone()
+                self._forget_closed()
                 await self._flush_closed_segments()
                 while self._cleaners < self._config[LOG_CLEANER_THREADS] and (chosen := self._choose()):
                     self._cleaners += 1
@@ -184,7 +184,7 @@ class LogCleaner:
         """Unmark the partition as being cleaned, and delete the segments whose deletion had to wait for that."""
         self._busy.discard(partition)
         partition.log.is_cleaning = False
-        if not partition.is_gone:
+        if not partition.is_closed:
             self._partitions.persist_log_starts()
 
     async def _clean(self, process: CleanerProcess, partition: Partition, part: Cleanable) -> bool:
@@ -201,7 +201,7 @@ class LogCleaner:
         try:
             await process.start(cleaning_task(partition.log, part, self._limits(), self._loop.now_ms()))
             while not isinstance(answer := await process.answer(), CleaningDone):
-                if partition.is_gone or not await self._replace(partition, answer):
+                if partition.is_closed or not await self._replace(partition, answer):
                     return False
         except CleanerLost:
             self._clean_later(partition, "its cleaner process has ended")
@@ -215,7 +215,7 @@ class LogCleaner:
     def _failed(self, partition: Partition, errno: int | None, reason: str) -> None:
         if errno in TRANSIENT:
             self._clean_later(partition, reason)
-        elif not partition.is_gone:
+        elif not partition.is_closed:
             self._uncleanable.add(partition)
             logger.error(
                 "Cannot clean %r: %s. It is marked as uncleanable and grows until the broker is started again",
@@ -223,7 +223,7 @@ class LogCleaner:
             )
 
     def _clean_later(self, partition: Partition, reason: str) -> None:
-        if not partition.is_gone:
+        if not partition.is_closed:
             self._not_before[partition] = self._loop.now() + self._backoff_s()
             logger.warning("Cannot clean %r now: %s", partition, reason)
 
@@ -238,12 +238,12 @@ class LogCleaner:
             except OSError as error:
                 self._disk_failed(partition, error)
                 return False
-            if partition.is_gone:
+            if partition.is_closed:
                 return False
             replacement.take_over()
             renamed = await self._retire(partition, replacement)
         while renamed is None:  # the log already reads from the new segment: retry until it works
-            if _is_gone(partition):
+            if _is_closed(partition):
                 return False
             await trio.sleep(RETRY_S)
             renamed = await self._retire(partition, replacement)
@@ -255,7 +255,7 @@ class LogCleaner:
         """Rename the replaced segments and finish; the renamed files to delete, None when the disk failed."""
         try:
             renamed = await trio.to_thread.run_sync(replacement.retire)
-            if not partition.is_gone:
+            if not partition.is_closed:
                 replacement.finish()
         except OSError as error:
             self._disk_failed(partition, error)
@@ -266,9 +266,9 @@ class LogCleaner:
         log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
         if error.errno in TRANSIENT:
             self._clean_later(partition, str(error))
-        elif not partition.is_gone and log_dir is not None:
+        elif not partition.is_closed and log_dir is not None:
             self._failures.take_offline(log_dir, "compaction", error)
-            self._loop.after_turn()  # outside of the reactor's turns
+            self._loop.end_turn()  # outside of the reactor's turns
 
     # --- results
 
@@ -281,13 +281,13 @@ class LogCleaner:
         )
         await self._cleaned_offsets.set(partition, done.end_offset)
 
-    def _forget_gone(self) -> None:
+    def _forget_closed(self) -> None:
         """Forget the partitions that are deleted or offline."""
         self._cleaned_offsets.keep_only(self._partitions)
-        self._uncleanable = {partition for partition in self._uncleanable if not partition.is_gone}
-        self._not_before = {one: at for one, at in self._not_before.items() if not one.is_gone}
+        self._uncleanable = {partition for partition in self._uncleanable if not partition.is_closed}
+        self._not_before = {one: at for one, at in self._not_before.items() if not one.is_closed}
 
 
-def _is_gone(partition: Partition) -> bool:
+def _is_closed(partition: Partition) -> bool:
     """Whether the partition is deleted or offline by now."""
-    return partition.is_gone
+    return partition.is_closed

@@ -22,7 +22,7 @@ class FlushedPartition(Protocol):
     """What a flush policy needs of its partition."""
 
     log: Log
-    is_gone: bool
+    is_closed: bool
     bytes_appended: int
 
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:

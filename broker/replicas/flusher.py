@@ -73,7 +73,7 @@ class Flusher:
 
     def _begin(self, policy: FlushPolicy) -> FlushJob | None:
         """A partition's part of the flush that starts; None when there is nothing to flush, or not yet."""
-        if policy.partition.is_gone:
+        if policy.partition.is_closed:
             return None
         try:
             job = policy.begin()
@@ -99,13 +99,13 @@ class Flusher:
         """A flush has ended: commit its records."""
         self._is_running = False
         for policy, job in flushes:
-            if not policy.partition.is_gone:  # else its directory has been renamed for deletion
+            if not policy.partition.is_closed:  # else its directory has been renamed for deletion
                 failure = failure or job.missing
         if failure is not None:
             self._failures.take_offline(self._log_dir, "sync", failure)
             return
         for policy, job in flushes:
-            if not policy.partition.is_gone:
+            if not policy.partition.is_closed:
                 policy.finish(job)
         if self._requested and not self._is_scheduled:
             self._is_scheduled = True

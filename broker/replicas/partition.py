@@ -42,7 +42,7 @@ class Partition:
         "bytes_appended",
         "flush_policy",
         "index",
-        "is_gone",
+        "is_closed",
         "is_internal",
         "isr",
         "leader_epoch",
@@ -79,7 +79,7 @@ class Partition:
         self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
-        self.is_gone = False  # deleted or offline
+        self.is_closed = False  # deleted or offline
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._is_waking = False
         log.high_watermark = log.log_end_offset
@@ -179,12 +179,12 @@ class Partition:
 
     def fail(self, reason: str) -> None:
         """Take the partition offline; `reason` is a sentence about what happened to its log."""
-        if not self.is_gone:
+        if not self.is_closed:
             self._on_failure(self, reason)
 
     def close(self, error: ErrorCode) -> None:
         """Stop serving the partition: fail all waits for commits with `error`, wake all readers."""
-        self.is_gone = True
+        self.is_closed = True
         if self.flush_policy is not None:
             self.flush_policy.cancel()
         awaiting, self._awaiting = self._awaiting, []

@@ -38,7 +38,7 @@ class Retention:
     async def check(self) -> None:
         """Check every partition once, with a checkpoint after each so that requests do not wait."""
         for partition in list(self._partitions):
-            if not partition.is_gone:
+            if not partition.is_closed:
                 self._check_partition(partition)
             await trio.lowlevel.checkpoint()
         self._partitions.persist_log_starts()

@@ -39,7 +39,7 @@ class DelayedShareFetch:
         if answers is not None:
             self.cancel()
             self._done(answers)
-        elif any(live.is_gone for live in self._live):
+        elif any(live.is_closed for live in self._live):
             self._watch()
 
     def cancel(self) -> None:

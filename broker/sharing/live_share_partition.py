@@ -63,7 +63,7 @@ class LiveSharePartition:
         self.settings = settings
         self.waiters: dict[object, Callable[[], None]] = {}
         """Called when records may be available, or the partition is loaded or removed; the key is the waiter."""
-        self.is_gone = False
+        self.is_closed = False
         self.error = ErrorCode.NONE
         """Why it could not be loaded."""
         self._state: SharePartition | None = None
@@ -225,7 +225,7 @@ class LiveSharePartition:
     def _expire(self) -> None:
         self._timer = None
         state = self._state
-        if state is None or self.is_gone:
+        if state is None or self.is_closed:
             return
         change = state.tick(self._loop.now())
         if change:
@@ -254,14 +254,14 @@ class LiveSharePartition:
 
     def _log_changed(self, partition: Partition) -> None:
         """Records were appended, or the partition was removed; called at the end of a turn of the loop."""
-        if partition.is_gone:
+        if partition.is_closed:
             self._on_stale(self)
         elif self.waiters:
             self._wake()
 
     def leave(self) -> None:
         """Stop serving it."""
-        self.is_gone = True
+        self.is_closed = True
         self.partition.waiters.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()

@@ -104,7 +104,7 @@ class MemoryBroker:
     def run_flush(self) -> None:
         """Run the oldest flush that was kept, and end the turn."""
         self.flushes.run()
-        self.broker.loop.after_turn()
+        self.broker.loop.end_turn()
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
         """Create a topic; returns its id."""
@@ -167,7 +167,7 @@ class Client:
     def feed(self, data: bytes) -> None:
         """Pass bytes to the connection, and end the turn."""
         self.connection.receive(memoryview(bytearray(data)), self.memory.clock.now)
-        self.memory.broker.loop.after_turn()
+        self.memory.broker.loop.end_turn()
 
     def send(self, request: Message, version: int) -> None:
         self.feed(self.frame(request, version))
@@ -181,7 +181,7 @@ class Client:
                 connection.out_bytes -= len(chunk)
                 self.inbox += chunk_bytes(chunk)
             connection.drained(self.memory.clock.now)
-            self.memory.broker.loop.after_turn()
+            self.memory.broker.loop.end_turn()
 
     def answers(self) -> list[Message]:
         """All complete responses, decoded; checks their correlation ids."""

@@ -65,7 +65,7 @@ def produce(memory: MemoryBroker, topic: str, count: int = 22, key: bytes = b"k"
         builder = BatchBuilder()
         builder.append(START_MS, key, VALUE)
         partition.append(memoryview(bytearray(builder.build())), 0.0, origin="coordinator")
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
 
 
 def size(memory: MemoryBroker, topic: str) -> int:
@@ -107,7 +107,7 @@ async def test_a_dirty_log_is_cleaned_and_a_clean_one_is_not(tmp_path: Path, cap
         assert size(memory, "t") < 3 * len(VALUE) + 1000
         assert size(memory, "u") == before
         log = memory.broker.partitions.get("t", 0).log
-        await until(lambda: not log.is_cleaning, "the cleaner lets go of the log")
+        await until(lambda: not log.is_cleaning, "the log is not being cleaned any more")
         cleaned = [record.getMessage() for record in caplog.records if "Cleaned" in record.getMessage()]
         assert len(cleaned) == 1
         assert "<Partition t-0> from dirty offset 0 up to 20" in cleaned[0]
@@ -154,7 +154,7 @@ async def test_a_damaged_log_is_uncleanable_and_others_are_cleaned(
         damaged = flip_a_bit(path)
         memory.broker.config.set_dynamic({}, {"log.cleaner.threads": "1"})
         await until(lambda: "Cleaned <Partition good-0>" in caplog.text, "the good one is cleaned")
-        await until(lambda: "uncleanable" in caplog.text, "the damage is told")
+        await until(lambda: "uncleanable" in caplog.text, "the damage is logged")
         produce(memory, "good", 30)
         await until(lambda: caplog.text.count("Cleaned <Partition good-0>") > 1, "the good one is cleaned again")
         (said,) = [record for record in caplog.records if "uncleanable" in record.getMessage()]

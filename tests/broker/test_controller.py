@@ -110,7 +110,7 @@ class Node:
         self.controller.commit(self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
 
 
-def told(image: ClusterImage) -> dict[str, Any]:
+def content_of(image: ClusterImage) -> dict[str, Any]:
     """The content of an image without what each start writes."""
     return {key: value for key, value in vars(image).items() if key not in {"offset", "epoch", "brokers"}}
 
@@ -124,7 +124,7 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
     assert first.configure(2, "orders", retention_ms="5") == 0
     assert first.configure(4, "1", max_connections="7") == 0
     assert first.controller.allocate_producer_ids() == (0, 1000)
-    before = told(first.image)
+    before = content_of(first.image)
     if is_clean:
         first.stop()
     else:
@@ -135,7 +135,7 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
         assert {n: t.topic_id for n, t in first.image.topics.items()} == {
             n: t.topic_id for n, t in second.image.topics.items()
         }
-    assert told(second.image) == before
+    assert content_of(second.image) == before
     assert second.config[MAX_CONNECTIONS] == 7
     assert second.controller.allocate_producer_ids() == (1000, 1000)
 
@@ -283,10 +283,10 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     log = node.log_dirs.logs["__cluster_metadata", 0]
     assert log.log_start_offset > 0
     assert len(list((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))) == 1
-    before = told(node.image)
+    before = content_of(node.image)
     node.stop()
     again = Node(tmp_path, **small)
-    assert told(again.image) == before
+    assert content_of(again.image) == before
     assert len(again.image.topics) == 20
 
 
@@ -294,10 +294,10 @@ def test_a_log_is_replayed_wherever_a_read_ends(tmp_path: Path, monkeypatch: pyt
     node = Node(tmp_path)
     for index in range(10):
         node.controller.auto_create_topic(f"t{index}")
-    before = told(node.image)
+    before = content_of(node.image)
     node.stop()
     for read_bytes in range(61, 1000, 47):
         monkeypatch.setattr(metadata_log, "READ_BYTES", read_bytes)
         again = Node(tmp_path)
-        assert told(again.image) == before
+        assert content_of(again.image) == before
         again.stop()

@@ -185,7 +185,7 @@ def test_a_deleted_topic_ends_the_long_poll(memory: MemoryBroker, client: Client
     client.send(fetch(at(0), max_wait_ms=60_000), 12)
     deleted = memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
     assert deleted.responses[0].error_code == 0
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     (answer,) = client.answers()
     assert isinstance(answer, FetchResponse)
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -251,7 +251,7 @@ def test_a_read_committed_long_poll_waits_while_a_transaction_is_open(memory: Me
         0.0,
         origin="coordinator",
     )
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     assert client.answers() == []
     memory.advance(1)
     assert len(client.answers()) == 1

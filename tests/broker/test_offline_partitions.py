@@ -56,7 +56,7 @@ def client(memory: MemoryBroker) -> Client:
     for partition in (0, 1):
         append(memory, "t", b"a", partition=partition)
     memory.broker.partitions.get("t", 0).fail(WHY)
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     return memory.client()
 
 
@@ -123,7 +123,7 @@ def test_a_delayed_fetch_is_answered(memory: MemoryBroker) -> None:
     client.send(fetch(at(0), max_wait_ms=30_000), 12)
     assert client.answers() == []
     memory.broker.partitions.get("t", 0).fail(WHY)
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     (answer,) = client.answers()
     assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR  # type: ignore[attr-defined]
 
@@ -231,6 +231,6 @@ def test_group_whose_partition_is_offline_has_no_coordinator(memory: MemoryBroke
     for partition in list(memory.broker.partitions):
         if partition.topic == "__consumer_offsets":
             partition.fail(WHY)
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     assert client.ask(heartbeat, 4, g.HeartbeatResponse).error_code == E.NOT_COORDINATOR
     assert client.ask(find, 6, g.FindCoordinatorResponse).coordinators[0].error_code == E.COORDINATOR_NOT_AVAILABLE

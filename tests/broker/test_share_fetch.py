@@ -257,7 +257,7 @@ def test_closing_the_connection_releases_the_members_records(queue):
     one.take()
     two.send(max_wait_ms=1000)
     one.client.connection.close()
-    queue.broker.loop.after_turn()
+    queue.broker.loop.end_turn()
     (answer,) = two.answers()
     assert acquired(answer) == [(0, 0, 2)]
     assert len(queue.broker.share_partitions.sessions) == 1
@@ -428,7 +428,7 @@ def end_transaction(queue, *, commit, producer_id=0):
         producer_id=producer_id, producer_epoch=0, timestamp_ms=queue.clock.now_ms, coordinator_epoch=0, commit=commit
     )
     queue.broker.partitions.get("q", 0).append(memoryview(bytearray(marker)), queue.clock.now, origin="coordinator")
-    queue.broker.loop.after_turn()
+    queue.broker.loop.end_turn()
 
 
 def test_read_uncommitted_acquires_all_records(queue):

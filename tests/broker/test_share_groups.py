@@ -342,7 +342,7 @@ def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
     partitions = list(memory.broker.partitions.of_topic("__share_group_state"))
     for partition in partitions:
         memory.broker.partitions.take_offline(partition, "the disk is gone")
-    memory.broker.loop.after_turn()
+    memory.broker.loop.end_turn()
     assert beat(memory, topics=["t"]).error_code in (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
     (coordinator,) = [c for c in memory.broker.group_coordinators if "g" in c.groups]
     assert coordinator.groups["g"].state_partitions.initializing == {}

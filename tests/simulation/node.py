@@ -89,7 +89,7 @@ class Node:
             random_bytes=environment.random.randbytes,
         )
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
-        self.broker.loop.after_turn()
+        self.broker.loop.end_turn()
         self.errors.check()
 
     def crash(self, at_operation: int | None = None) -> None:
@@ -133,7 +133,7 @@ class Node:
             return
         before = len(self._disk.operations)
         work(self.broker)
-        self.broker.loop.after_turn()
+        self.broker.loop.end_turn()
         self.errors.check()
         if self.crashes_in_next_turn and len(self._disk.operations) > before:
             self.crash(environment.random.randint(before, len(self._disk.operations)))
