@@ -1,1 +1,1 @@
-"""One partition's log on disk, in Kafka's format: synchronous files, no loop, no network, no clock."""
+"""One partition's log on disk, in Kafka's format: synchronous, without event loop, network or clock."""

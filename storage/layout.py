@@ -6,6 +6,9 @@ named below. Source of the names: Kafka's `LogFileUtils` and `LocalLog`.
 
 from __future__ import annotations
 
+TopicPartition = tuple[str, int]
+"""A topic's name and a partition of it."""
+
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -78,7 +81,7 @@ def stray_dir_name(topic: str, partition: int, unique: str) -> str:
     return deleted_dir_name(topic, partition, unique).removesuffix(DELETE_DIR_SUFFIX) + STRAY_DIR_SUFFIX
 
 
-def parse_partition_dir(name: str) -> tuple[str, int] | None:
+def parse_partition_dir(name: str) -> TopicPartition | None:
     """(topic, partition) of a directory's name; None if it is not the name of a partition's directory."""
     topic, dash, partition = name.rpartition("-")
     if not dash or not topic or not (partition.isascii() and partition.isdigit()):

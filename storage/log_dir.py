@@ -1,4 +1,4 @@
-"""One log directory: its lock, its identity, its checkpoint files, and the clean shutdown marker.
+"""One log directory: its lock, its identity, and the clean shutdown marker.
 
 The marker is removed when it is read: only a stop that was completed leaves one.
 Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
@@ -7,21 +7,19 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
-from threading import Lock
+from collections.abc import Sequence
 
 from barnabas.storage import layout
+from barnabas.storage.checkpoint_files import CheckpointFiles
 from barnabas.storage.checkpoints import (
     CorruptCheckpoint,
-    OffsetCheckpoint,
     read_properties,
     replace_file,
     write_properties,
 )
 from barnabas.storage.files import File, Files
 from barnabas.storage.flush_job import FlushJob
-
-TopicPartition = tuple[str, int]
+from barnabas.storage.layout import TopicPartition
 
 
 class DataDirLocked(Exception):  # noqa: N818 - named after the condition
@@ -36,13 +34,9 @@ class LogDir:
     """One log directory."""
 
     __slots__ = (
-        "_checkpoints",
-        "_done",
         "_files",
         "_lock",
-        "_planned",
-        "_writing",
-        "_written",
+        "checkpoints",
         "cluster_id",
         "directory_id",
         "failure",
@@ -63,14 +57,7 @@ class LogDir:
         self.had_clean_shutdown = False
         self.failure: Exception | None = None
         """Why the directory is not used any longer; None while it works."""
-        self._checkpoints = {
-            name: OffsetCheckpoint(files, f"{path}/{name}")
-            for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
-        }
-        self._written: dict[str, dict[TopicPartition, int]] = {}
-        self._planned: dict[str, int] = {}
-        self._done: dict[str, int] = {}
-        self._writing = Lock()
+        self.checkpoints = CheckpointFiles(files, path)
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -92,9 +79,9 @@ class LogDir:
         if self.had_clean_shutdown:
             self._files.unlink(marker)
             self._files.sync_dir(self.path)  # else a crash may restore it, and the next start would trust a torn log
-        self.recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
-        self.log_starts = self._read(layout.LOG_START_CHECKPOINT)
-        self.high_watermarks = self._read(layout.REPLICATION_CHECKPOINT)
+        self.recovery_points = self.checkpoints.read(layout.RECOVERY_POINT_CHECKPOINT)
+        self.log_starts = self.checkpoints.read(layout.LOG_START_CHECKPOINT)
+        self.high_watermarks = self.checkpoints.read(layout.REPLICATION_CHECKPOINT)
 
     def _read_identity(self, path: str) -> None:
         properties = read_properties(self._files, path)
@@ -121,11 +108,6 @@ class LogDir:
         self._files.mkdirs(self.path)
         for made in reversed(missing):
             self._files.sync_dir(made.rpartition("/")[0] or "/")
-
-    def _read(self, name: str) -> dict[TopicPartition, int]:
-        offsets = self._checkpoints[name].read()
-        self._written[name] = dict(offsets)
-        return offsets
 
     def identify(self, node_id: int, cluster_id: str, directory_id: str) -> None:
         """Write `meta.properties` when it is missing; DataDirMismatch when it names another node or cluster."""
@@ -157,37 +139,6 @@ class LogDir:
             layout.LOG_START_CHECKPOINT: self.log_starts,
             layout.REPLICATION_CHECKPOINT: self.high_watermarks,
         }[name]
-
-    def has_written(self, name: str, key: TopicPartition) -> bool:
-        """Whether the checkpoint file on disk contains a partition, or may contain it after a failed write."""
-        return name not in self._written or key in self._written[name]
-
-    def plan_write(self, name: str, offsets: dict[TopicPartition, int]) -> Callable[[], None]:
-        """A function that replaces a checkpoint file if its content has changed, durably; it may run in a thread.
-
-        When several are planned, one that runs late does not overwrite a later one.
-        """
-        self._planned[name] = version = self._planned.get(name, 0) + 1
-        return lambda: self._write(name, offsets, version)
-
-    def cancel_planned(self, name: str) -> None:
-        """Cancel the writes that are planned and have not begun: their content is stale."""
-        with self._writing:
-            self._planned[name] = self._done[name] = self._planned.get(name, 0) + 1
-
-    def _write(self, name: str, offsets: dict[TopicPartition, int], version: int) -> None:
-        with self._writing:
-            if version < self._done.get(name, 0):
-                return
-            self._done[name] = version
-            if self._written.get(name) == offsets:
-                return
-            self._written[name] = offsets  # from here on the file may contain them
-            try:
-                self._checkpoints[name].write(offsets)
-            except BaseException:
-                del self._written[name]
-                raise
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the clean shutdown marker with the broker epoch (KIP-966); to be called right before `release`."""

@@ -9,10 +9,11 @@ from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
+from barnabas.storage.layout import TopicPartition
 from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
 from barnabas.storage.log_closing import close_logs
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_dir import DataDirLocked, DataDirMismatch, LogDir, TopicPartition
+from barnabas.storage.log_dir import DataDirLocked, DataDirMismatch, LogDir
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
@@ -204,8 +205,8 @@ class LogDirs:
         """Remove a deleted log of the same name from the checkpoints; else the new log would look like lost data."""
         self._forget(log_dir, key)
         for name in _CHECKPOINTED:
-            log_dir.cancel_planned(name)
-            if log_dir.has_written(name, key):
+            log_dir.checkpoints.cancel_planned(name)
+            if log_dir.checkpoints.has_written(name, key):
                 self._write_in(log_dir, name)
 
     def _forget_everywhere(self, key: TopicPartition) -> None:
@@ -314,7 +315,7 @@ class LogDirs:
             offset = _CHECKPOINTED[name](log)
             if offset is not None:
                 offsets[key] = offset
-        return log_dir.plan_write(name, offsets)
+        return log_dir.checkpoints.plan_write(name, offsets)
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]

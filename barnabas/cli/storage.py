@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
     from barnabas.storage.checking.repair import Loss
-    from barnabas.storage.log_dir import TopicPartition
+    from barnabas.storage.layout import TopicPartition
 
 DAMAGED = 1
 WITHOUT = {

@@ -14,6 +14,7 @@ from barnabas.storage.checking.check_indexes import SegmentBatches, check_indexe
 from barnabas.storage.checking.findings import DirectoryReport, PartitionReport
 from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
 from barnabas.storage.files import Files
+from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed
 from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
@@ -24,8 +25,6 @@ from barnabas.storage.txn_index import AbortedTransaction
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
-
-TopicPartition = tuple[str, int]
 
 
 def check_directory(files: Files, path: str) -> DirectoryReport:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from barnabas.storage import layout, swap
 from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
 from barnabas.storage.files import Files
+from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_dir import TopicPartition
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
 from barnabas.storage.salvage import DamagedBytes, free_damaged_path, offset_limit, walk
 from barnabas.storage.segment import Segment
