@@ -95,8 +95,8 @@ MIGRATION = (
     Mutant(
         "share-group-leaves-members-idle",
         "coord/groups/assignors/simple.py",
-        "        readers = -(-len(order) // len(places))\n",
-        "        readers = max(1, len(order) // len(places))\n",
+        "        readers = -(-len(order) // len(partitions))\n",
+        "        readers = max(1, len(order) // len(partitions))\n",
         _AGAINST_KAFKA + "test_members_of_one_subscription_get_as_many_as_kafka_gives_and_keep_no_fewer",
     ),
     Mutant(

@@ -13,7 +13,7 @@ STREAMS = (
     Mutant(
         "task-granted-while-another-runs-it",
         "coord/groups/streams/reconciliation.py",
-        "        is_free = runner is None or (runner in self._ids and task not in self._giving_up.active)\n",
+        "        is_free = runner is None or (runner in self._ids and task not in self._revoking.active)\n",
         "        is_free = True\n",
         _ANY_NETWORK,
     ),

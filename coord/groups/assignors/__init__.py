@@ -1,1 +1,1 @@
-"""Who of a group reads which partitions: the assignors that run in the coordinator (KIP-848, KIP-932)."""
+"""The server-side assignors: pure functions that assign partitions to members (KIP-848, KIP-932)."""

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.assignors.spec import Assignor
 
 CONSUMER_ASSIGNORS: dict[str, Assignor] = {uniform.NAME: uniform.assign, range_assignor.NAME: range_assignor.assign}
-"""What a consumer group may ask for; the first one configured is the default."""
+"""The assignors of consumer groups."""

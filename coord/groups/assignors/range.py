@@ -1,8 +1,8 @@
-"""The `range` assignor: of every topic each subscriber gets one contiguous range (KIP-848).
+"""The `range` assignor: each subscriber of a topic gets one contiguous range of its partitions (KIP-848).
 
-Members stand in one order for all topics, static ones first by instance id, then the others by member id. So topics of
-one size with the same subscribers are co-partitioned, and a static member that comes back gets the same ranges. The
-first members of a topic have at most one partition more than the last.
+Members have the same order for all topics: static ones by instance id, then the others by member id. So topics of one
+size with the same subscribers are co-partitioned, and a static member that returns gets the same ranges. The first
+members of a topic have at most one partition more than the last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "range"
 
 
 def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
-    """Ranges for everybody; what the members had does not matter."""
+    """The ranges of all members; their present assignments have no influence."""
     order = sorted(members, key=lambda member_id: _rank(member_id, members[member_id]))
     assignment: Assignment = {member_id: {} for member_id in members}
     for topic, size in subscribed_topics(members, topics).items():

@@ -1,9 +1,9 @@
-"""The `simple` assignor of share groups: partitions are shared, and moved as little as may be (KIP-932).
+"""The `simple` assignor of share groups: several members may read a partition; few partitions move (KIP-932).
 
-Of the partitions that the same members want, each gets equally many readers: one, or when there are more members than
-partitions as many as it takes for everybody to have something. Members' shares differ by at most one, in each such set
-of partitions. When all subscribe to the same topics that set is all partitions; otherwise each topic is shared alone,
-and who has more of one topic gets less of the next.
+Partitions with the same subscribers get equally many readers: one, or if there are more members than partitions, as
+many as are needed to give each member a partition. The shares of members in such a set of partitions differ by at most
+one. If all members subscribe to the same topics, the set is all partitions; otherwise each topic is a set of its own,
+and members that have more of one topic get less of the next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from barnabas.wire.types import Uuid
 
-    Place = tuple[Uuid, int]
+    TopicPartition = tuple[Uuid, int]
 
 NAME = "simple"
 
@@ -27,7 +27,7 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
     """Every partition of a subscribed topic to at least one member, every member of a topic with partitions to one."""
     wanted = subscribed_topics(members, topics)
     order = sorted(members)
-    held: dict[str, set[Place]] = {member_id: set() for member_id in order}
+    held: dict[str, set[TopicPartition]] = {member_id: set() for member_id in order}
     if same_subscription(members):
         _share(members, order, [(topic, index) for topic, size in wanted.items() for index in range(size)], held)
     else:
@@ -37,22 +37,25 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
     return {member_id: _by_topic(held[member_id]) for member_id in members}
 
 
-def _by_topic(places: set[Place]) -> dict[Uuid, frozenset[int]]:
+def _by_topic(partitions: set[TopicPartition]) -> dict[Uuid, frozenset[int]]:
     grouped: dict[Uuid, set[int]] = {}
-    for topic, index in places:
+    for topic, index in partitions:
         grouped.setdefault(topic, set()).add(index)
     return {topic: frozenset(indexes) for topic, indexes in grouped.items()}
 
 
 def _share(
-    members: Mapping[str, MemberSpec], order: list[str], places: list[Place], held: dict[str, set[Place]]
+    members: Mapping[str, MemberSpec],
+    order: list[str],
+    partitions: list[TopicPartition],
+    held: dict[str, set[TopicPartition]],
 ) -> None:
-    """Share `places` out over the members of `order`, on top of what each holds of other places."""
-    if places:
-        readers = -(-len(order) // len(places))
-        sharing = _Sharing(places, readers)
+    """Assign `partitions` to the members of `order`, in addition to what each holds of others."""
+    if partitions:
+        readers = -(-len(order) // len(partitions))
+        sharing = _Sharing(partitions, readers)
         kept = {member_id: sharing.keep(members[member_id]) for member_id in order}
-        quota, extra = divmod(readers * len(places), len(order))
+        quota, extra = divmod(readers * len(partitions), len(order))
         by_wish = sorted(order, key=lambda member_id: (len(held[member_id]), -len(kept[member_id])))
         quotas = {member_id: quota + (rank < extra) for rank, member_id in enumerate(by_wish)}
         for member_id in order:
@@ -68,64 +71,64 @@ def _share(
 
 
 class _Sharing:
-    """How many readers each place still needs."""
+    """How many readers each partition still needs."""
 
-    def __init__(self, places: list[Place], readers: int) -> None:
-        self._needed = dict.fromkeys(places, readers)
-        self._topics = {topic for topic, _ in places}
-        self._queue: deque[Place] = deque()
+    def __init__(self, partitions: list[TopicPartition], readers: int) -> None:
+        self._needed = dict.fromkeys(partitions, readers)
+        self._topics = {topic for topic, _ in partitions}
+        self._queue: deque[TopicPartition] = deque()
 
-    def keep(self, member: MemberSpec) -> set[Place]:
-        """Of what the member has, what still wants a reader."""
+    def keep(self, member: MemberSpec) -> set[TopicPartition]:
+        """The partitions that the member has and that still need a reader."""
         needed = self._needed
         kept = set()
         for topic in self._topics & member.assigned.keys():
             for index in member.assigned[topic]:
-                place = (topic, index)
-                if needed.get(place):
-                    needed[place] -= 1
-                    kept.add(place)
+                partition = (topic, index)
+                if needed.get(partition):
+                    needed[partition] -= 1
+                    kept.add(partition)
         return kept
 
-    def trim(self, mine: set[Place], quota: int) -> None:
-        """Give back what the member has over its quota: places that others read too before the rest."""
+    def trim(self, mine: set[TopicPartition], quota: int) -> None:
+        """Release what the member has over its quota, first partitions that others read too."""
         over = len(mine) - quota
         if over > 0:
-            for place in sorted(mine, key=lambda place: (-self._needed[place], place))[-over:]:
-                mine.remove(place)
-                self._needed[place] += 1
+            for partition in sorted(mine, key=lambda partition: (-self._needed[partition], partition))[-over:]:
+                mine.remove(partition)
+                self._needed[partition] += 1
 
     def start_filling(self) -> None:
-        """Queue the places that want readers, each once: whoever takes one puts it behind the others again."""
-        self._queue.extend(place for place, needed in self._needed.items() if needed)
+        """Queue the partitions that need readers, each once; one that needs more is appended again."""
+        self._queue.extend(partition for partition, needed in self._needed.items() if needed)
 
-    def fill(self, mine: set[Place], quota: int) -> None:
-        """Give the member up to its quota of the places that want readers and that it does not read."""
+    def fill(self, mine: set[TopicPartition], quota: int) -> None:
+        """Fill the member's quota with partitions that need readers and that it does not read."""
         passed = []
         while len(mine) < quota and self._queue:
-            place = self._queue.popleft()
-            if place in mine:
-                passed.append(place)
+            partition = self._queue.popleft()
+            if partition in mine:
+                passed.append(partition)
             else:
-                self._take(place, mine)
+                self._take(partition, mine)
         self._queue.extendleft(reversed(passed))
 
-    def _take(self, place: Place, mine: set[Place]) -> None:
-        mine.add(place)
-        self._needed[place] -= 1
-        if self._needed[place]:
-            self._queue.append(place)
+    def _take(self, partition: TopicPartition, mine: set[TopicPartition]) -> None:
+        mine.add(partition)
+        self._needed[partition] -= 1
+        if self._needed[partition]:
+            self._queue.append(partition)
 
-    def swap(self, member_id: str, kept: dict[str, set[Place]]) -> None:
-        """The member reads all that still wants readers: another takes such a place and gives it one of its own.
+    def swap(self, member_id: str, kept: dict[str, set[TopicPartition]]) -> None:
+        """The member reads all partitions that still need readers: another member takes one for one of its own.
 
-        There is always one who can: somebody does not read the place, since it lacks a reader, and has its full share,
-        since otherwise it would have taken it; so it has something that this member, short of its share, has not.
+        There always is such a member: one that does not read the partition, since that needs a reader, and has its full
+        share, since otherwise it would have taken it; so it has a partition that this member does not have.
         """
         mine = kept[member_id]
-        place = self._queue.popleft()
-        giver = next(theirs for theirs in kept.values() if place not in theirs)
+        partition = self._queue.popleft()
+        giver = next(theirs for theirs in kept.values() if partition not in theirs)
         given = min(giver - mine)
         giver.remove(given)
         mine.add(given)
-        self._take(place, giver)
+        self._take(partition, giver)

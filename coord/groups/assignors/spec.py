@@ -1,8 +1,8 @@
-"""What every assignor is given and gives back (KIP-848, KIP-932).
+"""Input and output of every assignor (KIP-848, KIP-932).
 
-An assignor is a pure function of the members, with what each has now, and of the sizes of the topics; equal input gives
-equal output, whatever the order of the mappings. Topics that are not in `topics` count as having no partitions. Kafka
-4.4's assignors look at no racks, so none are given here.
+An assignor is a pure function of the members, with their present assignments, and of the sizes of the topics. Equal
+input gives equal output, whatever the order of the mappings. Topics that are not in `topics` have no partitions. As in
+Kafka 4.4, racks have no influence.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 Partitions = Mapping["Uuid", frozenset[int]]
-"""Partitions by topic id; a topic without any is left out."""
+"""Partitions by topic id, without empty sets."""
 
 Assignment = dict[str, dict["Uuid", frozenset[int]]]
-"""What each member shall have, by member id. Every member is in it."""
+"""The target assignment of every member, by member id."""
 
 NO_PARTITIONS: Partitions = {}
 
 
 class MemberSpec(NamedTuple):
-    """One member, as an assignor sees it."""
+    """One member, as input of an assignor."""
 
     subscribed: frozenset[Uuid]
-    """Topics it wants to read, its regular expressions resolved."""
+    """The topics it subscribes to, by name or by resolved regular expression."""
     assigned: Partitions = NO_PARTITIONS
-    """The target assignment that it has up to now."""
+    """Its present target assignment."""
     instance_id: str | None = None
 
 
@@ -36,12 +36,12 @@ class Assignor(Protocol):
     """A server-side assignor."""
 
     def __call__(self, members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
-        """Share out the partitions of `topics` (how many each has) over the members that subscribe to them."""
+        """Assign the partitions of `topics` (by topic their number) to the members that subscribe to them."""
         ...  # pragma: no cover
 
 
 def subscribed_topics(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> dict[Uuid, int]:
-    """The topics that anybody subscribes to, with their sizes, in the order of their ids."""
+    """The topics with subscribers, with their sizes, ordered by id."""
     wanted: set[Uuid] = set().union(*{member.subscribed for member in members.values()})
     return {topic: topics[topic] for topic in sorted(wanted) if topics.get(topic, 0) > 0}
 

@@ -1,7 +1,7 @@
-"""The `uniform` assignor, Kafka's default: partitions evenly over the members, moving as few as it can (KIP-848).
+"""The `uniform` assignor, Kafka's default: an even assignment that moves few partitions (KIP-848).
 
-When all subscribe to the same topics, nobody has more than one partition more than anybody else, and the number of
-partitions that change hands is the least possible. Otherwise see `uniform_mixed`.
+If all members subscribe to the same topics, their shares differ by at most one partition, and the least possible number
+of partitions moves. Otherwise see `uniform_mixed`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "uniform"
 
 
 def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
-    """Keep what may be kept, then fill up those who have too little."""
+    """Keep partitions up to each member's quota, then assign the rest to members below it."""
     if not members:
         return {}
     wanted = subscribed_topics(members, topics)
@@ -30,7 +30,7 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
 
 
 class _Shares:
-    """One assignment on its way."""
+    """An assignment in progress."""
 
     def __init__(self, members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> None:
         self._members = members
@@ -55,7 +55,7 @@ class _Shares:
         return {member_id: self._kept[member_id] for member_id in self._members}
 
     def _keep(self, member_id: str) -> int:
-        """Let the member have what it has of the topics; of a partition with two owners the first one stays it."""
+        """Keep the member's partitions of the topics; of two owners of a partition the first keeps it."""
         kept = self._kept[member_id] = {}
         count = 0
         for topic, partitions in self._members[member_id].assigned.items():
@@ -70,7 +70,7 @@ class _Shares:
         return count
 
     def _revoke(self, member_id: str, quota: int) -> None:
-        """Take from the member what is over its quota: the last partitions of the last topics."""
+        """Release what the member has over its quota: the last partitions of the last topics."""
         kept = self._kept[member_id]
         for topic in sorted(kept):
             mine = kept[topic]

@@ -1,10 +1,10 @@
 """The `uniform` assignor for members that subscribe to different topics (KIP-848).
 
-Each topic in turn is levelled: its partitions go to those of its subscribers who have the least of all topics together,
-as water finds its level; of equal choices the one that moves fewest partitions is taken. That is repeated until no
-topic changes any more. Then no owner of a partition has two partitions more than any other subscriber of that topic.
-Every round that moves something makes the sum of squares of the loads smaller, so there is an end; long chains of
-topics that share members pairwise may take many rounds, and are left a little uneven after the last.
+Each topic in turn is balanced: its partitions are assigned to the subscribers that have the fewest partitions of all
+topics; of equal choices the one that moves fewest partitions is taken. This is repeated until no topic changes. Then no
+owner of a partition has two partitions more than any other subscriber of that topic. Every round that moves partitions
+makes the sum of the squares of the loads smaller, so it terminates; long chains of topics that share members pairwise
+may take many rounds, and are a little uneven when the maximum is reached.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 ROUNDS = 32
-"""After so many the assignment is taken as it is; Kafka's own limit is 16."""
+"""Maximum number of rounds; Kafka's is 16."""
 
 
 def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
-    """Keep what may be kept, give away the rest topic by topic, then level."""
+    """Keep present assignments, assign the rest topic by topic, then balance."""
     shares = _Shares(members, topics)
     for topic in shares.hardest_first():
         shares.hand_out(topic)
@@ -34,7 +34,7 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
 
 
 class _Shares:
-    """One assignment on its way: partitions by topic and owner, and how many each member has in all."""
+    """An assignment in progress: partitions by topic and owner, and the number of partitions of each member."""
 
     def __init__(self, members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> None:
         self._members = members
@@ -56,16 +56,16 @@ class _Shares:
                 self._loads[member_id] += len(mine)
 
     def hardest_first(self) -> Iterable[Uuid]:
-        """Topics with the most partitions for each subscriber first: the others can even out what they leave."""
+        """Topics with the most partitions per subscriber first; the others can balance what remains uneven."""
         return self._order
 
     def hand_out(self, topic: Uuid) -> None:
-        """Give the partitions that nobody has to the subscribers with the least."""
+        """Assign unowned partitions to the subscribers with the fewest."""
         if self._unowned[topic]:
             self._reach(topic, self._shares_on_top(topic, len(self._unowned[topic])))
 
     def level(self, topic: Uuid) -> bool:
-        """Even out the topic; whether anything moved."""
+        """Balance the topic; whether partitions moved."""
         owners = self._owners[topic]
         loads = self._loads
         if max(map(loads.__getitem__, owners)) - min(map(loads.__getitem__, self._subscribers[topic])) <= 1:
@@ -79,16 +79,16 @@ class _Shares:
         return True
 
     def _shares_on_top(self, topic: Uuid, count: int) -> dict[str, int]:
-        """Shares of the topic when `count` more are poured over what everybody has."""
+        """Shares of the topic when `count` more partitions are assigned to the least loaded subscribers."""
         shares = self._water(topic, count)
         for member_id, mine in self._owners[topic].items():
             shares[member_id] = shares.get(member_id, 0) + len(mine)
         return shares
 
     def _water(self, topic: Uuid, count: int) -> dict[str, int]:
-        """How many of `count` partitions each subscriber gets, poured over the loads. Nobody with none is in it.
+        """How many of `count` partitions each subscriber gets so that loads are even; without those that get none.
 
-        Of those who may stand one below the level it is them who hold least of the topic.
+        Of the subscribers that may have one less, those with the fewest partitions of the topic have.
         """
         loads = self._loads
         owners = self._owners[topic]
@@ -126,7 +126,7 @@ class _Shares:
         pool.clear()
 
     def assignment(self) -> Assignment:
-        """What has come of it."""
+        """The resulting assignment."""
         assignment: Assignment = {member_id: {} for member_id in self._members}
         for topic, owners in self._owners.items():
             for member_id, mine in owners.items():
@@ -135,7 +135,7 @@ class _Shares:
 
 
 def _level(loads: list[int], count: int) -> tuple[int, int, int]:
-    """The lowest level that holds `count` over the ascending `loads`: itself, how many lie below it, what it holds."""
+    """The lowest even load after adding `count` to the ascending `loads`; how many are below it; how many it takes."""
     total = 0
     for below in range(1, len(loads) + 1):
         total += loads[below - 1]

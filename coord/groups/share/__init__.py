@@ -1,1 +1,1 @@
-"""Share groups: members that share the records of partitions out among them (KIP-932)."""
+"""Share groups, whose members may read the same partitions, each record by one of them (KIP-932)."""

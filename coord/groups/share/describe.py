@@ -1,4 +1,4 @@
-"""What ShareGroupDescribe shows of a group (KIP-932)."""
+"""ShareGroupDescribe (KIP-932)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _member(member: ShareMember, topics: Topics) -> ShareGroupDescribeResponseMe
 
 
 def _partitions(assigned: Partitions, topics: Topics) -> list[ShareGroupDescribeResponseTopicPartitions]:
-    """Topics that are gone are left out."""
+    """Deleted topics are omitted."""
     return [
         ShareGroupDescribeResponseTopicPartitions(
             topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions)

@@ -1,7 +1,7 @@
-"""One share group: its members, epochs, target assignment, and the partitions whose state is kept (KIP-932).
+"""A share group: its members, epochs, target assignment, and the partitions with state (KIP-932).
 
-Everything here is what records say, but for `is_stale`. An offset of a share group is its state in the share
-coordinator; the commits of consumers are none of its business. Source: Kafka 4.4 `ShareGroup`.
+All of it follows from records, except `is_stale`. The offsets of a share group are in the state that the share
+coordinator keeps; it has no committed offsets. Source: Kafka 4.4 `ShareGroup`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ShareGroup:
-    """A share group."""
+    """One share group."""
 
     group_type: ClassVar[str] = SHARE
     protocol_type = "share"
@@ -41,11 +41,11 @@ class ShareGroup:
         self.target: dict[str, Partitions] = {}
         self.state_partitions = StatePartitions()
         self.is_stale = True
-        """Whether the topics may have changed since `metadata_hash` was worked out."""
+        """Whether the topics may have changed since `metadata_hash` was computed."""
 
     @property
     def state(self) -> ShareGroupState:
-        """Where the group stands."""
+        """The state, derived from the members."""
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
     @property
@@ -54,12 +54,12 @@ class ShareGroup:
         return not self.members
 
     def subscribed_names(self, *, instead: ShareMember | None = None, leaving: str | None = None) -> set[str]:
-        """The topics that members subscribe to, with one member as it is about to be, or without one."""
+        """The topics that members subscribe to, with one member replaced or without one."""
         members = {**self.members, instead.member_id: instead} if instead is not None else self.members
         return {name for member in members.values() if member.member_id != leaving for name in member.subscribed}
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read `topic`."""
+        """Whether members subscribe to `topic`."""
         return any(topic in member.subscribed for member in self.members.values())
 
     def missing(self, names: Iterable[str], topics: Topics) -> Partitions:
@@ -72,7 +72,7 @@ class ShareGroup:
         return found
 
     def lacks_initialized(self, topics: Topics) -> bool:
-        """Whether the target assignment leaves out partitions that can be assigned, or has ones that are gone."""
+        """Whether the target assignment lacks partitions that can be assigned, or has ones of deleted topics."""
         if not self.members or not self.state_partitions.initialized:
             return False
         given: dict[bytes, set[int]] = {}
@@ -87,25 +87,25 @@ class ShareGroup:
                 return True
         return False
 
-    # ---- what the coordinator asks of a group of any type
+    # ---- the interface of every group type, see `coord.groups.group`
 
     def validate_commit(self, request: OffsetCommitRequest, api_version: int, *, is_transactional: bool) -> None:  # noqa: ARG002 - whatever it says
-        """GROUP_ID_NOT_FOUND: nobody commits to a share group."""
+        """KafkaError GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
         raise self._no_consumer_group()
 
     def validate_fetch(self, member_id: str | None, member_epoch: int) -> None:  # noqa: ARG002
-        """GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
+        """KafkaError GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
         raise self._no_consumer_group()
 
     def validate_offset_delete(self) -> None:
-        """GROUP_ID_NOT_FOUND: DeleteShareGroupOffsets is for share groups."""
+        """KafkaError GROUP_ID_NOT_FOUND: share groups have DeleteShareGroupOffsets."""
         raise self._no_consumer_group()
 
     def _no_consumer_group(self) -> KafkaError:
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
     def validate_delete(self) -> None:
-        """NON_EMPTY_GROUP as long as there are members."""
+        """KafkaError NON_EMPTY_GROUP while there are members."""
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 

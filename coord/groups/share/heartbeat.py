@@ -83,7 +83,7 @@ class Heartbeat:
         """Record the member if it has changed, and bump the group epoch if the assignment has to change."""
         group, member = self._group, self.member
         old = group.members.get(member.member_id)
-        if old is None or not member.describes_like(old):
+        if old is None or not member.has_metadata_of(old):
             self.records.append(records.member_record(group.group_id, member))
         lacks_initialized = group.target_epoch >= group.epoch and group.lacks_initialized(self._topics)
         has_bump = self._has_new_subscription or lacks_initialized

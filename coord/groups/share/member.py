@@ -1,4 +1,4 @@
-"""One member of a share group. A value: what changes is written as a record, and replay puts a new one in its place."""
+"""One member of a share group, an immutable value; replay of its records replaces it (KIP-932)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_PARTITIONS: Partitions = {}
 
 
 class ShareMember(NamedTuple):
-    """What the records of a member say. Nothing has to be given back before another may have it: epochs are enough."""
+    """A member. Nothing has to be revoked before another member may read it, so there are only epochs."""
 
     member_id: str
     rack_id: str | None = None
@@ -25,12 +25,12 @@ class ShareMember(NamedTuple):
     subscribed: frozenset[str] = frozenset()
     """Names of topics; they need not exist."""
     epoch: int = 0
-    """Epoch of the target assignment that the member has been given."""
+    """Epoch of the target assignment that the member has received."""
     previous_epoch: int = 0
     assigned: Partitions = NO_PARTITIONS
 
     def with_request(self, rack_id: str | None, topics: Iterable[str] | None, context: ClientContext) -> ShareMember:
-        """The member as a heartbeat describes it; None leaves as it was."""
+        """The member with the fields of a heartbeat; None: no change."""
         return self._replace(
             rack_id=self.rack_id if rack_id is None else rack_id,
             subscribed=self.subscribed if topics is None else frozenset(topics),
@@ -39,9 +39,9 @@ class ShareMember(NamedTuple):
         )
 
     def check_epoch(self, epoch: int) -> None:
-        """FENCED_MEMBER_EPOCH unless the member may go on with this epoch; 0 is one that starts over.
+        """KafkaError FENCED_MEMBER_EPOCH unless the request has the member's epoch, or 0: the member joins again.
 
-        The epoch before is taken too, since the answer that gave the current one may have been lost.
+        The previous epoch is accepted too, because the response with the current one may have been lost.
         """
         if epoch > self.epoch:
             raise KafkaError(
@@ -56,6 +56,6 @@ class ShareMember(NamedTuple):
                 f"coordinator ({self.epoch}). The member must abandon all its partitions and rejoin.",
             )
 
-    def describes_like(self, other: ShareMember) -> bool:
-        """Whether the record of the member's metadata would be the same."""
+    def has_metadata_of(self, other: ShareMember) -> bool:
+        """Whether the metadata of both members are equal."""
         return self[:5] == other[:5]

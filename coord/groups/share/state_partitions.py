@@ -1,8 +1,7 @@
-"""Of which partitions the share coordinator keeps state for a group (ShareGroupStatePartitionMetadata, KIP-932).
+"""The partitions that the share coordinator keeps state of for a group (ShareGroupStatePartitionMetadata, KIP-932).
 
-A partition is shared out once its state is initialized. Between the group's coordinator and the share coordinator
-either may fail, so what was begun is written down first: partitions that are being initialized, topics that are being
-deleted.
+A partition is assigned once its state is initialized. The share coordinator may fail, so each step is recorded before
+it begins: partitions whose state is being initialized, topics whose state is being deleted.
 """
 
 from __future__ import annotations
@@ -26,40 +25,40 @@ _NOTHING: Partitions = {}
 
 
 class StatePartitions(NamedTuple):
-    """What one record says."""
+    """The content of one record."""
 
     initializing: Partitions = _NOTHING
     initialized: Partitions = _NOTHING
     deleting: frozenset[Uuid] = frozenset()
 
     def begun(self, partitions: Partitions) -> StatePartitions:
-        """State of `partitions` is about to be initialized."""
+        """Initializing the state of `partitions` begins."""
         return StatePartitions(plus(self.initializing, partitions), self.initialized, self.deleting - set(partitions))
 
     def ended(self, done: Partitions, failed: Partitions) -> StatePartitions:
-        """State of some is initialized, that of others could not be."""
+        """Initializing has ended: the state of `done` is initialized, that of `failed` is not."""
         left = minus(minus(self.initializing, done), failed)
         return StatePartitions(left, plus(self.initialized, done), self.deleting)
 
     def deletion_begun(self, topic_ids: Collection[Uuid]) -> StatePartitions:
-        """The state of these topics is about to be deleted."""
+        """Deleting the state of these topics begins."""
         return StatePartitions(
             without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting | set(topic_ids)
         )
 
     def forgotten(self, topic_ids: Collection[Uuid]) -> StatePartitions:
-        """There is nothing left of these topics' state."""
+        """These topics have no state any more."""
         return StatePartitions(
             without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting - set(topic_ids)
         )
 
     @property
     def topic_ids(self) -> set[Uuid]:
-        """Every topic spoken of."""
+        """All topics."""
         return {*self.initializing, *self.initialized, *self.deleting}
 
     def whole(self, topic_id: Uuid) -> int:
-        """How many partitions of a topic, from the first on, are initialized: these can be assigned."""
+        """How many partitions of a topic, from the first on, are initialized; these can be assigned."""
         initialized = self.initialized.get(topic_id, frozenset())
         count = len(initialized)
         if count and max(initialized) + 1 == count:
@@ -67,7 +66,7 @@ class StatePartitions(NamedTuple):
         return next((index for index in range(count) if index not in initialized), count)
 
     def as_value(self, topics: Topics) -> ShareGroupStatePartitionMetadataValue:
-        """The record's value; names are for people who read it."""
+        """The record's value; the names of topics are informative."""
         return ShareGroupStatePartitionMetadataValue(
             initializing_topics=_as_list(self.initializing, topics),
             initialized_topics=_as_list(self.initialized, topics),

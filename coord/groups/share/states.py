@@ -1,6 +1,6 @@
-"""The states of a share group, and of what is kept of each partition for it (KIP-932).
+"""The states of a share group, and of the state of each of its partitions (KIP-932).
 
-Both follow from what records say and are never stored. The tables are data: tests hold every step to them. Source:
+Both follow from records and are not stored. The tables are data: tests compare every step with them. Source:
 Kafka 4.4 `ShareGroup.ShareGroupState`, `ShareGroupStatePartitionMetadataValue`.
 """
 
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class ShareGroupState(Enum):
-    """Whether a share group has members. An assignment needs nobody's agreement, so there is nothing in between.
+    """The state of a share group. An assignment takes effect without members' agreement, so no states are in between.
 
     In every state a member id that the group does not know is answered UNKNOWN_MEMBER_ID (25) unless it joins, and a
     member epoch that is neither the member's nor its previous one FENCED_MEMBER_EPOCH (110). OffsetCommit, OffsetFetch
@@ -18,48 +18,48 @@ class ShareGroupState(Enum):
     """
 
     EMPTY = "Empty"
-    """No members; epochs and positions stay, for as long as nobody deletes them.
+    """No members; epochs and offsets are kept until they are deleted.
 
-    A heartbeat with member epoch 0: the first member -> Stable. AlterShareGroupOffsets, also of a group that there is
-    not yet, and DeleteShareGroupOffsets: accepted. DeleteGroups: positions, then the group -> Dead.
+    A heartbeat with member epoch 0: the first member -> Stable. AlterShareGroupOffsets, also of a group that does
+    not exist, and DeleteShareGroupOffsets: accepted. DeleteGroups: deletes states, then the group -> Dead.
     """
 
     STABLE = "Stable"
-    """There are members. Each learns of a new assignment with its next heartbeat.
+    """There are members. Each gets a new assignment with its next heartbeat.
 
     AlterShareGroupOffsets, DeleteShareGroupOffsets, DeleteGroups: NON_EMPTY_GROUP (68). The last member leaves, or its
-    session ends -> Empty.
+    session expires -> Empty.
     """
 
     DEAD = "Dead"
-    """Deleted. The next heartbeat of this id begins a new group."""
+    """Deleted. The next heartbeat with this group id creates a new group."""
 
     def __str__(self) -> str:
         return self.value
 
 
 class KeptState(Enum):
-    """How far the share coordinator has the state of one partition for a group. Only Initialized ones are assigned."""
+    """Whether the share coordinator has the state of a partition for a group. Only Initialized ones are assigned."""
 
     NONE = "None"
-    """Nobody has asked for it. A member subscribes to the topic, or the group is given a position -> Initializing."""
+    """No state. A member subscribes to the topic, or AlterShareGroupOffsets -> Initializing."""
 
     INITIALIZING = "Initializing"
-    """Written down, so that a crash does not forget it; the share coordinator is being asked. Heartbeats wait.
+    """Recorded; the share coordinator has been asked. Heartbeats that need the partition are parked.
 
-    It has it -> Initialized. It cannot -> None, and who waits is told its error. The topic is deleted -> None.
+    It succeeds -> Initialized. It fails -> None, and parked heartbeats get its error. The topic is deleted -> None.
     """
 
     INITIALIZED = "Initialized"
-    """Can be assigned. A position is set anew -> Initializing as well, until the share coordinator has that.
+    """Can be assigned. AlterShareGroupOffsets -> Initializing as well, until the share coordinator has written it.
 
     DeleteShareGroupOffsets, DeleteGroups -> Deleting. The topic is deleted -> None.
     """
 
     DELETING = "Deleting"
-    """Written down; the share coordinator is being asked to forget it. It has -> None.
+    """Recorded; the share coordinator has been asked to delete it. It succeeds -> None.
 
-    It cannot: stays so, and a repeated deletion tries again; a member that subscribes meanwhile -> Initializing.
+    It fails: stays Deleting, and a repeated deletion tries again. A member subscribes to the topic -> Initializing.
     """
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ PREDECESSORS: dict[ShareGroupState, frozenset[ShareGroupState]] = {
     ShareGroupState.STABLE: frozenset({ShareGroupState.EMPTY}),
     ShareGroupState.DEAD: frozenset({ShareGroupState.EMPTY}),
 }
-"""For each state the states it may follow. A group that is there for its first member begins Stable."""
+"""For each state the states it may follow. A group that its first member creates begins Stable."""
 
 KEPT_PREDECESSORS: dict[KeptState, frozenset[KeptState]] = {
     KeptState.NONE: frozenset({KeptState.INITIALIZING, KeptState.INITIALIZED, KeptState.DELETING}),
@@ -79,4 +79,4 @@ KEPT_PREDECESSORS: dict[KeptState, frozenset[KeptState]] = {
     KeptState.INITIALIZED: frozenset({KeptState.INITIALIZING}),
     KeptState.DELETING: frozenset({KeptState.INITIALIZING, KeptState.INITIALIZED}),
 }
-"""For each state the states it may follow; of a partition that is in two lists of the record Initializing counts."""
+"""For each state the states it may follow; a partition in two lists of the record is Initializing."""

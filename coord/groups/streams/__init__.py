@@ -1,1 +1,1 @@
-"""Streams groups: Kafka Streams applications whose tasks the coordinator assigns (KIP-1071)."""
+"""Streams groups: the coordinator assigns the tasks of Kafka Streams applications (KIP-1071)."""

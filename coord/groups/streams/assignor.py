@@ -1,9 +1,9 @@
-"""The sticky task assignor: which member runs which task, and who keeps copies of state (KIP-1071).
+"""The sticky task assignor: assigns active tasks and standby tasks to members (KIP-1071).
 
-Pure: `assign(spec)` gives every task to exactly one member. Active tasks with state are shared out first, then those
-without, each evenly: a member keeps what it had as long as that is even; else a task goes where its state is, else to
-the member with the least to do. Standbys go to processes that do not have the task yet, first to such as differ in
-their client tags (racks), then to such as had it, then to those with the least to do. A process is one instance of an
+Pure: `assign(spec)` assigns every active task to exactly one member, first tasks with state, then those without, each
+evenly: a member keeps its tasks as long as that is even; other tasks are assigned where their state is, else to the
+least loaded member. Standbys are assigned to processes that do not have the task, first to those with other client tags
+(racks), then to those that had it, then to the least loaded. A process is one instance of an
 application; its threads are members. Source: the behaviour of Kafka 4.4 `StickyTaskAssignor`.
 """
 
@@ -17,36 +17,36 @@ from barnabas.coord.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 
 class MemberSpec(NamedTuple):
-    """What the assignor knows of one member."""
+    """One member, as input of the assignor."""
 
     process_id: str
     client_tags: Mapping[str, str] = {}
     before: Tasks = Tasks()
-    """What it was to have by the last assignment."""
+    """Its tasks by the last assignment."""
     offsets: Mapping[Task, int] = {}
-    """How far the copies of state on its disk are; tasks it does not have may be among them."""
+    """Offsets of the task states on its disk, which may be of tasks that it does not have."""
 
 
 class SubtopologySpec(NamedTuple):
-    """What the assignor knows of one subtopology."""
+    """One subtopology, as input of the assignor."""
 
     task_count: int
     is_stateful: bool
 
 
 class Spec(NamedTuple):
-    """All that an assignment depends on."""
+    """The whole input of an assignment."""
 
     members: Mapping[str, MemberSpec]
     subtopologies: Mapping[str, SubtopologySpec]
     standbys: int = 0
-    """How many standbys each task with state shall have."""
+    """The number of standbys of each task with state."""
     tags: Sequence[str] = ()
-    """The client tags over which standbys are spread."""
+    """The client tags over which standbys are distributed."""
 
 
 def assign(spec: Spec) -> dict[str, Tasks]:
-    """What each member shall have; nothing when there are no members."""
+    """The target assignment of each member."""
     if not spec.members:
         return {}
     board = _Board(spec)
@@ -62,7 +62,7 @@ def assign(spec: Spec) -> dict[str, Tasks]:
 
 
 class _Quota:
-    """An even share: so many for everybody, and one more for a few."""
+    """An even share: a number for every member, and one more for some."""
 
     def __init__(self, total: int, members: int) -> None:
         self._base, self._extra = divmod(total, members)
@@ -72,13 +72,13 @@ class _Quota:
         return count < self._base or (count == self._base and self._extra > 0)
 
     def took(self, count: int) -> None:
-        """A member has `count` now, one more than before."""
+        """A member has one more and so `count` now."""
         if count == self._base + 1:
             self._extra -= 1
 
 
 class _Member:
-    """A member while tasks are given out."""
+    """A member while tasks are assigned."""
 
     def __init__(self, member_id: str, process: _Process) -> None:
         self.member_id = member_id
@@ -88,12 +88,12 @@ class _Member:
 
     @property
     def count(self) -> int:
-        """How many tasks it has."""
+        """The number of its tasks."""
         return len(self.active) + len(self.standby)
 
 
 class _Process:
-    """One instance of the application while tasks are given out."""
+    """One instance of the application while tasks are assigned."""
 
     def __init__(self, process_id: str, tags: Mapping[str, str]) -> None:
         self.process_id = process_id
@@ -103,7 +103,7 @@ class _Process:
 
     @property
     def load(self) -> float:
-        """Tasks for each thread."""
+        """Tasks per thread."""
         return len(self.tasks) / len(self.members)
 
     def idlest(self) -> _Member:
@@ -111,12 +111,12 @@ class _Process:
         return min(self.members, key=lambda member: member.count)
 
     def rank(self) -> tuple[int, float, str]:
-        """Before others in order when it has a member with less to do, or else less to do for each of them."""
+        """Ordered by the load of the least loaded member, then by tasks per thread."""
         return self.idlest().count, self.load, self.process_id
 
 
 class _Board:
-    """Everything about an assignment in the making."""
+    """An assignment in progress."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -133,7 +133,7 @@ class _Board:
         self.kept = self._previous()
 
     def _previous(self) -> dict[Task, list[_Member]]:
-        """Who has state of each task: standbys before others, each with the most of it first."""
+        """The members with state of each task: standbys before others, each with the highest offset first."""
         ranked: dict[Task, list[tuple[bool, int, str, _Member]]] = {}
         for member_id, told in sorted(self.spec.members.items()):
             process = self.processes.get(told.process_id)
@@ -150,16 +150,16 @@ class _Board:
         return {task: [entry[3] for entry in sorted(found, key=_rank)] for task, found in ranked.items()}
 
     def run(self, task: Task, member: _Member) -> None:
-        """Have a member run a task."""
+        """Assign an active task to a member."""
         member.active.add(task)
         self.runner[task] = member.process
         if self.spec.subtopologies[task.subtopology].is_stateful:
-            self.stateful_quota.took(len(member.active))  # tasks without state are given out later
+            self.stateful_quota.took(len(member.active))  # tasks without state are assigned later
         self.active_quota.took(len(member.active))
         self._has(task, member)
 
     def stand_by(self, task: Task, member: _Member) -> None:
-        """Have a member keep a copy of a task's state."""
+        """Assign a standby task to a member."""
         member.standby.add(task)
         self._has(task, member)
 
@@ -173,7 +173,7 @@ def _rank(entry: tuple[bool, int, str, _Member]) -> tuple[bool, int, str]:
 
 
 def _tasks(spec: Spec, *, is_stateful: bool) -> Iterator[Task]:
-    """By subtopology and partition: that makes a first assignment ranges."""
+    """Ordered by subtopology and partition, so that a first assignment consists of ranges."""
     for name, subtopology in sorted(spec.subtopologies.items()):
         if subtopology.is_stateful == is_stateful:
             for partition in range(subtopology.task_count):
@@ -181,7 +181,7 @@ def _tasks(spec: Spec, *, is_stateful: bool) -> Iterator[Task]:
 
 
 def _assign_active(board: _Board, tasks: Iterable[Task], quota: _Quota) -> None:
-    """Have each task run: where it ran, else where its state is, else where there is least to do."""
+    """Assign each active task: to its last member, else where its state is, else to the least loaded member."""
     homeless = []
     for task in sorted(tasks, key=lambda task: (task.partition, task.subtopology)):
         member = board.ran.get(task)
@@ -204,7 +204,7 @@ def _assign_active(board: _Board, tasks: Iterable[Task], quota: _Quota) -> None:
 
 
 class _Idlest:
-    """The processes, the one with the least to do first, again and again."""
+    """The processes, each time the least loaded one."""
 
     def __init__(self, processes: Iterable[_Process]) -> None:
         self._heap = [(process.rank(), process) for process in processes]
@@ -218,14 +218,14 @@ class _Idlest:
             yield process
 
     def put_back(self) -> None:
-        """Put those that came out in place again, by what they have now."""
+        """Put the processes that were taken back, ordered by their present loads."""
         for process in self._taken:
             heappush(self._heap, (process.rank(), process))
         self._taken.clear()
 
 
 def _assign_standbys(board: _Board) -> None:
-    """Copies of state: as before, unless another way is more even or puts them into more racks."""
+    """Assign standbys: as before, unless another assignment is more even or uses more racks."""
     _place_standbys(board)
     members = [member for process in board.processes.values() for member in process.members]
     anew = {member.member_id: member.standby for member in members}
@@ -236,7 +236,7 @@ def _assign_standbys(board: _Board) -> None:
 
 
 def _place_standbys(board: _Board) -> None:
-    """Other racks first, then who had it, then who has least to do."""
+    """First processes with other tags, then those that had the task, then the least loaded."""
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0
@@ -260,7 +260,7 @@ def _place_standbys(board: _Board) -> None:
 
 
 def _as_before(board: _Board) -> dict[str, set[Task]] | None:
-    """Everybody's standbys of the last assignment, if these are all that is needed now."""
+    """The standbys of the last assignment, if they are still sufficient."""
     needed = set(board.stateful)
     found: dict[str, set[Task]] = {}
     processes: dict[Task, list[_Process]] = {task: [process] for task, process in board.runner.items()}
@@ -289,7 +289,7 @@ def _former_runner(board: _Board, task: Task) -> list[_Member]:
 
 
 def _spread(board: _Board, task: Task) -> int:
-    """Place standbys on processes with client tags that no holder of the task has; gives how many."""
+    """Assign standbys to processes with client tags that no member with the task has; returns how many."""
     holders = [board.runner[task]]
     former = {member.process.process_id: member for member in [*board.kept.get(task, ()), *_former_runner(board, task)]}
     for placed in range(board.spec.standbys):
@@ -311,7 +311,7 @@ def _spread(board: _Board, task: Task) -> int:
 
 
 def _new_tags(tags: Sequence[str], process: _Process, holders: Sequence[_Process]) -> int:
-    """In how many of the tags a process differs from every holder."""
+    """In how many tags a process differs from every process that has the task."""
     return sum(
         1
         for tag in tags

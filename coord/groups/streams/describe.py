@@ -1,4 +1,4 @@
-"""What StreamsGroupDescribe and the heartbeats show of a streams group (KIP-1071)."""
+"""StreamsGroupDescribe, and the endpoints in heartbeat responses (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.streams.member import StreamsMember
 
 NOT_STORED = 1
-"""Status of a topology description where nobody keeps any; in Kafka that takes a plug-in."""
+"""Status of a topology description that is not stored; in Kafka a plug-in stores it."""
 
 
 def describe_group(group: StreamsGroup, *, wants_description: bool) -> StreamsGroupDescribeResponseDescribedGroup:
@@ -87,7 +87,7 @@ def _assignment(tasks: Tasks) -> StreamsGroupDescribeResponseAssignment:
 def endpoints(
     members: Iterable[StreamsMember], subtopologies: Mapping[str, ConfiguredSubtopology]
 ) -> list[EndpointToPartitions]:
-    """Which process answers queries about which partitions of the topics that its tasks read."""
+    """The endpoint of each process, and the partitions of the topics that its tasks read."""
     return [
         EndpointToPartitions(
             user_endpoint=StreamsGroupHeartbeatResponseEndpoint(

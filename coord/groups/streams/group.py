@@ -1,8 +1,8 @@
-"""A streams group: its topology, its members, its epochs, and what each member shall have (KIP-1071).
+"""A streams group: its topology, its members, its epochs, and the target assignment (KIP-1071).
 
-It is exactly what its records say: only the replay methods change it, and `passing`, which holds what a new coordinator
-learns again from heartbeats. Invariants: `epoch >= assignment_epoch`; a task has one runner, the member that has it
-assigned or still gives it up; `static_members` maps each instance id to the one member id that owns it.
+Its state follows from its records and only replay changes it, except `passing`, which a new coordinator learns again
+from heartbeats. Invariants: `epoch >= assignment_epoch`; a task has one runner, the member that has it assigned or has
+to revoke it; `static_members` maps each instance id to the one member id that owns it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TaskOffsets = tuple[dict[Task, int], dict[Task, int]]
 
 
 class Configured(NamedTuple):
-    """A topology as the topics of now let it be."""
+    """A topology configured over the present topics."""
 
     topology: Topology
     metadata_hash: int
@@ -39,17 +39,17 @@ class Configured(NamedTuple):
 
 
 class Passing:
-    """What no record says of a group; a coordinator that has just loaded it begins with this."""
+    """The part of a group's state that no record contains; it is empty after loading."""
 
     def __init__(self) -> None:
         self.configured: Configured | None = None
-        """None: topics may have changed, look again."""
+        """None: topics may have changed, it has to be computed again."""
         self.offsets: dict[str, TaskOffsets] = {}
         """By member."""
         self.endpoint_epoch = 0
-        """Grows whenever a process that answers queries has other tasks."""
+        """Incremented when the tasks of a process with an endpoint change."""
         self.shutdown_requested_by: str | None = None
-        """The member that asks the whole application to stop."""
+        """The member that has requested a shutdown of the application."""
 
 
 class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
@@ -61,21 +61,21 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def __init__(self, group_id: str, passing: Passing | None = None) -> None:
         super().__init__(group_id)
         self.validated_topology_epoch = NO_TOPOLOGY_EPOCH
-        """The topology that the topics fitted as of `epoch`; -1: they fitted none."""
+        """The epoch of the topology that was ready with the topics as of `epoch`; -1: none."""
         self.assignment_configs: Mapping[str, str] = {}
         """The configs that the assignment of `epoch` depends on."""
         self.topology: Topology | None = None
         self.runners: dict[Task, str] = {}
-        """Who runs a task, or has not given it up yet."""
+        """By task: the member that has it as an active task or has to revoke it."""
         self.copies: dict[Task, set[str]] = {}
-        """Who keeps the state of a task, or has not given it up yet."""
+        """By task: the members that have it as a standby or warm-up task or have to revoke it."""
         self.passing = passing or Passing()
 
-    # ---- what it is
+    # ---- state
 
     @property
     def state(self) -> StreamsGroupState:
-        """Where the group stands."""
+        """The state, derived from topology, epochs and members."""
         if self.is_dead:
             return StreamsGroupState.DEAD
         if not self.members:
@@ -88,10 +88,10 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             return StreamsGroupState.STABLE
         return StreamsGroupState.RECONCILING
 
-    # ---- what the coordinator asks of a group of any type, see `coord.groups.group`
+    # ---- the interface of every group type, see `coord.groups.group`
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether tasks read the topic."""
+        """Whether tasks read `topic`."""
         return bool(self.members) and self.topology is not None and topic in self.topology.readers
 
     def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: StreamsMember, error: ErrorCode) -> None:
@@ -105,12 +105,12 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 if first is None or epoch < first:
                     raise KafkaError(
                         error,
-                        f"In member epoch {epoch} the task of {topic.name}-{partition.partition_index} "
-                        f"did not belong to {member.member_id}.",
+                        f"The task of {topic.name}-{partition.partition_index} was not assigned to member "
+                        f"{member.member_id} in member epoch {epoch}.",
                     )
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that remove the group and whoever is in it."""
+        """The records that remove the group and its members."""
         removed: list[CoordinatorRecord] = []
         for member_id in self.members:
             removed += records.member_tombstones(self.group_id, member_id)
@@ -119,7 +119,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     # ---- replay
 
     def remove_member(self, member_id: str) -> None:
-        """The tombstone of a member is in the log."""
+        """Apply the tombstone of a member."""
         super().remove_member(member_id)
         self.passing.offsets.pop(member_id, None)
         if not self.members:

@@ -1,8 +1,9 @@
-"""All streams groups of one coordinator: their requests, records and timers (KIP-1071).
+"""The streams groups of one coordinator: their requests, records and timers (KIP-1071).
 
-A heartbeat's way is in `heartbeat.py`. Every member has a session; one that has been told to give up tasks has its
-rebalance timeout too; a group that forms waits a moment for more members before tasks are assigned. Members come back
-after `streams.heartbeat.interval.ms`, and sooner while their group is moving. Source: Kafka 4.4 `GroupMetadataManager`.
+The steps of a heartbeat are in `heartbeat.py`. A member has a session timeout and, when it has to revoke tasks, its
+rebalance timeout to do so; the first assignment of a group is delayed so that more members can join. Members send a
+heartbeat every `streams.heartbeat.interval.ms`, and more often while their group is moving. Source: Kafka 4.4
+`GroupMetadataManager`.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 TASK_OFFSET_INTERVAL_MS = 60_000
-"""How often members tell how far their copies of state are; an internal key of Kafka's, at its default."""
+"""How often members report the offsets of their tasks; the default of an internal key of Kafka's."""
 ACCEPTABLE_RECOVERY_LAG = 10_000
-"""Up to how many records behind a copy counts as caught up; the same."""
+"""Lag in records up to which a warm-up task has caught up; the default of an internal key of Kafka's."""
 
 
 class StreamsTimer(NamedTuple):
-    """What comes due: a member's session, its time to give up tasks, or the wait for more members (of the group)."""
+    """The key of a timer: a member's session, its time to revoke tasks, or a group's initial rebalance delay."""
 
     kind: Literal["streams-session", "streams-rebalance", "streams-initial"]
     group_id: str
@@ -57,7 +58,7 @@ class StreamsTimer(NamedTuple):
 
 
 class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
-    """The streams protocol's side of one coordinator."""
+    """All streams groups of one coordinator."""
 
     timer_key: ClassVar[type] = StreamsTimer
 
@@ -119,7 +120,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         return self._answer(group, request, outcome, at)
 
     def _keep(self, group: StreamsGroup, outcome: Outcome) -> None:
-        """Keep what no record contains."""
+        """Keep the part of the outcome that no record contains."""
         passing = self._passing[group.group_id] = group.passing
         passing.configured = outcome.configured
         member_id = outcome.member.member_id
@@ -138,22 +139,22 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
             acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG,
             status=[s.Status(status_code=int(status), status_detail=detail) for status, detail in outcome.statuses],
         )
-        if _is_owed(request, outcome):
+        if _needs_assignment(request, outcome):
             tasks = member.assigned.tasks
             response.active_tasks = write_tasks(tasks.active, s.StreamsGroupHeartbeatResponseTaskIds)
             response.standby_tasks = write_tasks(tasks.standby, s.StreamsGroupHeartbeatResponseTaskIds)
             response.warmup_tasks = write_tasks(tasks.warmup, s.StreamsGroupHeartbeatResponseTaskIds)
-        self._tell_endpoints(group, request, outcome, response)
+        self._add_endpoints(group, request, outcome, response)
         return response
 
     @staticmethod
-    def _tell_endpoints(
+    def _add_endpoints(
         group: StreamsGroup,
         request: s.StreamsGroupHeartbeatRequest,
         outcome: Outcome,
         response: s.StreamsGroupHeartbeatResponse,
     ) -> None:
-        """Who answers queries about what, to members that have not heard of the last change yet."""
+        """Add the endpoints of all processes for a member that does not have their last change."""
         before, member, passing = outcome.before, outcome.member, group.passing
         has_other_tasks = member.user_endpoint is not None and member.assigned.tasks != before.assigned.tasks
         if member.user_endpoint != before.user_endpoint or has_other_tasks:
@@ -192,7 +193,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         """StreamsGroupDescribe of one group. KafkaError GROUP_ID_NOT_FOUND, also for groups of other types."""
         return describe_group(self._existing(group_id), wants_description=wants_description)
 
-    # ---- members go
+    # ---- removing members
 
     def _remove_member(self, group: StreamsGroup, member: StreamsMember, at: Moment, result: Result) -> None:  # noqa: ARG002
         """Remove a member: its tasks are free, and the group gets a new epoch."""
@@ -207,7 +208,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
                 group.assignment_configs,
             )
         )
-        if len(group.members) == 1:  # who comes next need not wait for the assignment interval
+        if len(group.members) == 1:  # the next member need not wait for the assignment interval
             result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
         self._timers.cancel(group_id, member.member_id)
 
@@ -224,7 +225,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
     # ---- time
 
     def _time(self, group: StreamsGroup, outcome: Outcome, at: Moment) -> None:
-        """Start, renew and end the timers that a heartbeat concerns."""
+        """Start, renew and cancel timers after a heartbeat."""
         group_id, member_id = group.group_id, outcome.member.member_id
         if outcome.before.member_id != member_id:
             self._timers.cancel(group_id, outcome.before.member_id)
@@ -237,16 +238,16 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
             self._pace.moved(group_id, at)
 
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
-        """Sessions and the time to give up tasks start anew. Nobody waits for more members again.
+        """The log has been replayed: start the timers of all members, but no initial rebalance delay.
 
-        What was known of endpoints is counted from the time of day, so that nobody takes a number it has for a new one.
+        The endpoint epoch starts from the wall clock, so that it differs from the last one that members have.
         """
         for group in self._mine():
             group.passing.endpoint_epoch = at.now_ms // 1000 % (1 << 31)
             self._timers.start(group, at)
 
     def due(self, key: StreamsTimer, at: Moment, result: Result) -> None:
-        """A member was not heard of in time, or did not give up tasks in time: it is out. Or the wait is over."""
+        """A timer has expired: remove the member, or end the initial rebalance delay."""
         group = self._groups.get(key.group_id)
         if not isinstance(group, StreamsGroup):
             return
@@ -259,14 +260,14 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         if key.kind == "streams-session":
             self._fence(group, member, "its session expired", at, result)
         elif member.state is MemberState.UNREVOKED:
-            reason = f"it did not give up tasks within {member.rebalance_timeout_ms} ms"
+            reason = f"it did not revoke its tasks within {member.rebalance_timeout_ms} ms"
             self._fence(group, member, reason, at, result)
 
     def _assign_first(self, group: StreamsGroup, at: Moment, result: Result) -> None:
-        """Enough members have come, or had their time: assign the tasks of a group that forms."""
+        """The initial rebalance delay is over: make the first assignment."""
         configured = group.passing.configured
         if group.is_empty or group.epoch <= group.assignment_epoch or configured is None:
-            return  # who comes next, or heartbeats next, has them assigned
+            return  # the next heartbeat makes the assignment
         settings = self._settings(group.group_id)
         target = assign(group.members, group.target, configured.over_topics, group.passing.offsets, settings)
         result.records += target_records(records, group.group_id, group.target, target, group.epoch, at)
@@ -284,7 +285,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
     # ---- topics
 
     def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
-        """Topics have changed: the next heartbeat of a group that needs one of them looks again."""
+        """Topics have changed: configure the topologies that need them again with the next heartbeat."""
         for group in self._mine():
             if group.topology is not None and not group.topology.required_topics.isdisjoint(topics):
                 group.passing.configured = None
@@ -301,10 +302,10 @@ def _refusal(error: ErrorCode, message: str | None = None) -> s.StreamsGroupHear
     return s.StreamsGroupHeartbeatResponse(error_code=int(error), error_message=message)
 
 
-def _is_owed(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
-    """Whether the answer tells the assignment: when it has changed, and to who may not have heard of the last change.
+def _needs_assignment(request: s.StreamsGroupHeartbeatRequest, outcome: Outcome) -> bool:
+    """Whether the response has the assignment: it has changed, or the member may not have received the last change.
 
-    That is who joins, who comes in an earlier epoch since our answer was lost, and who tells other tasks than it has.
+    The latter is a member that joins, that sends an earlier epoch since the response was lost, or other tasks.
     """
     if request.member_epoch != outcome.member.epoch:
         return True

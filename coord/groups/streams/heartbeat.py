@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat: one request's way through a group (KIP-1071).
+"""StreamsGroupHeartbeat: the steps of one request through a group (KIP-1071).
 
 The steps: identify the member (fencing, static members); update it, and configure the topology over the topics, which
 may bump the group epoch; compute a new target assignment if one is due; reconcile the member with its target. The group
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 CLIENT_TAGS_STATUS_SINCE = 1
-"""Versions of the heartbeat from here on know MISSING_CLIENT_TAGS."""
+"""Versions of the heartbeat from here on have the status MISSING_CLIENT_TAGS."""
 
 
 class Outcome:
@@ -75,7 +75,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         *,
         is_gathering: bool,
     ) -> None:
-        """`is_gathering`: the first assignment still waits for more members."""
+        """`is_gathering`: the initial rebalance delay is not over."""
         super().__init__(group, request, records, Tasks())
         self._group = group
         self._request = request
@@ -146,10 +146,10 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         return member._replace(**changed, client_id=context.client_id, client_host=context.client_host)
 
     def _topology(self) -> Topology:
-        """The group's topology; the first member brings it. KafkaError INVALID_REQUEST for another one."""
+        """The group's topology, which is the first member's. KafkaError INVALID_REQUEST for another one."""
         known, told = self._group.topology, self._request.topology
         if told is None:
-            if known is None:  # only members that joined get here, and they brought one
+            if known is None:  # only members that have joined get here, and the first one sent a topology
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The group has no topology.")
             return known
         topology = Topology.from_request(told)
@@ -180,7 +180,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
     # ---- epochs
 
     def _group_epoch(self, metadata_hash: int, configured: ConfiguredTopology, *, has_bump: bool) -> int:
-        """Bump the group epoch when members, topology, topics or configs have changed; the epoch now."""
+        """Bump the group epoch when members, topology, topics or configs have changed; the new epoch."""
         group = self._group
         validated = configured.epoch if configured.is_ready else NO_TOPOLOGY_EPOCH
         if not has_bump and (metadata_hash, validated, self._configs) == (
@@ -194,7 +194,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         return epoch
 
     def _target_assignment(self, outcome: Outcome, member_id: str) -> int:
-        """Compute a new target assignment when it is due and may be; its epoch."""
+        """Compute a new target assignment if it is due and not delayed; the epoch of the target assignment."""
         group = self._group
         if outcome.epoch <= group.assignment_epoch:
             return group.assignment_epoch

@@ -1,8 +1,8 @@
-"""Fits a topology to the topics that there are: how many tasks there are, and which internal topics are missing.
+"""Configures a topology over the existing topics: the number of tasks, and the internal topics that are missing.
 
-Repartition topics get as many partitions as the largest topic that is read on the way to them, those that must be
-partitioned alike as many as one another, changelogs one for each task (KIP-1071). What is wrong with the topics is a
-status for the members, never an error of their heartbeat; only a topology that fits no topics at all is refused
+Repartition topics get as many partitions as the largest topic that is read to write them, copartitioned topics the same
+number, changelogs one for each task (KIP-1071). Problems of topics are a status for the members and not an error of
+their heartbeat; only a topology that cannot work with any topics is refused
 (STREAMS_INVALID_TOPOLOGY). Source: Kafka 4.4 `InternalTopicManager` and its neighbours.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     )
 
 NAMES_SHOWN = 5
-"""How many topics a status names before it only counts them."""
+"""Maximum number of topics that a status lists by name."""
 
 
 class Status(IntEnum):
-    """What members are told about their group besides their tasks (StreamsGroupHeartbeat)."""
+    """Status codes of StreamsGroupHeartbeat responses."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -51,16 +51,16 @@ class InternalTopic(NamedTuple):
 
 
 class ConfiguredSubtopology(NamedTuple):
-    """One subtopology over the topics of now."""
+    """One subtopology, configured over the present topics."""
 
     task_count: int
     is_stateful: bool
     topics: Mapping[str, int]
-    """The topics that its tasks read, with their partitions: task n reads partition n of each that has so many."""
+    """The topics that its tasks read, with their number of partitions: task n reads partition n of each."""
 
 
 class ConfiguredTopology(NamedTuple):
-    """A topology over the topics of now."""
+    """A topology, configured over the present topics."""
 
     epoch: int
     subtopologies: Mapping[str, ConfiguredSubtopology] = {}
@@ -78,7 +78,7 @@ class _Mismatch(Exception):  # noqa: N818 - a finding about topics, which become
 
 
 def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
-    """The topology over these topics. KafkaError STREAMS_INVALID_TOPOLOGY when no topics could make it run."""
+    """Configure the topology. KafkaError STREAMS_INVALID_TOPOLOGY if it cannot work with any topics."""
     missing_sources = _missing(topology, topics)
     if missing_sources:
         detail = f"Source topics {_summary(missing_sources)} are missing."
@@ -108,7 +108,7 @@ def _summary(names: Iterable[str]) -> str:
 
 
 class _PartitionCounts:
-    """How many partitions every topic of a topology has, or shall have."""
+    """The present or required number of partitions of every topic of a topology."""
 
     def __init__(self, topology: Topology, topics: Topics) -> None:
         self._subtopologies = topology.subtopologies
@@ -123,7 +123,7 @@ class _PartitionCounts:
                 self._make_alike(_names(each, group))
 
     def of(self, name: str) -> int | None:
-        """As many as are decided, else as many as there are; None while neither is known."""
+        """The required number, else the present one; None if neither is known."""
         decided = self._decided.get(name)
         if decided is not None:
             return decided
@@ -163,10 +163,10 @@ class _PartitionCounts:
         return repartition + [(info, tasks) for info in each.state_changelog_topics]
 
     def _follow_writers(self) -> None:
-        """A repartition topic without a number of its own: the largest that any of its writers reads."""
+        """A repartition topic without a number of partitions: the largest number that its writers read."""
         fixed = set(self._decided)
         has_grown = True
-        while has_grown:  # ends: every number comes from one of the given ones, and none shrinks
+        while has_grown:  # terminates: every number is one of the given ones, and none decreases
             has_grown = False
             for each in self._subtopologies.values():
                 count = max((self.of(name) or 0 for name in _read_topics(each)), default=0)
@@ -183,7 +183,7 @@ class _PartitionCounts:
             )
 
     def _make_alike(self, names: set[str]) -> None:
-        """Topics that are joined: repartition topics follow the others, or the largest of themselves."""
+        """Joined topics: repartition topics get the number of the others, or the largest among them."""
         internal = {name for name in names if name in self._repartition}
         fixed = {name for name in internal if self._repartition[name].partitions}
         count = self._count_in_common((names - internal) or fixed, internal)
@@ -208,7 +208,7 @@ def _read_topics(each: StreamsGroupTopologyValueSubtopology) -> list[str]:
 
 
 def _names(each: StreamsGroupTopologyValueSubtopology, group: StreamsGroupTopologyValueCopartitionGroup) -> set[str]:
-    """The topics of a copartition group, which holds places in the subtopology's lists."""
+    """The topics of a copartition group, which has indexes into the subtopology's lists."""
     try:
         return {
             *(each.source_topics[place] for place in group.source_topics),

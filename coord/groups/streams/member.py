@@ -1,8 +1,8 @@
-"""One member of a streams group, an immutable value: what it said of itself, and how far its assignment has come.
+"""One member of a streams group, an immutable value: its metadata and its assignment.
 
-A member is one thread of an application; threads of one process share its process id, and the state on its disk. Both
-halves are records of their own. Invariants: a task is in `assigned` or in `revoking`, in the same role never in both;
-only an UNREVOKED member has any in `revoking`.
+A member is one thread of an application; threads of one process share its process id, and the state on its disk.
+Metadata and assignment have their own records. Invariants: in one role a task is in `assigned` or in `revoking` and
+never in both; only an UNREVOKED member has any in `revoking`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from barnabas.coord.groups.streams.tasks import HeldTasks
 
 
 class Endpoint(NamedTuple):
-    """Where a process answers queries about its state."""
+    """Where a process answers queries of its state."""
 
     host: str
     port: int
 
 
 class StreamsMember(NamedTuple):
-    """A member as of one moment."""
+    """A member at one moment."""
 
     member_id: str
     instance_id: str | None = None
@@ -38,12 +38,12 @@ class StreamsMember(NamedTuple):
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
-    """The epoch before: what the member knows when our last answer was lost."""
+    """The epoch before: the one that the member knows if the last response was lost."""
     state: MemberState = MemberState.STABLE
     assigned: HeldTasks = HeldTasks()
-    """What it may run and keep, or will when it hears of it."""
+    """The tasks assigned to it."""
     revoking: HeldTasks = HeldTasks()
-    """What it has to give up first."""
+    """The tasks that it has to revoke first."""
 
     @property
     def has_to_revoke(self) -> bool:
@@ -51,11 +51,11 @@ class StreamsMember(NamedTuple):
         return self.state is MemberState.UNREVOKED
 
     def has_metadata_of(self, other: StreamsMember) -> bool:
-        """Whether both are the same in what members say of themselves: fields up to `client_tags`."""
+        """Whether the metadata of both, the fields up to `client_tags`, are equal."""
         return self[:_METADATA_FIELDS] == other[:_METADATA_FIELDS]
 
     def is_assigned_like(self, other: StreamsMember) -> bool:
-        """Whether a target assignment would treat both alike."""
+        """Whether both are equal in all that an assignment depends on."""
         return (self.topology_epoch, self.rack_id, self.client_tags, self.process_id) == (
             other.topology_epoch,
             other.rack_id,
@@ -69,11 +69,11 @@ class StreamsMember(NamedTuple):
 
     @property
     def speaks_classic(self) -> bool:
-        """Never: a group of classic members is another application's."""
+        """Never."""
         return False
 
     def back_as(self, member_id: str) -> StreamsMember:
-        """A static member that joins again, as a rule under a new member id."""
+        """This static member when it joins again, usually with a new member id."""
         return self._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
     def away(self) -> StreamsMember:

@@ -1,9 +1,9 @@
-"""How a member gets from the tasks it has to those it shall have (KIP-1071).
+"""Reconciles a member with its target assignment (KIP-1071).
 
-First it gives up what it shall not have any more, and stays in its old epoch until its heartbeat says that it did.
-Then it enters the epoch of the target assignment and gets the tasks that are free; the others follow when others have
-given them up. So a task never runs twice, and no process has it twice, since its threads share one directory of state.
-A task that only changes its role on a member moves without being given up. Source: Kafka 4.4
+First the member revokes tasks that are not in its target; it stays in its epoch until a heartbeat confirms that. Then
+it enters the epoch of the target assignment and gets the tasks that are free; the others follow when other members have
+revoked them. So a task never runs twice, and no process has it twice, since its threads share one state directory. A
+task that only changes its role on a member is not revoked. Source: Kafka 4.4
 `CurrentAssignmentBuilder`.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def reconciled(
     member: StreamsMember, epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
 ) -> StreamsMember:
-    """The member after one heartbeat; equal to `member` when nothing can be done.
+    """The member after one heartbeat; equal to `member` if nothing can be changed.
 
-    `epoch` and `target` are the target assignment; `holders` knows which tasks are free. `owned` is what the heartbeat
-    says that the member has; None: no change. KafkaError FENCED_MEMBER_EPOCH when the record of the member is from a
+    `epoch` and `target` are the target assignment; `holders` knows which tasks are free. `owned` are the tasks that the
+    heartbeat lists; None: no change. KafkaError FENCED_MEMBER_EPOCH when the record of the member is from a
     release that knows more states.
     """
     if member.state is MemberState.UNKNOWN:
@@ -46,15 +46,15 @@ def reconciled(
 
 
 def _still_has(revoked: HeldTasks, owned: Tasks | None) -> bool:
-    """Whether the member has, for all it has told, any of these. A heartbeat without tasks tells nothing."""
+    """Whether the member may still have any of these: the heartbeat lists one of them, or no tasks at all."""
     return bool(revoked) and (owned is None or revoked.overlaps(owned))
 
 
 class _Step(NamedTuple):
-    """What becomes of the tasks of one role."""
+    """The changes to the tasks of one role."""
 
     kept: TaskSet
-    given_up: TaskSet
+    revoked: TaskSet
     granted: TaskSet
     awaited: TaskSet
 
@@ -62,17 +62,17 @@ class _Step(NamedTuple):
 def _advanced(
     member: StreamsMember, own_epoch: int, epoch: int, target: Tasks, holders: Holders, owned: Tasks | None
 ) -> StreamsMember:
-    """As near to the target as others and the member's own holdings let it come now."""
+    """The next step towards the target assignment."""
     has = member.assigned.tasks
     active = _step(has.active, target.active, frozenset(filter(holders.may_run, target.active - has.active)))
     standby = _step(has.standby, target.standby, frozenset(filter(holders.may_stand_by, target.standby - has.standby)))
     warmup = _step(has.warmup, target.warmup, frozenset(filter(holders.may_warm_up, target.warmup - has.warmup)))
 
-    promoted = (standby.given_up | warmup.given_up) & target.active
+    promoted = (standby.revoked | warmup.revoked) & target.active
     revoking = HeldTasks(
-        {task: member.assigned.active[task] for task in active.given_up},
-        standby.given_up - promoted,
-        warmup.given_up - promoted,
+        {task: member.assigned.active[task] for task in active.revoked},
+        standby.revoked - promoted,
+        warmup.revoked - promoted,
     )
     must_wait = _still_has(revoking, owned)
     waiting = promoted if must_wait else promoted - active.granted  # keep the copy until the task runs
@@ -96,30 +96,30 @@ def _step(has: TaskSet, shall: TaskSet, free: TaskSet) -> _Step:
 
 
 class Holders:
-    """Which tasks a member may have now, seeing who has them and in which processes."""
+    """Which tasks are free for a member, given the other members and their processes."""
 
     def __init__(self, group: StreamsGroup, member: StreamsMember, *, replaced: str | None = None) -> None:
-        """`replaced` is the member whose place this one has just taken."""
+        """`replaced` is the static member that this one replaces."""
         self._group = group
         self._process_id = member.process_id
         self._ids = {member.member_id, replaced}
-        self._giving_up = member.revoking.tasks
+        self._revoking = member.revoking.tasks
 
     def may_run(self, task: Task) -> bool:
-        """Nobody runs it, and no other thread of the process keeps a copy."""
+        """Whether no other member runs it, and no other thread of the process has a copy."""
         runner = self._group.runners.get(task)
-        is_free = runner is None or (runner in self._ids and task not in self._giving_up.active)
+        is_free = runner is None or (runner in self._ids and task not in self._revoking.active)
         return is_free and not self._is_copied_beside(task)
 
     def may_stand_by(self, task: Task) -> bool:
-        """No other thread of the process has it, in any role."""
-        return not self._runs_beside(task) and not self._is_copied_beside(task) and task not in self._giving_up.copies
+        """Whether no other thread of the process has it in any role."""
+        return not self._runs_beside(task) and not self._is_copied_beside(task) and task not in self._revoking.copies
 
     def may_warm_up(self, task: Task) -> bool:
-        """No thread of the process has it."""
+        """Whether no thread of the process has it in any role."""
         runner = self._group.runners.get(task)
         is_here = runner is not None and self._process_of(runner) == self._process_id
-        return not is_here and not self._is_copied_beside(task) and task not in self._giving_up.copies
+        return not is_here and not self._is_copied_beside(task) and task not in self._revoking.copies
 
     def _runs_beside(self, task: Task) -> bool:
         runner = self._group.runners.get(task)

@@ -1,7 +1,7 @@
 """The records of streams groups, to and from Kafka's bytes (KIP-1071; record types 17 and 19 to 23).
 
-A key is (group id) or (group id, member id), always of version 0. Type 18 is what releases before 4.1 wrote of topics;
-nothing reads it. Source: Kafka 4.4 `StreamsCoordinatorRecordHelpers`.
+A key is (group id) or (group id, member id), always of version 0. Records of type 18, by releases before 4.1, are
+ignored. Source: Kafka 4.4 `StreamsCoordinatorRecordHelpers`.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def new_member(member_id: str) -> StreamsMember:
 
 
 def read_configs(value: r.StreamsGroupMetadataValue) -> dict[str, str]:
-    """The configs that the last assignment was made by."""
+    """The configs of the last assignment."""
     return {config.key: config.value for config in value.last_assignment_configs or ()}
 
 
 def with_metadata(member: StreamsMember, value: r.StreamsGroupMemberMetadataValue) -> StreamsMember:
-    """The member, saying what this record says."""
+    """The member with the metadata of this record."""
     endpoint = value.user_endpoint
     return member._replace(
         instance_id=value.instance_id,
@@ -90,7 +90,7 @@ def with_metadata(member: StreamsMember, value: r.StreamsGroupMemberMetadataValu
 
 
 def with_assignment(member: StreamsMember, value: r.StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
-    """The member, as far with its assignment as this record says."""
+    """The member with the assignment of this record."""
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
@@ -120,7 +120,7 @@ def without_assignment(member: StreamsMember) -> StreamsMember:
 
 
 def _read_epochs(lists: Iterable[_Held], member_epoch: int) -> dict[Task, int]:
-    """Records of early releases tell no epochs: then the member's holds for all it has."""
+    """Records of early releases have no assignment epochs: all are the member epoch then."""
     found: dict[Task, int] = {}
     for each in lists:
         epochs = each.assignment_epochs or [member_epoch] * len(each.partitions)
@@ -132,7 +132,7 @@ def _read_epochs(lists: Iterable[_Held], member_epoch: int) -> dict[Task, int]:
 
 
 def read_target(value: r.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
-    """What a member shall have."""
+    """The target assignment of a member."""
     return Tasks(read_tasks(value.active_tasks), read_tasks(value.standby_tasks), read_tasks(value.warmup_tasks))
 
 
@@ -142,7 +142,7 @@ def read_target(value: r.StreamsGroupTargetAssignmentMemberValue) -> Tasks:
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> CoordinatorRecord:
-    """The group is in this epoch; topics and configs were as said, and the topics fitted that topology (-1: none)."""
+    """The group epoch, with the metadata hash, the epoch of the topology that was ready (-1: none) and the configs."""
     return TYPES.record(
         GROUP_METADATA,
         r.StreamsGroupMetadataValue(
@@ -156,12 +156,12 @@ def group_epoch(
 
 
 def topology(group_id: str, value: Topology) -> CoordinatorRecord:
-    """What the group's application is made of."""
+    """The topology of the group."""
     return TYPES.record(TOPOLOGY, value.value, group_id=group_id)
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
-    """What a member says of itself."""
+    """The metadata of a member."""
     endpoint = member.user_endpoint
     return TYPES.record(
         MEMBER_METADATA,
@@ -186,7 +186,7 @@ def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The target assignments of this epoch are complete; 0 as timestamp lets the next one be computed at once."""
+    """All target assignments of this epoch are written. With timestamp 0 the next one is not delayed."""
     return TYPES.record(
         TARGET_ASSIGNMENT_METADATA,
         r.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
@@ -195,7 +195,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRec
 
 
 def target_assignment(group_id: str, member_id: str, tasks: Tasks) -> CoordinatorRecord:
-    """What a member shall have."""
+    """The target assignment of a member."""
     return TYPES.record(
         TARGET_ASSIGNMENT_MEMBER,
         r.StreamsGroupTargetAssignmentMemberValue(
@@ -209,7 +209,7 @@ def target_assignment(group_id: str, member_id: str, tasks: Tasks) -> Coordinato
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> CoordinatorRecord:
-    """How far a member's assignment has come."""
+    """The assignment of a member, and its state."""
     return TYPES.record(
         CURRENT_ASSIGNMENT,
         r.StreamsGroupCurrentMemberAssignmentValue(

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat must look like before anybody looks at the group (KIP-1071).
+"""Validates the fields of a StreamsGroupHeartbeat, independent of the group (KIP-1071).
 
 Source: Kafka 4.4 `KafkaApis.handleStreamsGroupHeartbeat`,
 `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours.
@@ -65,7 +65,7 @@ def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
-    """An application reads and writes no topics of the brokers' own, and none that cannot be."""
+    """KafkaError for internal topics of the broker and invalid names."""
     names = sorted(
         {
             name
@@ -87,7 +87,7 @@ def _check_names(topology: StreamsGroupHeartbeatRequestTopology) -> None:
 
 
 def _check_topology(topology: StreamsGroupHeartbeatRequestTopology) -> None:
-    """Numbers and names that no topics could make sense of."""
+    """KafkaError for numbers and names that are invalid for any topics."""
     if len({each.subtopology_id for each in topology.subtopologies}) < len(topology.subtopologies):
         raise _unusable("Subtopologies must have different ids.")
     for each in topology.subtopologies:
@@ -103,14 +103,14 @@ def _check_topology(topology: StreamsGroupHeartbeatRequestTopology) -> None:
 
 
 def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
-    """What the member says that it has; None: it tells no change."""
+    """The tasks that the member lists as its own; None: no change."""
     if request.active_tasks is None:
         return None
     return Tasks(read_tasks(request.active_tasks), read_tasks(request.standby_tasks), read_tasks(request.warmup_tasks))
 
 
 def check_owned(owned: Tasks, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
-    """KafkaError INVALID_REQUEST when it names a task that the topology does not have."""
+    """KafkaError INVALID_REQUEST for a task that the topology does not have."""
     for task in sorted(owned.active | owned.copies):
         subtopology = subtopologies.get(task.subtopology)
         if subtopology is None:

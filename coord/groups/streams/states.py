@@ -1,8 +1,7 @@
-"""The states of a streams group and of its members, and which may follow which (KIP-1071).
+"""The states of a streams group and the transitions between them (KIP-1071).
 
-The group's state is derived from its topology, epochs and members and never stored; a member's is part of its record.
-The tables are data: tests hold every step that a group takes to them. Source: Kafka 4.4 `StreamsGroupState`,
-`MemberState`.
+The state is derived from topology, epochs and members and not stored. The table is data: tests compare every step of a
+group with it. Source: Kafka 4.4 `StreamsGroupState`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from enum import Enum
 
 
 class StreamsGroupState(Enum):
-    """Where a streams group stands. Values are the names that StreamsGroupDescribe and ListGroups show.
+    """The state of a streams group. Values are the names in StreamsGroupDescribe and ListGroups.
 
     In every state a member id that the group does not know is answered UNKNOWN_MEMBER_ID (25), an instance id that
     belongs to another member FENCED_INSTANCE_ID (82), and a member epoch that is neither the member's nor, with no
@@ -19,7 +18,7 @@ class StreamsGroupState(Enum):
     """
 
     EMPTY = "Empty"
-    """No members; epochs, topology and offsets may be there.
+    """No members; there may be epochs, a topology and offsets.
 
     A heartbeat with member epoch 0: the first member -> NotReady or Assigning.
 
@@ -28,28 +27,28 @@ class StreamsGroupState(Enum):
     """
 
     NOT_READY = "NotReady"
-    """Topics are missing, or do not have the partitions that the topology needs: nobody has tasks.
+    """Topics are missing, or do not have the partitions that the topology needs: no member has tasks.
 
-    Heartbeats are told so; the missing internal topics are created. Once all is there, a heartbeat -> Assigning.
+    Heartbeats get a status; the missing internal topics are created. When all topics exist, a heartbeat -> Assigning.
     """
 
     ASSIGNING = "Assigning"
     """The group epoch is ahead of the target assignment: members, topology or topics have changed.
 
-    A heartbeat computes a new target assignment -> Reconciling or Stable, unless the first members still gather
-    (`streams.initial.rebalance.delay.ms`) or the last one is younger than `streams.assignment.interval.ms`: then
-    members go on with the last one, and are told ASSIGNMENT_DELAYED.
+    A heartbeat computes a new target assignment -> Reconciling or Stable, unless the initial rebalance delay
+    (`streams.initial.rebalance.delay.ms`) is not over or the last one is younger than
+    `streams.assignment.interval.ms`: then members keep the last one and get the status ASSIGNMENT_DELAYED.
     """
 
     RECONCILING = "Reconciling"
-    """Members are on their way to the target assignment: they give up tasks, or wait for others to do so.
+    """Members are not reconciled with the target assignment: they revoke tasks, or wait for others to do so.
 
-    A heartbeat moves its member on; when the last one is there -> Stable. A change -> Assigning or NotReady. A member
-    that does not give up tasks within its rebalance timeout is removed -> Assigning.
+    A heartbeat is a step of its member; when all are reconciled -> Stable. A change -> Assigning or NotReady. A member
+    that does not revoke tasks within its rebalance timeout is removed -> Assigning.
     """
 
     STABLE = "Stable"
-    """Every member has what the target assignment gives it. A change -> Assigning; the last member leaves -> Empty."""
+    """Every member has its target assignment. A change -> Assigning; the last member leaves -> Empty."""
 
     DEAD = "Dead"
     """Deleted; the last state."""
@@ -67,5 +66,5 @@ PREDECESSORS: dict[StreamsGroupState, frozenset[StreamsGroupState]] = {
     _S.STABLE: frozenset({_S.EMPTY, _S.NOT_READY, _S.ASSIGNING, _S.RECONCILING}),
     _S.DEAD: frozenset({_S.EMPTY}),
 }
-"""For each state the states it may follow. One heartbeat may bump the group epoch and assign at once, so that Assigning
-is passed over."""
+"""For each state the states it may follow. One heartbeat may bump the group epoch and make an assignment, without the
+state Assigning in between."""

@@ -1,7 +1,7 @@
-"""The target assignment: what each member of a streams group shall have, once everybody is there (KIP-1071).
+"""Computes the target assignment of a streams group (KIP-1071).
 
-It is computed by the sticky assignor from who is in the group, what they shall have now and whose state is how far.
-Only members whose share changes cost a record. While topics do not fit the topology nobody has anything.
+The sticky assignor computes it from the members, the present target assignment and the reported offsets. While the
+topology is not ready, no member has tasks.
 Source: Kafka 4.4 `TargetAssignmentBuilder`.
 """
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.streams.member import StreamsMember
 
 ASSIGNOR = "sticky"
-"""The one assignor there is, as in Kafka 4.4."""
+"""The only assignor, as in Kafka 4.4."""
 
 
 def assignment_configs(settings: GroupSettings) -> dict[str, str]:
-    """The configs that an assignment depends on, as the group's record has them: a change of them assigns anew."""
+    """The configs that an assignment depends on, as in the group's record; a change causes a new assignment."""
     return {
         "num.standby.replicas": str(settings.streams_num_standby_replicas),
         "rack.aware.assignment.tags": ",".join(settings.streams_rack_aware_assignment_tags),
@@ -38,7 +38,7 @@ def assign(
     offsets: Mapping[str, tuple[Mapping[Task, int], Mapping[Task, int]]],
     settings: GroupSettings,
 ) -> dict[str, Tasks]:
-    """What each of the members shall have, starting from what they shall have now (`target`)."""
+    """The new target assignment of each member; `target` is the present one."""
     if not configured.is_ready:
         return dict.fromkeys(members, Tasks())
     specs = {

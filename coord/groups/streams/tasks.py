@@ -1,8 +1,8 @@
 """Tasks of a Kafka Streams application, and sets of them (KIP-1071).
 
-A task is one partition of one subtopology. It runs on one member (active); others may keep copies of its state, for
-good (standby) or until they take the task over (warm-up). Kafka's messages list tasks by subtopology; here they are
-sets, since the order means nothing.
+A task is one partition of one subtopology. It runs on one member (active); others may keep copies of its state,
+permanently (standby) or until they run the task (warm-up). Kafka's messages list tasks by subtopology; here they are
+sets, since the order has no meaning.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ NO_TASKS: TaskSet = frozenset()
 
 
 class TaskList(Protocol):
-    """What all `TaskIds` of Kafka's messages and records have in common."""
+    """The common fields of all `TaskIds` in messages and records."""
 
     subtopology_id: str
     partitions: list[int]
 
 
 class TaskOffset(Protocol):
-    """What all `TaskOffset`s of Kafka's messages have in common."""
+    """The common fields of all `TaskOffset`s in messages."""
 
     subtopology_id: str
     partition: int
@@ -43,7 +43,7 @@ class TaskOffset(Protocol):
 
 
 class Tasks(NamedTuple):
-    """The tasks of one member, by what it does with them."""
+    """The tasks of one member, by role."""
 
     active: TaskSet = NO_TASKS
     standby: TaskSet = NO_TASKS
@@ -54,7 +54,7 @@ class Tasks(NamedTuple):
 
     @property
     def copies(self) -> TaskSet:
-        """Those whose state it keeps without running them."""
+        """Standby and warm-up tasks."""
         return self.standby | self.warmup
 
 
@@ -82,16 +82,16 @@ class HeldTasks(NamedTuple):
         )
 
     def merge(self, other: HeldTasks) -> HeldTasks:
-        """These and those."""
+        """The tasks of both."""
         return HeldTasks({**self.active, **other.active}, self.standby | other.standby, self.warmup | other.warmup)
 
     def from_epoch_zero(self) -> HeldTasks:
-        """The same, as if assigned in epoch 0: whoever comes back may commit for them in any epoch."""
+        """The same, as if assigned in epoch 0, so that a returning member may commit for them in any epoch."""
         return self._replace(active=dict.fromkeys(self.active, 0))
 
 
 def read_tasks(lists: Iterable[TaskList] | None) -> TaskSet:
-    """The tasks of lists as Kafka's messages have them."""
+    """The tasks of a list in a message."""
     return frozenset(Task(each.subtopology_id, partition) for each in lists or () for partition in each.partitions)
 
 

@@ -1,6 +1,6 @@
-"""What a Kafka Streams application is made of: subtopologies and their topics, and which must be partitioned alike.
+"""The topology of a Kafka Streams application: subtopologies, their topics, and copartition groups.
 
-A `Topology` is what the record of it says; the first member that joins brings it, and all others must bring the same
+A `Topology` is the content of its record; the first member that joins sends it, and all others must send the same
 (KIP-1071). Source: Kafka 4.4 `StreamsTopology`.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Topology:
-    """One version of an application's topology; equal to another that says the same."""
+    """One version of an application's topology; equal to another with the same content."""
 
     def __init__(self, value: StreamsGroupTopologyValue) -> None:
         self.value = value
@@ -41,7 +41,7 @@ class Topology:
 
     @classmethod
     def from_request(cls, topology: StreamsGroupHeartbeatRequestTopology) -> Topology:
-        """As a member tells it; lists are put in order, so that members that say the same are equal."""
+        """The topology of a request; lists are sorted, so that equal topologies compare equal."""
         subtopologies = sorted(topology.subtopologies, key=lambda each: each.subtopology_id)
         return cls(
             StreamsGroupTopologyValue(
@@ -64,7 +64,7 @@ class Topology:
 
     @cached_property
     def readers(self) -> dict[str, str]:
-        """Topics that tasks read, with the subtopology that does."""
+        """The topics that tasks read, with the subtopology of the tasks."""
         return {
             topic: subtopology_id
             for subtopology_id, each in self.subtopologies.items()
@@ -72,7 +72,7 @@ class Topology:
         }
 
     def describe(self) -> StreamsGroupDescribeResponseTopology:
-        """As StreamsGroupDescribe shows it."""
+        """The topology in a StreamsGroupDescribe response."""
         return StreamsGroupDescribeResponseTopology(
             epoch=self.epoch,
             subtopologies=[
@@ -94,12 +94,12 @@ class Topology:
 
 
 def is_stateful(subtopology: StreamsGroupTopologyValueSubtopology) -> bool:
-    """Whether its tasks have state that survives them: only such have standbys."""
+    """Whether its tasks have changelogs; only such tasks have standbys."""
     return bool(subtopology.state_changelog_topics)
 
 
 def _subtopology(told: StreamsGroupHeartbeatRequestSubtopology) -> StreamsGroupTopologyValueSubtopology:
-    """Copartition groups hold places in the lists of topics, so these lists keep their order."""
+    """Copartition groups have indexes into the lists of topics, so these lists keep their order."""
     return StreamsGroupTopologyValueSubtopology(
         subtopology_id=told.subtopology_id,
         source_topics=list(told.source_topics),
