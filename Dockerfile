@@ -8,7 +8,7 @@ RUN pip install --no-cache-dir /usr/src/barnabas \
     && useradd --system --home-dir /var/lib/barnabas --shell /usr/sbin/nologin barnabas \
     && install --directory --owner=barnabas --group=barnabas /var/lib/barnabas
 
-# Settings, not options: what the user puts into the environment goes before them.
+# Set in the environment, so that the environment of the user overrides them.
 ENV PYTHONUNBUFFERED=1 \
     KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
     KAFKA_LOG_DIRS=/var/lib/barnabas

@@ -176,7 +176,7 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
         print(f"{path}: no damage")
         return True
     for key in chosen:
-        _say(key, Repair(ReadOnlyFiles(), path, key).plan())
+        _print_losses(key, Repair(ReadOnlyFiles(), path, key).plan())
     if is_dry or not _is_agreed(is_agreed):
         return False
     for key in chosen:
@@ -207,7 +207,7 @@ def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -
     return sorted({(one.topic, one.partition) for one in report.partitions if one.is_damaged} | missing)
 
 
-def _say(key: TopicPartition, losses: list[Loss]) -> None:
+def _print_losses(key: TopicPartition, losses: list[Loss]) -> None:
     name = f"{key[0]}-{key[1]}"
     if not losses:
         print(f"{name}: no record is lost; indexes, producer state and leader epochs are rebuilt")

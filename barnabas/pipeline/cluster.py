@@ -39,8 +39,8 @@ Offsets = dict[str, dict[int, int]]
 def read_offsets(text: str | None) -> Offsets:
     """Offsets as Spark writes them, `{"orders": {"0": 12}}`; empty if the text is incomplete or of another source."""
     try:
-        told = json.loads(text or "")
-        return {topic: {int(p): int(offset) for p, offset in own.items()} for topic, own in told.items()}
+        offsets = json.loads(text or "")
+        return {topic: {int(p): int(offset) for p, offset in own.items()} for topic, own in offsets.items()}
     except (ValueError, AttributeError, TypeError):
         return {}
 
@@ -113,10 +113,10 @@ class Cluster:
         known = self.topics()
         if pattern:
             try:
-                fits = re.compile(pattern)
+                regex = re.compile(pattern)
             except re.error:
                 return known
-            return {name: count for name, count in known.items() if fits.fullmatch(name)}
+            return {name: count for name, count in known.items() if regex.fullmatch(name)}
         for topic in topics:
             if topic not in known:
                 near = suggestion(topic, list(known))

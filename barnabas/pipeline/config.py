@@ -184,9 +184,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _sentence(error: ValidationError, kind: type[JobConfig]) -> str:
     """The first mistake, with its table and key."""
     errors = error.errors(include_url=False)
-    first = next(
-        (told for told in errors if told["type"] == "extra_forbidden"), errors[0]
-    )  # report a misspelt key first
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])  # report a misspelt key first
     where = _place(first["loc"], kind)
     table, key = where[:-1], where[-1] if where else ""
     place = f"[{'.'.join(table)}] " if table else ""

@@ -33,7 +33,7 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """
     given = environment.get(GIVEN)
     if given:
-        return {"spark.jars": _joined(_directory_told(Path(given)))}
+        return {"spark.jars": _joined(_given_directory(Path(given)))}
     cache = cache_directory(environment)
     if not cache.is_dir() and shutil.which("mvn", path=environment.get("PATH")) is None:
         return {"spark.jars.packages": PACKAGES}
@@ -51,7 +51,7 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         ) from error
 
 
-def _directory_told(directory: Path) -> list[Path]:
+def _given_directory(directory: Path) -> list[Path]:
     jars = sorted(directory.glob("*.jar"))
     missing = [name for name in NEEDED if not any(jar.name.startswith(name) for jar in jars)]
     if missing:

@@ -25,9 +25,9 @@ def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ..
 
     MistakeError if there is none, or if JAVA_HOME is set and has none or a wrong version.
     """
-    told = environment.get("JAVA_HOME")
-    if told:
-        return _home_told(Path(told))
+    java_home = environment.get("JAVA_HOME")
+    if java_home:
+        return _checked_home(Path(java_home))
     wrong: list[str] = []
     for java in _candidates(environment, places):
         version = java_version(java)
@@ -51,7 +51,7 @@ def java_version(java: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _home_told(home: Path) -> Path:
+def _checked_home(home: Path) -> Path:
     version = java_version(home / "bin" / "java")
     if version is None:
         raise MistakeError(

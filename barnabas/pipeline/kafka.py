@@ -66,11 +66,11 @@ def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str
     return {f"{which}Offsets": at}
 
 
-def _filled(told: Offsets, cluster: Cluster, source: Source, default: int) -> Offsets:
+def _filled(offsets: Offsets, cluster: Cluster, source: Source, default: int) -> Offsets:
     """Offsets for every partition, because Spark requires all of them."""
     partitions = cluster.matching(source.topics, source.pattern)
     return {
-        topic: {partition: told.get(topic, {}).get(partition, default) for partition in range(count)}
+        topic: {partition: offsets.get(topic, {}).get(partition, default) for partition in range(count)}
         for topic, count in partitions.items()
     }
 

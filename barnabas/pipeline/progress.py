@@ -87,28 +87,30 @@ class Progress:
         if last is None or self._looked_at.get(name) == (last["timestamp"], last["batchId"]):
             return
         self._looked_at[name] = (last["timestamp"], last["batchId"])
-        for told in query.recentProgress:
-            if told["batchId"] <= self._seen.get(name, -1):
+        for progress in query.recentProgress:
+            if progress["batchId"] <= self._seen.get(name, -1):
                 continue
-            batch = read_batch(name, told)
+            batch = read_batch(name, progress)
             if batch.rows_in or batch.rows_out:
                 self._seen[name] = batch.batch
                 yield batch
 
 
-def read_batch(name: str, told: Any) -> Batch:
-    """A micro-batch from Spark's progress; `told` is a StreamingQueryProgress or a dict of the same shape."""
-    operators = told["stateOperators"]
-    observed = told["observedMetrics"].get(ROWS)
+def read_batch(name: str, progress: Any) -> Batch:
+    """A micro-batch from Spark's progress; `progress` is a StreamingQueryProgress or a dict of the same shape."""
+    operators = progress["stateOperators"]
+    observed = progress["observedMetrics"].get(ROWS)
     return Batch(
         query=name,
-        batch=told["batchId"],
-        at=datetime.fromisoformat(told["timestamp"]).astimezone(UTC),
-        rows_in=told["numInputRows"],
+        batch=progress["batchId"],
+        at=datetime.fromisoformat(progress["timestamp"]).astimezone(UTC),
+        rows_in=progress["numInputRows"],
         rows_out=0 if observed is None else observed["rows"] or 0,
         late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
-        duration_ms=told["durationMs"].get("triggerExecution", 0),
-        offsets={topic: own for source in told["sources"] for topic, own in read_offsets(source["endOffset"]).items()},
+        duration_ms=progress["durationMs"].get("triggerExecution", 0),
+        offsets={
+            topic: ends for source in progress["sources"] for topic, ends in read_offsets(source["endOffset"]).items()
+        },
     )
 
 

@@ -117,7 +117,7 @@ def declared_types(schema: Schema) -> dict[str, str]:
         return {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
     declared = [re.match(r"\s*(`[^`]+`|[^\s:]+)\s*:?\s+(.+)", text, re.DOTALL) for text in _top_level(schema.fields)]
     found = {part[1].strip("`"): part[2] for part in declared if part is not None}
-    return {name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", told).strip().upper() for name, told in found.items()}
+    return {name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", kind).strip().upper() for name, kind in found.items()}
 
 
 def _top_level(fields: str) -> list[str]:
@@ -157,8 +157,8 @@ def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[str]]:
     try:
         return _decoded(frame, from_avro(ended, marked, {"mode": "PERMISSIVE"})), []
     except Py4JJavaError as error:  # from Avro's own parser
-        said = str(error.java_exception.getMessage()).splitlines()[0]
-        raise MistakeError(f"{place} is not the schema of an Avro record: {said}") from error
+        message = str(error.java_exception.getMessage()).splitlines()[0]
+        raise MistakeError(f"{place} is not the schema of an Avro record: {message}") from error
 
 
 def _with_reason(frame: DataFrame, reasons: list[Column], rules: list[str]) -> DataFrame:
@@ -167,8 +167,8 @@ def _with_reason(frame: DataFrame, reasons: list[Column], rules: list[str]) -> D
         f.when(~f.coalesce(sql(rule, "[schema] rules"), f.lit(False)), f"rule violated: {rule}") for rule in rules
     ]
     both = frame.select(f.struct("*").alias("_record"), "data.*", f.coalesce(*reasons).alias("_misfit"))
-    judged = both.withColumn("_reason", f.coalesce(f.col("_misfit"), *checks))
-    return judged.select("_record.*", f.col("_reason").alias("reason"))
+    with_reason = both.withColumn("_reason", f.coalesce(f.col("_misfit"), *checks))
+    return with_reason.select("_record.*", f.col("_reason").alias("reason"))
 
 
 def fitting(frame: DataFrame) -> DataFrame:
@@ -180,10 +180,10 @@ def fitting(frame: DataFrame) -> DataFrame:
 
 def dead_letters(frame: DataFrame) -> DataFrame:
     """The parsed records that do not match: key, value and headers unchanged, and headers with the reason."""
-    told = {"reason": "reason", "topic": "topic", "partition": "partition", "offset": "offset"}
+    kind = {"reason": "reason", "topic": "topic", "partition": "partition", "offset": "offset"}
     more = [
         f.struct(f.lit(f"barnabas-{name}").alias("key"), f.col(column).cast("string").cast("binary").alias("value"))
-        for name, column in told.items()
+        for name, column in kind.items()
     ]
     headers = f.concat(f.coalesce("headers", f.array().cast(HEADERS_TYPE)), f.array(*more).cast(HEADERS_TYPE))
     return frame.where("reason IS NOT NULL").select(

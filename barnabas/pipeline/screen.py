@@ -127,11 +127,11 @@ class Screen:
         return table
 
 
-def lag_text(told: dict[str, dict[int, int]] | None) -> str:
+def lag_text(lags: dict[str, dict[int, int]] | None) -> str:
     """Lag by partition: `orders 0 0 12`, or `-` if unknown."""
-    if not told:
+    if not lags:
         return "-"
-    return "; ".join(f"{topic} {' '.join(str(own[p]) for p in sorted(own))}" for topic, own in sorted(told.items()))
+    return "; ".join(f"{topic} {' '.join(str(own[p]) for p in sorted(own))}" for topic, own in sorted(lags.items()))
 
 
 def _line(batch: Batch) -> str:

@@ -109,8 +109,8 @@ def _submitted(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _not_started(log: Path, began_at: int) -> PipelineError:
-    said = log.read_bytes()[began_at:].decode(errors="replace")
-    if "unresolved dependency" in said or "UNRESOLVED DEPENDENCIES" in said:
+    output = log.read_bytes()[began_at:].decode(errors="replace")
+    if "unresolved dependency" in output or "UNRESOLVED DEPENDENCIES" in output:
         return MistakeError(
             "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine and set "
             "BARNABAS_SPARK_JARS to their directory"

@@ -25,8 +25,8 @@ def sql(text: str, place: str) -> Column:
             text
         )  # `expr` would parse it later
     except ParseException as error:
-        said = re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: .*", "", str(error).strip().splitlines()[0]).rstrip(" .")
-        raise MistakeError(f"{place}: {text!r} is not SQL: {said[:1].lower() + said[1:]}") from error
+        message = re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: .*", "", str(error).strip().splitlines()[0]).rstrip(" .")
+        raise MistakeError(f"{place}: {text!r} is not SQL: {message[:1].lower() + message[1:]}") from error
     return f.expr(text)
 
 

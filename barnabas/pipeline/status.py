@@ -17,10 +17,10 @@ def checkpoint_of(path: Path | None) -> str:
     """The checkpoint in a job's file; MistakeError if there is none."""
     if path is None:
         raise MistakeError("status needs --config FILE or --checkpoint DIR")
-    told = read_toml(path).get("checkpoint")
-    if not told or not isinstance(told, str):
+    checkpoint = read_toml(path).get("checkpoint")
+    if not checkpoint or not isinstance(checkpoint, str):
         raise MistakeError(f'{path} has no checkpoint: add checkpoint = "DIRECTORY", or use --checkpoint')
-    return told
+    return checkpoint
 
 
 def status_rows(path: str, bootstrap: str) -> list[Row]:

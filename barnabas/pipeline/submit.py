@@ -14,4 +14,4 @@ if __name__ == "__main__":
     # Python searches the program's directory first, and this one has modules named kafka and schema.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     sys.argv[1:1] = ["pipeline", "run"]
-    runpy.run_module("barnabas", run_name="__main__", alter_sys=True)
+    runpy.run_module("barnabas", run_name="__main__")

@@ -26,7 +26,7 @@ func serverSide() []kgo.Opt {
 	return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())}
 }
 
-// member polls in the background and knows what it owns and what it has read.
+// member polls in the background and records its partitions and records.
 type member struct {
 	*kgo.Client
 	mutex sync.Mutex
@@ -134,7 +134,7 @@ func groupOfThree(r *run, kind string, options ...kgo.Opt) {
 	check(len(read) == 60, "read %d of 60", len(read))
 }
 
-// even says whether the members own everything, nothing twice and as much each.
+// even reports whether the members own all partitions, each once and in equal numbers.
 func even(members []*member) bool {
 	owners := map[int32]int{}
 	for _, one := range members {

@@ -1,7 +1,7 @@
 // The franz-go client against a broker: `go run . HOST:PORT [SCENARIO...]`.
 //
 // Runs each scenario (all of them by default) and prints `PASS name` or `FAIL name reason`; the exit code is the number
-// of failures. Every scenario uses topics and groups of its own, so that runs may share a broker.
+// of failures. Every scenario has its own topics and groups, so that runs may share a broker.
 package main
 
 import (
@@ -24,7 +24,7 @@ type scenario struct {
 	run  func(*run)
 }
 
-// run is one scenario under way: what it opened is closed at its end, and a failed check panics.
+// run is a running scenario: its clients are closed at the end, and a failed check panics.
 type run struct {
 	context.Context
 	bootstrap string
@@ -55,7 +55,7 @@ func unique(stem string) string {
 	return fmt.Sprintf("%s-%d-%d", stem, os.Getpid(), rand.Int63())
 }
 
-// topic makes a topic, and waits until its leaders are known: Kafka answers before that.
+// topic creates a topic and waits until its leaders are known, which Kafka does not wait for.
 func (r *run) topic(partitions int32) string {
 	name := unique("go")
 	_, err := r.admin.CreateTopic(r, partitions, 1, nil, name)
@@ -67,7 +67,7 @@ func (r *run) topic(partitions int32) string {
 	return name
 }
 
-// until asks again until it holds.
+// until retries until the condition is true.
 func (r *run) until(what string, holds func() bool) {
 	for !holds() {
 		check(r.Err() == nil, "in time: %s", what)
@@ -89,7 +89,7 @@ func (r *run) fill(topic string, partitions, count int) {
 	checkNoError(producer.ProduceSync(r, records...).FirstErr())
 }
 
-// read gives the first count records, of all partitions from their beginnings.
+// read returns the first count records of all partitions.
 func (r *run) read(topic string, count int, options ...kgo.Opt) []*kgo.Record {
 	reader := r.client(append([]kgo.Opt{
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -107,7 +107,7 @@ func (r *run) poll(reader *kgo.Client, count int) []*kgo.Record {
 	return records
 }
 
-// checkEnd reads on until the end that an isolation level sees: there must be nothing more than these records.
+// checkEnd reads to the end for an isolation level, and checks that there are no other records.
 func (r *run) checkCommitted(topic string, wanted []string) {
 	marker := r.client(kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	checkNoError(marker.ProduceSync(r, record(topic, 0, "end")).FirstErr())

@@ -16,7 +16,7 @@ var sharing = []scenario{
 	{"share_group_admin", shareAdmin},
 }
 
-// shareGroup names a group that begins with what is there already.
+// shareGroup creates a group that starts at the earliest records.
 func (r *run) shareGroup() string {
 	group, earliest := unique("share"), "earliest"
 	request := kmsg.NewPtrIncrementalAlterConfigsRequest()

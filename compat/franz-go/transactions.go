@@ -93,7 +93,7 @@ func transactionAdmin(r *run) {
 	})
 }
 
-// copyLoop copies exactly once with two sessions of a group; a third comes in the middle, and the first goes.
+// copyLoop copies exactly once with two sessions of a group; then a third joins and the first leaves.
 func copyLoop(r *run, options ...kgo.Opt) {
 	const partitions, count = 4, 2000
 	source, target, group := r.topic(partitions), r.topic(1), unique("group")
@@ -129,7 +129,7 @@ func copyLoop(r *run, options ...kgo.Opt) {
 	r.checkCommitted(target, wanted)
 }
 
-// copyOnce is one transaction; it is aborted now and then, as it is when the group takes partitions away meanwhile.
+// copyOnce is one transaction; it is aborted randomly, and when partitions are revoked during it.
 func (r *run) copyOnce(session *kgo.GroupTransactSession, target string, copied *atomic.Int64) {
 	ctx, cancel := context.WithTimeout(r, 200*time.Millisecond)
 	fetches := session.PollRecords(ctx, 50)

@@ -21,7 +21,7 @@ import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 
-/** Reads groups, one JSON object a line, and writes each with the assignment that Kafka's own assignor makes. */
+/** Reads groups, one JSON object per line, and writes each with the assignment of Kafka's assignor. */
 public class Assignments {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<String, PartitionAssignor> ASSIGNORS = Map.of(

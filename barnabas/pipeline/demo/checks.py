@@ -88,7 +88,7 @@ def _objects(bootstrap: str, topic: str) -> list[dict[str, Any]]:
 
 def _days(objects: list[dict[str, Any]], what: str) -> truth.Days:
     """The newest value of each day and key; a changed window is written again."""
-    return {(told["window_start"][:10], told[what]): told for told in objects}
+    return {(row["window_start"][:10], row[what]): row for row in objects}
 
 
 def _digests(bootstrap: str, topic: str) -> dict[int, str]:
@@ -115,8 +115,8 @@ def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
             "analytics", "days and airports with the right numbers", _only(results.by_day, BY_DAY),
             truth.by_day(flights),
         ),
-        counted("analytics", "flights in them", sum(told["flights"] for told in results.by_day.values()), total),
-        counted("logs", "lines in final windows", sum(told["requests"] for told in results.log_by_day.values()), total),
+        counted("analytics", "flights in them", sum(row["flights"] for row in results.by_day.values()), total),
+        counted("logs", "lines in final windows", sum(row["requests"] for row in results.log_by_day.values()), total),
         matching("logs", "days and airlines with the right rates and percentiles", _only(results.log_by_day, LOG), log),
         counted("logs", "records with windows, each written once", results.log_copies, len(log)),
         matching("logs", "alerts, the right ones", dict.fromkeys(results.alerts, True), wanted_alerts),
@@ -133,7 +133,7 @@ def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
 
 def _only(found: truth.Days, names: tuple[str, ...]) -> truth.Days:
     """The values with these names; None if missing in JSON, rounded like the expected values."""
-    return {key: {name: _rounded(told.get(name)) for name in names} for key, told in found.items()}
+    return {key: {name: _rounded(row.get(name)) for name in names} for key, row in found.items()}
 
 
 def _rounded(value: Any) -> Any:

@@ -54,21 +54,21 @@ def load(count: int | None = None) -> pd.DataFrame:
     MistakeError if the data package is not installed.
     """
     with zipfile.ZipFile(_data("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
-        told = pd.read_csv(file)
-    minutes = pd.to_timedelta(told["minute"], unit="m")
-    told["at"] = pd.to_datetime(told["time_hour"]).dt.tz_localize(None) + minutes
-    days = pd.to_datetime(told[["year", "month", "day"]])
-    told["scheduled"] = days + pd.to_timedelta(told["hour"], unit="h") + minutes
+        table = pd.read_csv(file)
+    minutes = pd.to_timedelta(table["minute"], unit="m")
+    table["at"] = pd.to_datetime(table["time_hour"]).dt.tz_localize(None) + minutes
+    days = pd.to_datetime(table[["year", "month", "day"]])
+    table["scheduled"] = days + pd.to_timedelta(table["hour"], unit="h") + minutes
     for name in ("dep_delay", "arr_delay", "air_time"):
-        told[name] = told[name].astype("Int64")
-    ordered = told.sort_values(["at", "origin", "carrier", "flight"]).head(count or len(told))
+        table[name] = table[name].astype("Int64")
+    ordered = table.sort_values(["at", "origin", "carrier", "flight"]).head(count or len(table))
     return ordered[["at", *FIELDS]].reset_index(drop=True)
 
 
 def airlines() -> dict[str, str]:
     """The names of the airlines by carrier."""
-    told = pd.read_csv(_data("airlines.csv"))
-    return dict(zip(told["carrier"], told["name"], strict=True))
+    table = pd.read_csv(_data("airlines.csv"))
+    return dict(zip(table["carrier"], table["name"], strict=True))
 
 
 def _data(name: str) -> Path:

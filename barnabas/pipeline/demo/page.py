@@ -57,24 +57,24 @@ def write_page(
 
 
 def _through_the_year(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
-    told = days(results)
-    at = _dates(told)
+    by_day = days(results)
+    at = _dates(by_day)
     axes.fill_between(
-        at, [day["flights"] for day in told.values()], color=BLUE, alpha=0.25, step="mid", label="flights"
+        at, [day["flights"] for day in by_day.values()], color=BLUE, alpha=0.25, step="mid", label="flights"
     )
-    axes.fill_between(at, [day["cancelled"] for day in told.values()], color=RED, step="mid", label="cancelled")
+    axes.fill_between(at, [day["cancelled"] for day in by_day.values()], color=RED, step="mid", label="cancelled")
     worst = sorted({key[0] for key in results.alerts})
-    axes.plot(_dates(worst), [told[day]["cancelled"] for day in worst], "v", color=RED,
+    axes.plot(_dates(worst), [by_day[day]["cancelled"] for day in worst], "v", color=RED,
               markersize=5, label="alerts of the logs job")  # fmt: skip
-    most = max(told, key=lambda day: told[day]["cancelled"])
-    label = f"{most}: {told[most]['cancelled']} cancelled"
-    axes.annotate(label, (_dates([most])[0], told[most]["cancelled"]), (8, 0), textcoords="offset points", fontsize=8)
+    most = max(by_day, key=lambda day: by_day[day]["cancelled"])
+    label = f"{most}: {by_day[most]['cancelled']} cancelled"
+    axes.annotate(label, (_dates([most])[0], by_day[most]["cancelled"]), (8, 0), textcoords="offset points", fontsize=8)
     _finish(axes, "flights a day (analytics), and days with alerts (logs)")
 
 
 def _delays(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     for origin, color in zip(sorted({origin for _, origin in results.by_day}), COLORS, strict=False):
-        own = [(day, told) for (day, place), told in sorted(results.by_day.items()) if place == origin]
+        own = [(day, values) for (day, place), values in sorted(results.by_day.items()) if place == origin]
         weeks = [own[n : n + 7] for n in range(0, len(own), 7)]
         means = [_mean(week) for week in weeks]
         axes.plot(_dates(week[0][0] for week in weeks), means, "-", color=color, label=origin)
@@ -86,15 +86,15 @@ def _dates(texts: Iterable[str]) -> Any:
 
 
 def _mean(week: Sequence[tuple[str, dict[str, float]]]) -> float:
-    left = [(told.get("mean_delay", 0.0), told["flights"] - told["cancelled"]) for _, told in week]
+    left = [(day.get("mean_delay", 0.0), day["flights"] - day["cancelled"]) for _, day in week]
     return sum(mean * count for mean, count in left) / max(sum(count for _, count in left), 1)
 
 
 def _hours(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     hours = results.parquet.groupby(results.parquet["scheduled"].dt.hour)["dep_delay"]
     for share, color in zip((0.5, 0.75, 0.9), (GREEN, BLUE, RED), strict=True):
-        told = hours.quantile(share)
-        axes.plot(told.index, told.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} leave within")
+        delays = hours.quantile(share)
+        axes.plot(delays.index, delays.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} leave within")
     axes.set_xticks(range(0, 24, 3))
     axes.set_xlabel("hour of the day")
     _finish(axes, "delay of departures in minutes, by hour (from the Parquet files of etl)", bottom=None)

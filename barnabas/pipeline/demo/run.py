@@ -42,18 +42,18 @@ def run_demo(
     `count`: the number of flights. PipelineError if a step fails.
     """
     began = time.monotonic()
-    told = flights.load(count)
+    loaded = flights.load(count)
     with ExitStack() as stack:
         stack.enter_context(_ended_by_sigterm())
         work = stack.enter_context(_work_directory(data_dir))
         address = bootstrap or stack.enter_context(own_broker(work))
-        print(f"{len(told):,} flights, the broker {address}, the directory {work}\n", flush=True)
+        print(f"{len(loaded):,} flights, the broker {address}, the directory {work}\n", flush=True)
         topics.make(address)
         if bootstrap and data_dir is None:
             stack.callback(topics.remove, bootstrap)
         timings = [
-            _feed(address, "flights", flights.events(told)),
-            _feed(address, "flight-log", flights.log_lines(told)),
+            _feed(address, "flights", flights.events(loaded)),
+            _feed(address, "flight-log", flights.log_lines(loaded)),
         ]
         started = time.monotonic()
         spark = session("barnabas demo", log=work / "spark.log")
@@ -66,10 +66,10 @@ def run_demo(
             write_report(run, None, report_dir / f"{name}.html")
             timings.append(Timing(name, _records(run), run.seconds))
         results = checks.collect(spark, address, work)
-    found = checks.compare(results, told)
+    found = checks.compare(results, loaded)
     tables = answers(results, flights.airlines())
     page = write_page(report_dir, found, tables, timings, results)
-    _tell(found, tables, timings)
+    _print_results(found, tables, timings)
     wrong = sum(not check.holds for check in found)
     print(
         f"\n{len(found) - wrong} of {len(found)} checks hold; {time.monotonic() - began:.0f} s in all; report: {page}"
@@ -88,16 +88,16 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _work_directory(told: Path | None) -> Iterator[Path]:
+def _work_directory(given: Path | None) -> Iterator[Path]:
     """The given directory, which must be new or empty and is kept; or a temporary one."""
-    if told is None:
+    if given is None:
         with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as path:
             yield Path(path)
         return
-    if told.exists() and any(told.iterdir()):
-        raise MistakeError(f"{told} is not empty: name a new directory")
-    told.mkdir(parents=True, exist_ok=True)
-    yield told.resolve()
+    if given.exists() and any(given.iterdir()):
+        raise MistakeError(f"{given} is not empty: name a new directory")
+    given.mkdir(parents=True, exist_ok=True)
+    yield given.resolve()
 
 
 def job_file(name: str, work: Path) -> Path:
@@ -131,7 +131,7 @@ def _records(run: Run) -> int:
     return run.counts.rows_in if run.counts else max(totals.rows_in for totals in run.progress.totals.values())
 
 
-def _tell(found: Sequence[checks.Check], tables: Sequence[Answer], timings: Sequence[Timing]) -> None:
+def _print_results(found: Sequence[checks.Check], tables: Sequence[Answer], timings: Sequence[Timing]) -> None:
     for table in tables:
         if table.rows:
             print(f"\n{table.title} ({table.job}):")

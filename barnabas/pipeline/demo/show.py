@@ -34,11 +34,11 @@ def answers(results: Results, airlines: dict[str, str]) -> list[Answer]:
 def days(results: Results) -> dict[str, dict[str, Any]]:
     """The values of each day, over all airports."""
     found: dict[str, dict[str, Any]] = {}
-    for (day, _), told in sorted(results.by_day.items()):
+    for (day, _), values in sorted(results.by_day.items()):
         whole = found.setdefault(day, {"flights": 0, "cancelled": 0, "minutes": 0.0})
-        whole["flights"] += told["flights"]
-        whole["cancelled"] += told["cancelled"]
-        whole["minutes"] += told.get("mean_delay", 0.0) * (told["flights"] - told["cancelled"])
+        whole["flights"] += values["flights"]
+        whole["cancelled"] += values["cancelled"]
+        whole["minutes"] += values.get("mean_delay", 0.0) * (values["flights"] - values["cancelled"])
     for whole in found.values():
         whole["mean_delay"] = whole["minutes"] / max(whole["flights"] - whole["cancelled"], 1)
     return found
@@ -47,38 +47,38 @@ def days(results: Results) -> dict[str, dict[str, Any]]:
 def _days(results: Results, rank: Any) -> list[dict[str, object]]:
     chosen = sorted(days(results).items(), key=lambda item: rank(item[1]))[:LONGEST]
     return [
-        {"day": day, "flights": told["flights"], "cancelled": told["cancelled"],
-         "mean_delay_min": round(told["mean_delay"], 1)}
-        for day, told in chosen
+        {"day": day, "flights": values["flights"], "cancelled": values["cancelled"],
+         "mean_delay_min": round(values["mean_delay"], 1)}
+        for day, values in chosen
     ]  # fmt: skip
 
 
 def _airlines(results: Results, airlines: dict[str, str]) -> list[dict[str, object]]:
     """From the Parquet files."""
     frame = results.parquet.assign(late=results.parquet["dep_delay"] >= LATE_MINUTES)
-    told = frame.groupby("carrier").agg(
+    values = frame.groupby("carrier").agg(
         flights=("late", "size"), late=("late", "mean"), cancelled=("cancelled", "mean")
     )
     return [
         {"airline": airlines.get(carrier, carrier), "flights": int(row.flights), "late": f"{row.late:.1%}",
          "cancelled": f"{row.cancelled:.1%}"}
-        for carrier, row in told.sort_values("late", ascending=False).head(LONGEST).iterrows()
+        for carrier, row in values.sort_values("late", ascending=False).head(LONGEST).iterrows()
     ]  # fmt: skip
 
 
 def _alerts(results: Results, airlines: dict[str, str]) -> list[dict[str, object]]:
     by_day: dict[str, list[dict[str, Any]]] = {}
-    for (day, _), told in sorted(results.alerts.items()):
-        by_day.setdefault(day, []).append(told)
+    for (day, _), values in sorted(results.alerts.items()):
+        by_day.setdefault(day, []).append(values)
     return [
         {"day": day, "alerts": len(own), "worst": airlines.get(worst["service"], worst["service"]),
          "cancelled": f"{worst['errors']} of {worst['requests']}"}
         for day, own in by_day.items()
-        for worst in [max(own, key=lambda told: told["error_rate"])]
+        for worst in [max(own, key=lambda values: values["error_rate"])]
     ]  # fmt: skip
 
 
 def _aircraft(results: Results) -> list[dict[str, object]]:
     ranked = sorted(results.aircraft.items(), key=lambda item: -item[1]["miles"])[:LONGEST]
-    return [{"aircraft": tail, **{name: told[name] for name in ("flights", "miles", "late", "last_dest")}}
-            for tail, told in ranked]  # fmt: skip
+    return [{"aircraft": tail, **{name: values[name] for name in ("flights", "miles", "late", "last_dest")}}
+            for tail, values in ranked]  # fmt: skip

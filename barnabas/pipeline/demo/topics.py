@@ -55,13 +55,13 @@ def feed(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, fl
     ready = list(records)
     failures: list[str] = []
 
-    def told(error: object, _: Message) -> None:
+    def on_delivery(error: object, _: Message) -> None:
         if error is not None:
             failures.append(str(error))
 
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": "lz4", "linger.ms": 20,
-         "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000, "on_delivery": told}
+         "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000, "on_delivery": on_delivery}
     )  # fmt: skip
     turns = cycle(range(PARTITIONS))
     began = time.monotonic()

@@ -19,14 +19,14 @@ Days = dict[tuple[str, str], dict[str, Any]]
 def by_day(flights: pd.DataFrame) -> Days:
     """By day and airport: flights, cancelled and mean_delay (None if all were cancelled)."""
     grouped = _grouped(flights, "origin")["dep_delay"]
-    told = pd.DataFrame({"flights": grouped.size(), "left": grouped.count(), "mean_delay": grouped.mean()})
+    table = pd.DataFrame({"flights": grouped.size(), "left": grouped.count(), "mean_delay": grouped.mean()})
     return {
         key: {
             "flights": row.flights,
             "cancelled": row.flights - row.left,
             "mean_delay": round(float(row.mean_delay), 6) if row.left else None,
         }
-        for key, row in zip(told.index, told.itertuples(), strict=True)
+        for key, row in zip(table.index, table.itertuples(), strict=True)
     }
 
 
@@ -48,8 +48,8 @@ def alerts(log: Days, error_rate: float, min_requests: int) -> set[tuple[str, st
     """The days and airlines with an alert."""
     return {
         key
-        for key, told in log.items()
-        if told["requests"] >= min_requests and told["errors"] >= error_rate * told["requests"]
+        for key, one in log.items()
+        if one["requests"] >= min_requests and one["errors"] >= error_rate * one["requests"]
     }
 
 
@@ -57,7 +57,7 @@ def aircraft(flights: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """By aircraft: flights, miles, cancelled, late and last_dest."""
     known = flights[flights["tailnum"].notna()]
     left = known[known["dep_delay"].notna()]
-    told = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "flights": left.groupby("tailnum").size(),
             "miles": left.groupby("tailnum")["distance"].sum(),
@@ -66,10 +66,10 @@ def aircraft(flights: pd.DataFrame) -> dict[str, dict[str, Any]]:
         },
         index=sorted(known["tailnum"].unique()),
     )
-    numbers = told.drop(columns="last_dest").fillna(0).astype(int)
+    numbers = table.drop(columns="last_dest").fillna(0).astype(int)
     numbers["cancelled"] = known.groupby("tailnum").size() - numbers["flights"]
     states: dict[str, dict[str, Any]] = numbers.to_dict("index")
-    last = told["last_dest"].astype(object).where(told["last_dest"].notna(), None)
+    last = table["last_dest"].astype(object).where(table["last_dest"].notna(), None)
     return {tail: state | {"last_dest": last[tail]} for tail, state in states.items()}
 
 

@@ -73,11 +73,11 @@ def timed_schema(config: AnalyticsConfig) -> Schema:
 def transform(records: DataFrame, config: AnalyticsConfig) -> DataFrame:
     """Results by window and key: window_start, window_end, the keys, the aggregates, and the number of records."""
     window = config.window
-    told = f.window("_event_time", window.size, window.slide or None)
+    windows = f.window("_event_time", window.size, window.slide or None)
     keys: list[Column] = [sql(text, f"[keys] {name}").alias(name) for name, text in config.keys.items()]
     numbers = [sql(text, f"[aggregates] {name}").alias(name) for name, text in config.aggregates.items()]
     timed = records.withColumn("_event_time", sql(window.time, "[window] time").cast("timestamp"))
-    grouped = timed.withWatermark("_event_time", window.watermark).groupBy(told.alias("_window"), *keys)
+    grouped = timed.withWatermark("_event_time", window.watermark).groupBy(windows.alias("_window"), *keys)
     return grouped.agg(*numbers, f.count(f.lit(1)).alias(CHANGES)).select(
         f.col("_window.start").alias("window_start"),
         f.col("_window.end").alias("window_end"),
@@ -96,10 +96,10 @@ def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[
     def write(batch: DataFrame, batch_id: int, where: str) -> None:
         sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
 
-    def tell(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - what every use gets
+    def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=["window_start", *config.keys])
 
-    uses = (write, tell) if config.console else (write,)
+    uses = (write, print_rows) if config.console else (write,)
     mode = "append" if config.emit == "final" else "update"
     return [
         Flow("results", results, BatchSink(uses), mode),
@@ -114,8 +114,8 @@ def topics(config: AnalyticsConfig) -> list[TopicToMake]:
 
 def state_of(config: AnalyticsConfig) -> dict[str, str]:
     """The settings that open windows depend on."""
-    told = config.model_dump(mode="json", include={"window", "keys", "aggregates"})
-    return {f"[{name}]": json.dumps(table, sort_keys=True) for name, table in told.items()}
+    tables = config.model_dump(mode="json", include={"window", "keys", "aggregates"})
+    return {f"[{name}]": json.dumps(table, sort_keys=True) for name, table in tables.items()}
 
 
 JOB = Job(

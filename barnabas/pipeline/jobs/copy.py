@@ -68,15 +68,15 @@ class CopyConfig(JobConfig):
 
 def transform(records: DataFrame, config: CopyConfig) -> DataFrame:
     """The columns for the target: key, value, headers, event_id, position and optionally partition."""
-    told = config.transform
+    changes = config.transform
     id_ = f.coalesce(event_id(), source_position())
     marked = records.withColumn("event_id", id_).withColumn("position", f.struct("topic", "partition", "offset"))
-    changed = _called(told.function, marked) if told.function else marked
-    if told.where:
-        changed = changed.where(sql(told.where, "[transform] where"))
-    changed = changed.withColumns({name: sql(text, f"[transform] {name}") for name, text in told.columns.items()})
-    is_told = config.target.keep_partition or "partition" in told.columns
-    partition = [f.col("partition").cast("int").alias("partition")] if is_told else []
+    changed = _called(changes.function, marked) if changes.function else marked
+    if changes.where:
+        changed = changed.where(sql(changes.where, "[transform] where"))
+    changed = changed.withColumns({name: sql(text, f"[transform] {name}") for name, text in changes.columns.items()})
+    is_partition_set = config.target.keep_partition or "partition" in changes.columns
+    partition = [f.col("partition").cast("int").alias("partition")] if is_partition_set else []
     _check_types(changed)
     content = [f.col(name).cast("binary").alias(name) for name in ("key", "value")]
     return changed.select(*content, "headers", *partition, "event_id", "position")

@@ -52,7 +52,7 @@ def topics(config: EtlConfig) -> list[TopicToMake]:
 
 def state_of(config: EtlConfig) -> dict[str, str]:
     """The columns of the files: columns may be added and removed, but their types may not change."""
-    types = {f"type of {name}": told for name, told in declared_types(config.record).items()}
+    types = {f"type of {name}": type_ for name, type_ in declared_types(config.record).items()}
     return {**types, "[output] partition_by": ", ".join(config.output.partition_by)}
 
 

@@ -66,7 +66,7 @@ def keyed_schema(config: EventsConfig) -> Schema:
 def transform(records: DataFrame, config: EventsConfig) -> DataFrame:
     """The states: key, state (JSON or null) and version, the number of its events."""
     state = config.state
-    types = {name: told for name, told in records.dtypes if name not in ORIGIN}
+    types = {name: type_ for name, type_ in records.dtypes if name not in ORIGIN}
     fold_of(state.fields, state.function, types)  # report a mistake before Spark starts the query
     position = f.format_string("%s/%010d/%020d", f.col("_topic"), f.col("_partition"), f.col("_offset"))
     order = sql(state.order_by, "[state] order_by") if state.order_by else f.lit(None).cast("string")

@@ -154,8 +154,8 @@ def check_pattern(spark: SparkSession, lines: Lines) -> None:
     try:
         spark.sparkContext._jvm.java.util.regex.Pattern.compile(lines.pattern)  # type: ignore[union-attr]
     except IllegalArgumentException as error:
-        said = str(error).splitlines()[0]
-        raise MistakeError(f"[lines] pattern is not a Java regular expression: {said}, {lines.pattern!r}") from error
+        message = str(error).splitlines()[0]
+        raise MistakeError(f"[lines] pattern is not a Java regular expression: {message}, {lines.pattern!r}") from error
 
 
 def transform(lines: DataFrame, config: LogsConfig) -> DataFrame:
@@ -179,8 +179,8 @@ def alerts(results: DataFrame, when: Alerts) -> DataFrame:
     rate = f.when(f.col("error_rate") >= when.error_rate, f.lit(f"error rate of {when.error_rate:g} or more"))
     slow = f.when(f.col("p99_ms") >= when.p99_ms, f.lit(f"p99 of {when.p99_ms:g} ms or more")) if when.p99_ms else None
     reasons = [reason for reason in (rate, slow) if reason is not None]
-    judged = results.withColumn("reason", f.nullif(f.concat_ws(", ", *reasons), f.lit("")))
-    return judged.where((f.col("requests") >= when.min_requests) & f.col("reason").isNotNull())
+    with_reason = results.withColumn("reason", f.nullif(f.concat_ws(", ", *reasons), f.lit("")))
+    return with_reason.where((f.col("requests") >= when.min_requests) & f.col("reason").isNotNull())
 
 
 def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]:
@@ -198,10 +198,10 @@ def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]
         found = alerts(batch, config.alerts)
         alarm.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
 
-    def tell(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - what every use gets
+    def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=identity)
 
-    uses = (write, alert, tell) if config.console else (write, alert)
+    uses = (write, alert, print_rows) if config.console else (write, alert)
     return [
         Flow("results", transform(fitting(lines), config), BatchSink(uses)),
         dead_letter_flow(lines, config.dead_letters),

@@ -99,8 +99,8 @@ def _read(spark: SparkSession, config: RestoreConfig) -> DataFrame:
 
 def _group(config: RestoreConfig, topic: str) -> str:
     """The group that commits the progress of this topic of the archive in that target."""
-    told = "|".join((config.archive.path.rstrip("/"), config.archive.topic, config.archive.where))
-    return f"barnabas-restore-{hashlib.sha256(told.encode()).hexdigest()[:16]}-{topic}"
+    identity = "|".join((config.archive.path.rstrip("/"), config.archive.topic, config.archive.where))
+    return f"barnabas-restore-{hashlib.sha256(identity.encode()).hexdigest()[:16]}-{topic}"
 
 
 def _prepare(target: Target, partitions: int, oldest_ms: int, *, append: bool) -> None:

@@ -39,7 +39,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * The Java client against a broker: {@code java Compat HOST:PORT [SCENARIO...]}.
  *
  * Runs each scenario (all of them by default) and prints {@code PASS name} or {@code FAIL name reason}; the exit code is the
- * number of failures. Every scenario uses topics and groups of its own, so that runs may share a broker.
+ * number of failures. Every scenario has its own topics and groups, so that runs may share a broker.
  */
 public final class Compat {
     interface Scenario {

@@ -26,7 +26,7 @@ import org.apache.kafka.common.errors.InvalidRegularExpression;
 import org.apache.kafka.common.errors.UnknownMemberIdException;
 import org.apache.kafka.common.errors.UnsupportedAssignorException;
 
-/** Scenarios of {@link Compat}: {@code group.protocol=consumer}, alone and beside members of the classic protocol. */
+/** Scenarios of {@link Compat}: {@code group.protocol=consumer}, alone and with members of the classic protocol. */
 final class ConsumerProtocol {
     private final Compat compat;
     private final Admin admin;
@@ -69,7 +69,7 @@ final class ConsumerProtocol {
         return java.util.stream.IntStream.range(0, count).mapToObj(n -> new TopicPartition(topic, n)).collect(Collectors.toSet());
     }
 
-    /** Poll until the members have these partitions, each with one owner, in shares of these sizes. */
+    /** Poll until the members have these partitions, each with one owner, distributed in these sizes. */
     private static void settle(List<KafkaConsumer<byte[], byte[]>> members, Set<TopicPartition> all, Integer... sizes) {
         Compat.pollUntil(members, () -> {
             List<TopicPartition> owned = members.stream().flatMap(one -> one.assignment().stream()).toList();
@@ -196,7 +196,7 @@ final class ConsumerProtocol {
         settle(List.of(member), partitions(topic, 3), 3);
     }
 
-    /** The group changes its type when the first member of the new protocol comes, and back when the last one goes. */
+    /** The group changes its type when the first member of the new protocol joins, and back when the last one leaves. */
     private void besideClassicMembers() throws Exception {
         String topic = compat.create(6);
         String group = Compat.unique("group");

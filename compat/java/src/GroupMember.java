@@ -17,9 +17,9 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * One member of a group as a process of its own, so that it can be killed: {@code java GroupMember NAME=VALUE...} with
+ * One member of a group as a separate process, so that it can be killed: {@code java GroupMember NAME=VALUE...} with
  * bootstrap, group, topic, diary, session_ms, protocol (classic or consumer), perhaps strategy and instance. It writes
- * the diary that tests/clients/group_member.py tells of. SIGTERM makes it leave the group and end.
+ * the diary described in tests/clients/group_member.py. On SIGTERM it leaves the group and ends.
  */
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(200);

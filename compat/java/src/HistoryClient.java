@@ -39,7 +39,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * One client process that writes a history for compat/checker: {@code java HistoryClient write|copy|read|share NAME=VALUE...}.
  *
- * The settings are those of compat/exactly_once; SIGTERM ends it in order, and it may be killed at any moment.
+ * The settings are those of compat/exactly_once; SIGTERM ends it cleanly; it may be killed at any time.
  */
 public final class HistoryClient {
     private static final Duration POLL = Duration.ofMillis(200);
@@ -84,7 +84,7 @@ public final class HistoryClient {
 
     // ---------------------------------------------------------------- the history
 
-    /** Writes an event; the fields are JSON already, and each begins with a comma. */
+    /** Writes an event; the fields are JSON, each with a leading comma. */
     private synchronized void event(String type, String fields) {
         String line = "{\"at\": " + System.nanoTime() / 1e9 + ", \"process\": " + quoted(told.get("process"))
             + ", \"type\": \"" + type + "\"" + fields + "}\n";
@@ -209,7 +209,7 @@ public final class HistoryClient {
         return found;
     }
 
-    /** Calls until it succeeds, fails with what cannot be tried again, or the process is to end. */
+    /** Calls until it succeeds, fails with an error that is not retriable, or the process is stopped. */
     private void again(Runnable call) {
         while (true) {
             try {

@@ -73,7 +73,7 @@ final class ShareGroups {
         compat.sendNumbers(compat.producer(), topic, count);
     }
 
-    /** At least so many records. */
+    /** Reads at least a number of records. */
     private static List<ConsumerRecord<byte[], byte[]>> poll(KafkaShareConsumer<byte[], byte[]> consumer, int count) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         long deadline = System.nanoTime() + PATIENCE.toNanos();

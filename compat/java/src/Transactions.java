@@ -81,7 +81,7 @@ final class Transactions {
         }
     }
 
-    /** The values of a partition from its begin to its end, as an isolation level shows it. */
+    /** All values of a partition that an isolation level shows. */
     private List<String> values(String topic, int partition, String isolation) {
         TopicPartition where = new TopicPartition(topic, partition);
         List<String> values = new ArrayList<>();
@@ -104,7 +104,7 @@ final class Transactions {
         return values(topic, 0, "read_committed");
     }
 
-    /** Readers see a transaction when its markers are written, which may be after its producer has heard of the commit. */
+    /** Readers see a transaction when its markers are written, which may be after the commit was answered. */
     private void checkCommitted(String topic, List<String> expected) {
         long deadline = System.nanoTime() + Compat.PATIENCE.toNanos();
         List<String> found = committed(topic);
@@ -242,7 +242,7 @@ final class Transactions {
         checkCommitted(topic, List.of("a"));
     }
 
-    /** The abort comes while the markers of the transaction before are written, and nothing of its own has gone out. */
+    /** An abort while the markers of the previous transaction are written, before any other request of its own. */
     private void abortBeforeAnythingIsSent() throws Exception {
         String topic = compat.create(3);
         KafkaProducer<byte[], byte[]> producer = producer(Compat.unique("id"), "linger.ms", "1000");
@@ -392,7 +392,7 @@ final class Transactions {
         Compat.check(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(where) == null, "committed");
     }
 
-    /** An offset of an open transaction lets readers wait who ask for stable offsets, as consumers do. */
+    /** An offset of an open transaction delays readers that require stable offsets, as consumers do. */
     private void pendingOffsets() throws Exception {
         String source = compat.create(1);
         String group = Compat.unique("group");
@@ -413,7 +413,7 @@ final class Transactions {
 
     // ---------------------------------------------------------------- KIP-890 and administration
 
-    /** transaction.version 2: every transaction has an epoch of its own. */
+    /** transaction.version 2: every transaction has its own epoch. */
     private void epochs() throws Exception {
         Compat.checkEquals(
             (int) admin.describeFeatures().featureMetadata().get().finalizedFeatures().get("transaction.version").maxVersionLevel(), 2

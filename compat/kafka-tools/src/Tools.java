@@ -10,10 +10,10 @@ import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Kafka's tools one after the other in one JVM, as their scripts would in one each.
+ * Runs Kafka's tools one after the other in one JVM, instead of one JVM per script.
  *
  * A line on standard input is a class below org.apache.kafka.tools and its arguments, separated by tabs. The answer is a
- * line with the exit code and the lengths in bytes of what it printed to its output and its error output, and then both.
+ * line with the exit code and the lengths in bytes of its output and error output, and then both.
  */
 public final class Tools {
     private static final class Exited extends Error {

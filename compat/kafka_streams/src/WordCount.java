@@ -32,14 +32,14 @@ import org.apache.kafka.streams.state.QueryableStoreTypes;
 import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
 
 /**
- * Counts words: {@code java WordCount HOST:PORT APPLICATION STATE_DIR [NAME=VALUE...]}, where the rest is Streams' own configuration.
+ * Counts words: {@code java WordCount HOST:PORT APPLICATION STATE_DIR [NAME=VALUE...]}, where the rest is Streams' configuration.
  *
  * Reads lines from the topic {@code APPLICATION-lines}, regroups them by word (a repartition topic), counts in a store (with a
- * changelog), looks each word up in a table of {@code APPLICATION-known} (topics that must be partitioned alike), and writes every
- * single count to {@code APPLICATION-counts}. The cache is off: each word's counts come out as 1, 2, 3 and so on. The line
- * {@code !shutdown} is one that nothing can be done with: the program asks the whole application to stop.
+ * changelog), looks each word up in a table of {@code APPLICATION-known} (co-partitioned topics), and writes every
+ * single count to {@code APPLICATION-counts}. The cache is off, so each word's counts are written as 1, 2, 3 and so on. The line
+ * {@code !shutdown} causes an exception, for which the program stops the whole application.
  *
- * It prints a line for every change of its state, and answers the commands it reads, a line each: {@code tasks}, {@code store},
+ * It prints a line for every change of its state, and answers commands on standard input, one per line: {@code tasks}, {@code store},
  * {@code hosts}, {@code close}. The end of the input closes it too.
  */
 public final class WordCount {
