@@ -31,26 +31,26 @@ def record(value: bytes | str | None, offset: int = 0, **more: Any) -> tuple[Any
 
 def records(spark: Any, values: Sequence[bytes | str | tuple[Any, ...] | None]) -> Any:
     """A DataFrame of records: value n has offset n; rows are taken unchanged."""
-    rows = [told if isinstance(told, tuple) else record(told, offset) for offset, told in enumerate(values)]
+    rows = [value if isinstance(value, tuple) else record(value, offset) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, TYPES)
 
 
 def plain(row: Any) -> dict[str, Any]:
     """A row as a dict, binary as bytes, without the position columns."""
-    told = row.asDict(recursive=True)
+    columns = row.asDict(recursive=True)
     return {
         name: bytes(value) if isinstance(value, bytearray) else value
-        for name, value in told.items()
+        for name, value in columns.items()
         if not name.startswith("_")
     }
 
 
 @contextmanager
-def mistake(says: str) -> Iterator[None]:
-    """Expect a MistakeError whose one-line text matches `says`."""
+def mistake(message: str) -> Iterator[None]:
+    """Expect a MistakeError whose one-line text matches `message`."""
     from pyspark.errors import PySparkException
 
-    with pytest.raises(MistakeError, match=says) as found:  # noqa: PT012 - as a run does it
+    with pytest.raises(MistakeError, match=message) as found:  # noqa: PT012 - as a run does it
         try:
             yield
         except PySparkException as error:

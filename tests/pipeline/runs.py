@@ -31,18 +31,18 @@ class Process:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT,
             start_new_session=True,
         )  # fmt: skip
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
         """Read its output up to the `count`th of these events; AssertionError if it ends before."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.said.append(line)
-            if line.startswith("{") and (told := json.loads(line))["event"] == event:
+            self.lines.append(line)
+            if line.startswith("{") and (report := json.loads(line))["event"] == event:
                 count -= 1
                 if not count:
-                    return dict(told)
-        raise AssertionError(f"it ended with {self._process.wait()} before {event}:\n{''.join(self.said[-30:])}")
+                    return dict(report)
+        raise AssertionError(f"it ended with {self._process.wait()} before {event}:\n{''.join(self.lines[-30:])}")
 
     def kill(self) -> None:
         """kill -9 of Python and Java, by their process group."""
@@ -55,10 +55,10 @@ class Process:
         summary: dict[str, Any] = {}
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.said.append(line)
+            self.lines.append(line)
             if line.startswith(('{"event": "done"', '{"event": "failed"')):
                 summary = json.loads(line)
-        assert self._process.wait(PATIENCE_S) == code, "".join(self.said[-30:])
+        assert self._process.wait(PATIENCE_S) == code, "".join(self.lines[-30:])
         self._close()
         return summary
 

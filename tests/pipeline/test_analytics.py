@@ -41,9 +41,9 @@ def at(minute, hour=12):
     return datetime(2026, 1, 31, hour, minute, tzinfo=UTC).replace(tzinfo=None)
 
 
-def results(spark, values, told):
-    frame = transform(fitting(parsed(records(spark, values), timed_schema(told))), told)
-    return frame.orderBy("window_start", *told.keys).collect()
+def results(spark, values, job):
+    frame = transform(fitting(parsed(records(spark, values), timed_schema(job))), job)
+    return frame.orderBy("window_start", *job.keys).collect()
 
 
 def test_tumbling_windows_by_key(spark):
@@ -65,8 +65,8 @@ def test_no_keys_make_one_row_a_window(spark):
 
 
 def test_keys_and_numbers_may_have_any_name_and_null_is_a_key(spark):
-    told = config(keys={"who.is": "who", "big one": "amount > 2"}, aggregates={"max.amount": "max(amount)"})
-    frame = transform(fitting(parsed(records(spark, ['{"at": "2026-01-31T12:00:00Z"}']), timed_schema(told))), told)
+    job = config(keys={"who.is": "who", "big one": "amount > 2"}, aggregates={"max.amount": "max(amount)"})
+    frame = transform(fitting(parsed(records(spark, ['{"at": "2026-01-31T12:00:00Z"}']), timed_schema(job))), job)
     assert frame.columns == ["window_start", "window_end", "who.is", "big one", "max.amount", CHANGES]
     (row,) = as_json_records(frame, "job", ["window_start", "who.is"], CHANGES).collect()
     assert json.loads(row.key) == {"window_start": "2026-01-31T12:00:00.000Z"}
@@ -75,9 +75,9 @@ def test_keys_and_numbers_may_have_any_name_and_null_is_a_key(spark):
 
 def test_events_without_a_time_are_dead_letters(spark):
     values = ['{"who": "a"}', '{"at": "yesterday", "who": "a"}', event(0)]
-    judged = parsed(records(spark, values), timed_schema(config())).collect()
-    assert [row.reason is None for row in judged] == [False, False, True]
-    assert all(row.reason.startswith("rule violated: ") for row in judged[:2])
+    checked = parsed(records(spark, values), timed_schema(config())).collect()
+    assert [row.reason is None for row in checked] == [False, False, True]
+    assert all(row.reason.startswith("rule violated: ") for row in checked[:2])
 
 
 def test_the_id_of_a_result_is_its_windows_its_keys_and_its_state(spark):
@@ -96,7 +96,7 @@ def test_the_id_of_a_result_is_its_windows_its_keys_and_its_state(spark):
 class Stream:
     """The job's transform over files that are added one by one, a batch per file."""
 
-    def __init__(self, spark, told, where, mode):
+    def __init__(self, spark, job, where, mode):
         where.joinpath("in").mkdir()
         self.where, self.number, self.batches = where, 0, []
         lines = spark.readStream.text(str(where / "in"), wholetext=False)
@@ -107,7 +107,7 @@ class Stream:
             "headers": "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>)",
         }  # fmt: skip
         frame = lines.select(*[f.expr(given[name]).alias(name) for name in columns])
-        frame = transform(fitting(parsed(frame, timed_schema(told))), told)
+        frame = transform(fitting(parsed(frame, timed_schema(job))), job)
         self.query = (
             frame.observe("rows_out", f.count(f.lit(1)).alias("rows"))
             .writeStream.outputMode(mode)
@@ -135,7 +135,7 @@ def test_final_results_are_written_once_and_later_events_are_counted_as_late(spa
         assert stream.feed(event(8)) == []
         assert stream.feed(event(16)) == [(at(0), "a", 3)]
         assert stream.feed(event(2), event(17)) == []
-        late = [read_batch("q", told).late for told in stream.query.recentProgress]
+        late = [read_batch("q", progress).late for progress in stream.query.recentProgress]
         assert sum(late) == 1
         assert stream.feed(event(59)) == [(at(10), "a", 3)]
     finally:
@@ -169,13 +169,17 @@ def test_settings_of_open_windows_may_not_change():
 
 
 def test_duplicate_names_are_refused():
-    for told in ({"keys": {"n": "who"}}, {"keys": {"window_start": "who"}}, {"aggregates": {"_changes": "count(*)"}}):
+    for settings in (
+        {"keys": {"n": "who"}},
+        {"keys": {"window_start": "who"}},
+        {"aggregates": {"_changes": "count(*)"}},
+    ):
         with pytest.raises(ValidationError, match="is used already"):
-            config(**told)
+            config(**settings)
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("settings", "message"),
     [
         ({"keys": {"x": "whom"}}, "names `whom`, which is not a column; there are .*who"),
         ({"aggregates": {"x": "sum("}}, r"\[aggregates\] x: 'sum\(' is not SQL"),
@@ -186,6 +190,6 @@ def test_duplicate_names_are_refused():
         ({"watermark": "soon"}, "soon"),
     ],
 )
-def test_a_mistake_in_sql_is_one_sentence(spark, told, says):
-    with mistake(says):
-        results(spark, ["{}"], config(**told))
+def test_a_mistake_in_sql_is_one_sentence(spark, settings, message):
+    with mistake(message):
+        results(spark, ["{}"], config(**settings))

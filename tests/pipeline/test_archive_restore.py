@@ -78,8 +78,8 @@ def test_an_interrupted_restore_continues(
 ) -> None:
     """The restore fails in the middle of a transaction, after some committed ones."""
     config = restore_file(tmp_path, archived, f"{archived}-back")
-    monkeypatch.setattr(restore, "_write_partitions", _Dying())
-    with pytest.raises(Exception, match="the restore dies"):
+    monkeypatch.setattr(restore, "_write_partitions", _FailingWriter())
+    with pytest.raises(Exception, match="the restore fails"):
         run_here(spark, "restore", broker.bootstrap, config)
     monkeypatch.undo()
     assert 0 < len(records(broker, f"{archived}-back")) < 60
@@ -87,19 +87,19 @@ def test_an_interrupted_restore_continues(
     assert records(broker, f"{archived}-back") == records(broker, archived)
 
 
-class _Dying:
+class _FailingWriter:
     """Writes transactions of seven records, and fails at the twelfth record of a partition, like a killed process."""
 
     def __call__(self, batches: Any, target: Any) -> Any:
         chunk, row, calls = restore.CHUNK, restore._row, count(1)
 
-        def dying_row(told: dict[str, Any]) -> Any:
+        def failing_row(record: dict[str, Any]) -> Any:
             if next(calls) == 12:
-                raise RuntimeError("the restore dies")
-            return row(told)
+                raise RuntimeError("the restore fails")
+            return row(record)
 
         try:
-            restore.CHUNK, restore._row = 7, dying_row
+            restore.CHUNK, restore._row = 7, failing_row
             yield from restore._write_partitions(batches, target)
         finally:
             restore.CHUNK, restore._row = chunk, row
@@ -109,8 +109,8 @@ class _Dying:
 def test_a_part_of_an_archive(spark: Any, broker: Server, archived: str, tmp_path: Path) -> None:
     config = restore_file(tmp_path, archived, f"{archived}-part", 'where = "offset < 5 AND partition <> 1"')
     assert run_here(spark, "restore", broker.bootstrap, config).counts == (10, 10)
-    wanted = [record for record in records(broker, archived) if record[0] != 1]
-    by_partition = [[record for record in wanted if record[0] == p][:5] for p in (0, 2)]
+    expected = [record for record in records(broker, archived) if record[0] != 1]
+    by_partition = [[record for record in expected if record[0] == p][:5] for p in (0, 2)]
     assert records(broker, f"{archived}-part") == by_partition[0] + by_partition[1]
 
 
@@ -135,8 +135,8 @@ def test_old_records_are_kept_in_a_new_topic_and_refused_for_one_that_would_dele
     with pytest.raises(MistakeError, match="would delete"):
         run_here(spark, "restore", broker.bootstrap, restore_file(tmp_path, topic, create()))
     run_here(spark, "restore", broker.bootstrap, restore_file(tmp_path, topic, f"{topic}-back"))
-    told = ConfigResource(ConfigResource.Type.TOPIC, f"{topic}-back")
-    assert admin.describe_configs([told])[told].result(30)["retention.ms"].value == "-1"
+    resource = ConfigResource(ConfigResource.Type.TOPIC, f"{topic}-back")
+    assert admin.describe_configs([resource])[resource].result(30)["retention.ms"].value == "-1"
     assert [m.value() for m in consume(broker, f"{topic}-back")] == [b"old"]
 
 

@@ -20,8 +20,8 @@ def spark_files(where, query, done, begun, offsets=None):
         (where / query / directory / ".0.crc").touch()
     (where / query / "metadata").write_text('{"id":"a"}')
     for batch in range(begun + 1):
-        told = json.dumps({"in": {"0": 10 * (batch + 1), "1": 5}}) if offsets is None else offsets
-        (where / query / "offsets" / str(batch)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{told}')
+        content = json.dumps({"in": {"0": 10 * (batch + 1), "1": 5}}) if offsets is None else offsets
+        (where / query / "offsets" / str(batch)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{content}')
     for batch in range(done + 1):
         (where / query / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
@@ -61,7 +61,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("owner", "says"),
+    ("owner", "message"),
     [
         (replace(OWNER, job="copy"), "belongs to the job etl job orders: give this one a checkpoint of its own"),
         (replace(OWNER, name="other"), "belongs to the job etl job orders"),
@@ -74,9 +74,9 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
         ),
     ],
 )
-def test_a_checkpoint_of_another_job_or_other_settings_is_refused(tmp_path, owner, says):
+def test_a_checkpoint_of_another_job_or_other_settings_is_refused(tmp_path, owner, message):
     checkpoint = begun(tmp_path)
-    with pytest.raises(MistakeError, match=says):
+    with pytest.raises(MistakeError, match=message):
         checkpoint.claim(owner)
     assert checkpoint.owner() == OWNER
 

@@ -61,7 +61,7 @@ def test_a_complete_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("told", "start"),
+    ("value", "start"),
     [
         ('"earliest"', "earliest"),
         ('"latest"', "latest"),
@@ -72,8 +72,8 @@ def test_a_complete_file(tmp_path):
         ('{in = {"0" = 12, "1" = 0}}', {"in": {0: 12, 1: 0}}),
     ],
 )
-def test_start_positions(tmp_path, told, start):
-    config = read(tmp_path, ETL.replace('topic = "in"', f'topic = "in"\nstart = {told}'))
+def test_start_positions(tmp_path, value, start):
+    config = read(tmp_path, ETL.replace('topic = "in"', f'topic = "in"\nstart = {value}'))
     assert config.source.start == start
 
 
@@ -82,7 +82,7 @@ def source(line):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (ETL.replace("fields", "felds"), "[schema] has no key felds; did you mean fields?; there are format, fields,"),
         (ETL.replace("[output]", "[outptu]"), "there is no key or table outptu; did you mean output?; there are name,"),
@@ -120,12 +120,12 @@ def source(line):
         (b"\xff\xfe", "is not TOML: "),
     ],
 )
-def test_the_first_mistake_is_one_sentence_with_its_place(tmp_path, text, says):
+def test_the_first_mistake_is_one_sentence_with_its_place(tmp_path, text, message):
     with pytest.raises(MistakeError) as found:
         read(tmp_path, text)
     sentence = str(found.value)
     assert sentence.startswith(str(tmp_path / "job.toml"))
-    assert says in sentence
+    assert message in sentence
     assert "\n" not in sentence
     assert "pydantic" not in sentence
     assert found.value.exit_code == 2
@@ -150,7 +150,7 @@ REST = {
 
 
 @pytest.mark.parametrize(
-    ("job", "text", "says"),
+    ("job", "text", "message"),
     [
         ("logs", "[lines]\nformat = 'pattern'\npattern = '(?<time>.)'\n", "[lines] needs a pattern with the group"),
         ("logs", "[lines]\npattern = '(?<time>.)(?<service>.)'\n", "[lines] has a pattern, which needs format"),
@@ -163,11 +163,11 @@ REST = {
         ("archive", "", "the table [archive] is missing: the archive"),
     ],
 )  # fmt: skip
-def test_mistakes_in_the_files_of_other_jobs(tmp_path, job, text, says):
+def test_mistakes_in_the_files_of_other_jobs(tmp_path, job, text, message):
     rest = REST.get(job, "")
     with pytest.raises(MistakeError) as found:
         read(tmp_path, "".join(table for table in rest.split("|") if table.split("\n")[0] not in text) + text, job)
-    assert says in str(found.value)
+    assert message in str(found.value)
 
 
 def test_an_unknown_job():

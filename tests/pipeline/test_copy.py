@@ -22,8 +22,8 @@ RECORDS = [
 ]
 
 
-def copied(spark, told, rows=RECORDS):
-    return [plain(row) for row in transform(records(spark, rows), told).orderBy("position").collect()]
+def copied(spark, job, rows=RECORDS):
+    return [plain(row) for row in transform(records(spark, rows), job).orderBy("position").collect()]
 
 
 def test_records_are_copied_unchanged(spark):
@@ -42,11 +42,11 @@ def test_partitions_may_be_kept_or_set(spark):
 
 
 def test_conditions_and_columns(spark):
-    told = {
+    tables = {
         "where": "value IS NOT NULL AND offset < 2",
         "columns": {"value": "upper(value)", "key": "concat(key, '!')"},
     }
-    (row,) = copied(spark, config(told))
+    (row,) = copied(spark, config(tables))
     assert (row["key"], row["value"], row["event_id"]) == (b"a!", b"ONE", "in/0/0")
 
 
@@ -90,12 +90,12 @@ def own_functions(tmp_path, monkeypatch):
 
 
 def test_a_function_is_applied_first(spark, own_functions):
-    told = {"function": "own_transforms:twice", "where": "value = 'oneone'", "columns": {"value": "upper(value)"}}
-    assert [row["value"] for row in copied(spark, config(told))] == [b"ONEONE"]
+    tables = {"function": "own_transforms:twice", "where": "value = 'oneone'", "columns": {"value": "upper(value)"}}
+    assert [row["value"] for row in copied(spark, config(tables))] == [b"ONEONE"]
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("tables", "message"),
     [
         (
             {"function": "own_transforms:few"},
@@ -111,6 +111,6 @@ def test_a_function_is_applied_first(spark, own_functions):
         ({"columns": {"partition": "key"}}, r"\[transform\] partition is BINARY and should be"),
     ],
 )
-def test_a_mistake_is_one_sentence(spark, own_functions, told, says):
-    with mistake(says):
-        transform(records(spark, RECORDS), config(told))
+def test_a_mistake_is_one_sentence(spark, own_functions, tables, message):
+    with mistake(message):
+        transform(records(spark, RECORDS), config(tables))

@@ -47,10 +47,10 @@ def test_a_wrong_result_is_detected() -> None:
 
 
 def test_the_flights_are_complete_and_in_order() -> None:
-    told = flights.load()
-    assert len(told) == 336_776
-    assert told["at"].is_monotonic_increasing
-    assert sum(1 for _ in flights.events(told.tail(10))) == 10 + len(flights.BROKEN_EVENTS)
+    frame = flights.load()
+    assert len(frame) == 336_776
+    assert frame["at"].is_monotonic_increasing
+    assert sum(1 for _ in flights.events(frame.tail(10))) == 10 + len(flights.BROKEN_EVENTS)
 
 
 def test_the_files_of_the_jobs_match_the_demonstration(tmp_path: Path) -> None:

@@ -26,21 +26,21 @@ def config(fields="id BIGINT NOT NULL, at TIMESTAMP, `a.b` STRING", **more):
     )
 
 
-def transformed(spark, values, given):
-    return transform(fitting(parsed(records(spark, values), given.record)), given)
+def transformed(spark, values, job):
+    return transform(fitting(parsed(records(spark, values), job.record)), job)
 
 
 def test_additional_columns_are_between_fields_and_position(spark):
-    given = config(columns={"day": "to_date(at)", "twice": "id * 2", "up": "upper(`a.b`)"})
-    frame = transformed(spark, ['{"id": 1, "at": "2026-01-31T23:59:59Z", "a.b": "x"}', "no"], given)
+    job = config(columns={"day": "to_date(at)", "twice": "id * 2", "up": "upper(`a.b`)"})
+    frame = transformed(spark, ['{"id": 1, "at": "2026-01-31T23:59:59Z", "a.b": "x"}', "no"], job)
     assert frame.columns == ["id", "at", "a.b", "day", "twice", "up", *ORIGIN]
     (row,) = frame.drop("at").collect()
     assert plain(row) == {"id": 1, "a.b": "x", "day": date(2026, 1, 31), "twice": 2, "up": "X"}
 
 
 def test_an_expression_that_fails_on_a_record_gives_null(spark):
-    given = config(columns={"part": "10 / id", "number": "CAST(`a.b` AS INT)"})
-    frame = transformed(spark, ['{"id": 0, "a.b": "x"}', '{"id": 5, "a.b": "7"}'], given)
+    job = config(columns={"part": "10 / id", "number": "CAST(`a.b` AS INT)"})
+    frame = transformed(spark, ['{"id": 0, "a.b": "x"}', '{"id": 5, "a.b": "7"}'], job)
     assert [(row.part, row.number) for row in frame.collect()] == [(None, None), (2.0, 7)]
 
 
@@ -51,7 +51,7 @@ def test_a_column_may_replace_a_field(spark):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("settings", "message"),
     [
         ({"columns": {"day": "to_date(at"}}, r"\[columns\] day: 'to_date\(at' is not SQL: "),
         ({"columns": {"day": "to_dat(at)"}}, "to_dat"),
@@ -61,14 +61,14 @@ def test_a_column_may_replace_a_field(spark):
         ({"schema": {"fields": "id INT", "rules": ["id + 1"]}}, "Spark cannot run the job's file"),
     ],
 )
-def test_a_mistake_in_sql_is_one_sentence(spark, given, says):
-    with mistake(says):
-        transformed(spark, ["{}"], config(**given))
+def test_a_mistake_in_sql_is_one_sentence(spark, settings, message):
+    with mistake(message):
+        transformed(spark, ["{}"], config(**settings))
 
 
 def test_types_and_directories_may_not_change():
-    given = state_of(config(fields="id BIGINT NOT NULL, tags array<string>, m map<string, int> COMMENT 'x, y'"))
-    assert given == {
+    state = state_of(config(fields="id BIGINT NOT NULL, tags array<string>, m map<string, int> COMMENT 'x, y'"))
+    assert state == {
         "type of id": "BIGINT", "type of tags": "ARRAY<STRING>", "type of m": "MAP<STRING, INT>",
         "[output] partition_by": "",
     }  # fmt: skip

@@ -33,8 +33,8 @@ def event(who, text, n=1, at="2026-01-31T12:00:00Z"):
 class Stream:
     """The job's transform as a stream over Parquet files of records, a batch per file."""
 
-    def __init__(self, spark, told, where):
-        self.spark, self.told, self.where, self.offset = spark, told, where, 0
+    def __init__(self, spark, job, where):
+        self.spark, self.job, self.where, self.offset = spark, job, where, 0
         records(spark, []).write.parquet(str(where / "in"))
 
     def feed(self, *batches):
@@ -42,7 +42,7 @@ class Stream:
         found = []
         schema = records(self.spark, []).schema
         frame = self.spark.readStream.schema(schema).parquet(str(self.where / "in"))
-        frame = transform(fitting(parsed(frame, keyed_schema(self.told))), self.told)
+        frame = transform(fitting(parsed(frame, keyed_schema(self.job))), self.job)
         query = (
             frame.writeStream.outputMode("update")
             .option("checkpointLocation", str(self.where / "checkpoint"))
@@ -55,7 +55,7 @@ class Stream:
             query.stop()
 
     def _one(self, query, found, batch):
-        rows = [told if isinstance(told, tuple) else record(told, self.offset + n) for n, told in enumerate(batch)]
+        rows = [value if isinstance(value, tuple) else record(value, self.offset + n) for n, value in enumerate(batch)]
         self.offset += len(batch)
         records(self.spark, rows).coalesce(1).write.mode("append").parquet(str(self.where / "in"))
         found.clear()
@@ -101,9 +101,9 @@ def test_a_function_may_remove_a_key_and_start_again(spark, tmp_path):
 )  # fmt: skip
 def test_the_order_of_a_keys_events_in_a_batch(spark, tmp_path, order_by, events):
     """Numbers and times are not compared as text; equal events keep the topic's order."""
-    told = config({"fields": {"first": "first(text)", "last": "last(text)"}, "order_by": order_by})
+    job = config({"fields": {"first": "first(text)", "last": "last(text)"}, "order_by": order_by})
     rows = [record(value, offset) for offset, value in enumerate(events)]
-    (found,) = Stream(spark, told, tmp_path).feed(rows[::-1])
+    (found,) = Stream(spark, job, tmp_path).feed(rows[::-1])
     assert {key: state for key, (state, _) in found.items()} == {
         key: {"first": "first", "last": "last"} for key in found
     }
@@ -122,8 +122,8 @@ def test_a_removed_state_is_a_tombstone_and_each_version_has_its_id(spark):
 
 
 def test_events_without_a_key_are_dead_letters(spark):
-    judged = parsed(records(spark, [event(None, "x"), event("a", "x"), "{}"]), keyed_schema(config())).collect()
-    assert [row.reason for row in judged] == [
+    checked = parsed(records(spark, [event(None, "x"), event("a", "x"), "{}"]), keyed_schema(config())).collect()
+    assert [row.reason for row in checked] == [
         "rule violated: (who) IS NOT NULL",
         None,
         "rule violated: (who) IS NOT NULL",
@@ -136,7 +136,7 @@ def test_settings_of_states_may_not_change():
 
 
 @pytest.mark.parametrize(
-    ("state", "says"),
+    ("state", "message"),
     [
         ({"fields": {"x": "last(txt)"}}, r"\[state.fields\] x: there is no column txt; there are who, text, n, at"),
         ({"fields": {"x": "sum(text)"}}, "sum needs a number"),
@@ -144,7 +144,7 @@ def test_settings_of_states_may_not_change():
         ({"order_by": "n n n", "fields": {"x": "count()"}}, r"\[state\] order_by: 'n n n' is not SQL"),
     ],
 )
-def test_a_mistake_is_one_sentence(spark, state, says):
-    told = config(state)
-    with mistake(says):
-        transform(fitting(parsed(records(spark, ["{}"]), keyed_schema(told))), told)
+def test_a_mistake_is_one_sentence(spark, state, message):
+    job = config(state)
+    with mistake(message):
+        transform(fitting(parsed(records(spark, ["{}"]), keyed_schema(job))), job)

@@ -19,14 +19,14 @@ def folded(fields, events=EVENTS, state=None):
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted"),
+    ("operation", "expected"),
     [
         ("count()", 5), ("count(a)", 3), ("sum(a)", 11), ("min(a)", 1), ("max(a)", 7), ("first(a)", 3),
         ("last(a)", 7), ("min(s)", "a"), ("max(s)", "z"), ("first(s)", "m"), ("last(s)", "a"), (" last ( s ) ", "a"),
     ],
 )  # fmt: skip
-def test_operations_skip_events_without_the_field(told, wanted):
-    assert folded({"x": told}) == {"x": wanted}
+def test_operations_skip_events_without_the_field(operation, expected):
+    assert folded({"x": operation}) == {"x": expected}
 
 
 def test_an_operation_without_events_has_no_field():
@@ -46,7 +46,7 @@ def test_folding_in_parts_equals_folding_all():
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("operation", "message"),
     [
         ("average(a)", r"\[state.fields\] x is one of count\(column\), .*not 'average\(a\)'"),
         ("a", "is one of"),
@@ -56,9 +56,9 @@ def test_folding_in_parts_equals_folding_all():
         ("min(st)", "which does not support min"),
     ],
 )
-def test_an_invalid_operation_is_one_sentence(told, says):
-    with pytest.raises(MistakeError, match=says):
-        fold_of({"x": told}, "", TYPES)
+def test_an_invalid_operation_is_one_sentence(operation, message):
+    with pytest.raises(MistakeError, match=message):
+        fold_of({"x": operation}, "", TYPES)
 
 
 def test_numbers_of_any_kind_have_a_sum():
@@ -74,7 +74,7 @@ def test_a_python_function(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("function", "message"),
     [
         ("no_such_module:fold", "no_such_module:fold cannot be imported: .*searched in"),
         ("json:no_such", "json has no function no_such"),
@@ -86,10 +86,10 @@ def test_a_python_function(tmp_path, monkeypatch):
         ("raising_fold:fold", "raising_fold:fold cannot be imported: ZeroDivisionError: division by zero"),
     ],
 )
-def test_an_invalid_function_is_one_sentence(tmp_path, monkeypatch, told, says):
+def test_an_invalid_function_is_one_sentence(tmp_path, monkeypatch, function, message):
     tmp_path.joinpath("broken_fold.py").write_text("def fold(:\n")
     tmp_path.joinpath("raising_fold.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MistakeError, match=says) as found:
-        fold_of({}, told)
+    with pytest.raises(MistakeError, match=message) as found:
+        fold_of({}, function)
     assert "\n" not in str(found.value)

@@ -80,16 +80,16 @@ def test_without_java_the_error_says_how_to_install_it(tmp_path):
 def test_jars_that_were_given(tmp_path):
     for name in NEEDED:
         (tmp_path / f"{name}-1.jar").touch()
-    told = jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
-    assert sorted(told["spark.jars"].split(",")) == sorted(str(tmp_path / f"{name}-1.jar") for name in NEEDED)
+    settings = jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
+    assert sorted(settings["spark.jars"].split(",")) == sorted(str(tmp_path / f"{name}-1.jar") for name in NEEDED)
 
 
-@pytest.mark.parametrize("lacks", NEEDED)
-def test_a_directory_that_lacks_a_jar(tmp_path, lacks):
+@pytest.mark.parametrize("missing", NEEDED)
+def test_a_directory_without_a_jar(tmp_path, missing):
     for name in NEEDED:
-        if name != lacks:
+        if name != missing:
             (tmp_path / f"{name}-1.jar").touch()
-    with pytest.raises(MistakeError, match=rf"BARNABAS_SPARK_JARS is .*, which has no {lacks} jar: name a directory"):
+    with pytest.raises(MistakeError, match=rf"BARNABAS_SPARK_JARS is .*, which has no {missing} jar: name a directory"):
         jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path), "PATH": ""})
     with pytest.raises(MistakeError, match=r"BARNABAS_SPARK_JARS is .*none, which has no spark-sql-kafka"):
         jar_settings({"BARNABAS_SPARK_JARS": str(tmp_path / "none"), "PATH": ""})
@@ -118,8 +118,8 @@ def test_maven_that_fails_says_why_and_what_to_do(tmp_path, monkeypatch):
 
 def test_jars_are_downloaded_once(tmp_path, monkeypatch):
     jars = " ".join(f"$dir/{name}-1.jar" for name in NEEDED)
-    says = 'for a; do case $a in -DoutputDirectory=*) dir=${a#*=};; esac; done; mkdir -p "$dir"; touch ' + jars
-    fake(tmp_path / "bin" / "mvn", f"{says}; echo x >> {tmp_path}/asked")
+    script = 'for a; do case $a in -DoutputDirectory=*) dir=${a#*=};; esac; done; mkdir -p "$dir"; touch ' + jars
+    fake(tmp_path / "bin" / "mvn", f"{script}; echo x >> {tmp_path}/asked")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin:/bin"}
     monkeypatch.setenv("PATH", environment["PATH"])
     assert jar_settings(environment) == jar_settings(environment)

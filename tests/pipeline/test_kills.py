@@ -1,6 +1,6 @@
 """Jobs and broker killed with -9 in mid-stream: no gap and no repeat in Parquet, each once in a transactional topic.
 
-A run is killed when it has told of so many batches, by a seed that a failure prints; the last run ends by itself.
+A run is killed after a random number of batches; a failure prints the seed. The last run ends by itself.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ def at(hour, minute=0, second=0, micro=0):
     return datetime(2026, 1, 31, hour, minute, second, micro, tzinfo=UTC).replace(tzinfo=None)
 
 
-def judged(spark, lines, **told):
+def fields_or_reason(spark, lines, **options):
     """For each line: (time, service, is_error, latency), or the reason."""
-    rows = parsed_lines(records(spark, lines), Lines(**told)).collect()
+    rows = parsed_lines(records(spark, lines), Lines(**options)).collect()
     return [row.reason or tuple(plain(row.data).values()) for row in rows]
 
 
@@ -37,7 +37,7 @@ STAMP = "[31/Jan/2026:12:00:00 +0100]"
 
 
 def test_access_logs_of_apache_and_nginx(spark):
-    told = {
+    expected = {
         f'web1 - - {STAMP} "GET /a HTTP/1.1" 200 12': (at(11), "web1", False, None),
         f'10.0.0.1 - bob {STAMP} "POST /a?b=c HTTP/2.0" 503 -': (at(11), "10.0.0.1", True, None),
         f'::1 - - {STAMP} "GET / HTTP/1.1" 404 5 "http://r" "agent (x; y)"': (at(11), "::1", False, None),
@@ -53,17 +53,17 @@ def test_access_logs_of_apache_and_nginx(spark):
         "": "not a line of the format access",
         "something else": "not a line of the format access",
     }
-    assert dict(zip(told, judged(spark, list(told)), strict=True)) == told
-    assert judged(spark, [None]) == ["the line is empty"]
+    assert dict(zip(expected, fields_or_reason(spark, list(expected)), strict=True)) == expected
+    assert fields_or_reason(spark, [None]) == ["the line is empty"]
 
 
 def test_latencies_in_seconds(spark):
     line = f'web1 - - {STAMP} "GET / HTTP/1.1" 200 5 "-" "agent" 0.25'
-    assert judged(spark, [line], latency_unit="s") == [(at(11), "web1", False, 250.0)]
+    assert fields_or_reason(spark, [line], latency_unit="s") == [(at(11), "web1", False, 250.0)]
 
 
 def test_application_logs(spark):
-    told = {
+    expected = {
         "2026-01-31T12:00:00Z INFO api hello": (at(12), "api", False, None),
         "2026-01-31 12:00:00,123 ERROR [api] boom": (at(12, 0, 0, 123000), "api", True, None),
         "2026-01-31T12:00:00.5+01:00 WARN  api: slow": (at(11, 0, 0, 500000), "api", False, None),
@@ -77,24 +77,24 @@ def test_application_logs(spark):
         "2026-01-31T25:00:00Z INFO api: x": NO_TIME,
         "12:00:00 INFO api: x": "not a line of the format application",
     }
-    assert dict(zip(told, judged(spark, list(told), format="application"), strict=True)) == told
+    assert dict(zip(expected, fields_or_reason(spark, list(expected), format="application"), strict=True)) == expected
 
 
 def test_levels_that_count_as_errors_in_any_case(spark):
     lines = ["2026-01-31T12:00:00Z WARN api x", "2026-01-31T12:00:00Z ERROR api x"]
-    found = judged(spark, lines, format="application", error_levels=["warn"])
+    found = fields_or_reason(spark, lines, format="application", error_levels=["warn"])
     assert [row[2] for row in found] == [True, False]
 
 
 def test_a_custom_pattern(spark):
-    told = {
+    options = {
         "format": "pattern",
         "pattern": r"^(?:\[x\] )?((?<service>\w+)?)[|(](?<level>\w+)[)|] (?<time>\S+)(?: (?<latency>\d+))?",
         "time_format": "yyyyMMdd-HHmmss",
         "latency_unit": "s",
     }
     lines = ["[x] api|ERROR| 20260131-120000 3", "api(INFO) 20260131-120000", "|INFO| 20260131-120000", "api|INFO| now"]
-    assert judged(spark, lines, **told) == [
+    assert fields_or_reason(spark, lines, **options) == [
         (at(12), "api", True, 3000.0), (at(12), "api", False, None), "it names no service", NO_TIME,
     ]  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_results_by_service_and_window_and_alerts(spark):
     numbers.unpersist()
 
 
-@pytest.mark.parametrize("told", [{"window": "a minute"}, {"watermark": "soon"}])
-def test_an_invalid_window_is_one_sentence(spark, told):
+@pytest.mark.parametrize("settings", [{"window": "a minute"}, {"watermark": "soon"}])
+def test_an_invalid_window_is_one_sentence(spark, settings):
     with mistake("a minute|soon"):
-        transform(fitting(parsed_lines(records(spark, [""]), Lines())), config(**told)).collect()
+        transform(fitting(parsed_lines(records(spark, [""]), Lines())), config(**settings)).collect()

@@ -46,13 +46,13 @@ topic = "{topic}"
 """
 
 
-def one_sentence(done, *says, code=2):
-    """The command failed with this code and one line on stderr, which contains all of `says`."""
+def one_sentence(done, *parts, code=2):
+    """The command failed with this code and one line on stderr, which contains all of `parts`."""
     assert done.returncode == code, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("barnabas pipeline"), line
     assert "Traceback" not in line
-    for text in says:
+    for text in parts:
         assert text in line
     assert done.stdout == ""
 
@@ -61,8 +61,8 @@ def one_sentence(done, *says, code=2):
 def job(tmp_path, topic):
     """`job(text, checkpoint=...)`: write a job's file; returns its name."""
 
-    def write(text, **told):
-        names = {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out"), "topic": topic, **told}
+    def write(text, **values):
+        names = {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out"), "topic": topic, **values}
         (tmp_path / "job.toml").write_text(text.format(**names))
         return "job.toml"
 
@@ -93,7 +93,7 @@ def fake_java(home, script):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "messages"),
     [
         (["elt", "--config", "x"], ["there is no job elt; did you mean etl?; the jobs are etl, analytics, logs"]),
         (["etl"], ["missing option '--config'"]),
@@ -116,9 +116,9 @@ def fake_java(home, script):
         (["copy", "--config", "job.toml", "--report", "job.toml/x"], ["the report job.toml/x cannot be written"]),
     ],
 )
-def test_mistakes_of_the_command_line(command, job, arguments, says):
+def test_mistakes_of_the_command_line(command, job, arguments, messages):
     job(COPY)
-    one_sentence(command("run", *arguments), *says)
+    one_sentence(command("run", *arguments), *messages)
 
 
 def test_the_program_for_spark_submit_is_pipeline_run(tmp_path):
@@ -191,8 +191,8 @@ def test_no_checkpoint(command, job, broker, create):
 def test_checkpoints_of_other_jobs(command, job, broker, create, tmp_path):
     topic, where = create(), tmp_path / "checkpoint"
 
-    def run(**told):
-        return command("run", "copy", "--config", job(COPY, topic=topic, **told), "-b", broker.bootstrap)
+    def run(**values):
+        return command("run", "copy", "--config", job(COPY, topic=topic, **values), "-b", broker.bootstrap)
 
     (tmp_path / "photos" / "2026").mkdir(parents=True)
     one_sentence(run(checkpoint=tmp_path / "photos"), "has other files than a pipeline's checkpoint: name an")
@@ -202,7 +202,7 @@ def test_checkpoints_of_other_jobs(command, job, broker, create, tmp_path):
 
     ids = Cluster(broker.bootstrap).topic_ids([topic])
     output = f"{topic}-copy"
-    for owner, says in (
+    for owner, message in (
         (Owner("etl", "etl", topic, "out"), "belongs to the job etl: give this one a checkpoint of its own"),
         (
             Owner("copy", "copy", "other", output),
@@ -223,7 +223,7 @@ def test_checkpoints_of_other_jobs(command, job, broker, create, tmp_path):
         where.joinpath("barnabas-job.json").write_text(json.dumps(vars(owner)))
         more = ["--start", "latest"] if owner.topic_ids == ids else []
         done = command("run", "copy", "--config", job(COPY, topic=topic), "-b", broker.bootstrap, *more)
-        one_sentence(done, says)
+        one_sentence(done, message)
     where.joinpath("barnabas-job.json").write_text("{")
     one_sentence(run(), "cannot be read, so the checkpoint's owner is unknown: name a new checkpoint")
 
@@ -231,8 +231,8 @@ def test_checkpoints_of_other_jobs(command, job, broker, create, tmp_path):
 def test_outputs_of_other_checkpoints(command, job, broker, create, tmp_path):
     topic, out = create(), tmp_path / "out"
 
-    def run(**told):
-        return command("run", "etl", "--config", job(ETL, topic=topic, **told), "-b", broker.bootstrap)
+    def run(**values):
+        return command("run", "etl", "--config", job(ETL, topic=topic, **values), "-b", broker.bootstrap)
 
     (out / "_spark_metadata").mkdir(parents=True)
     one_sentence(
@@ -267,8 +267,8 @@ def test_a_missing_or_wrong_java(command, job, broker, create, tmp_path):
             "run", "copy", "--config", file, "-b", broker.bootstrap, env={"JAVA_HOME": java_home, "PATH": path}
         )
 
-    for version, told in ((8, "1.8.0_402"), (11, "11.0.2"), (25, "25")):
-        home = fake_java(tmp_path / str(version), f"echo 'openjdk version \"{told}\"' >&2")
+    for version, reported in ((8, "1.8.0_402"), (11, "11.0.2"), (25, "25")):
+        home = fake_java(tmp_path / str(version), f"echo 'openjdk version \"{reported}\"' >&2")
         one_sentence(run(home), f"Spark 4.0 needs Java 17 or 21, and JAVA_HOME ({home}) is Java {version}: set it to")
     one_sentence(
         run(fake_java(tmp_path / "none", "echo garbage")), "which has no working bin/java: set it to a Java 17 or 21"
@@ -305,7 +305,7 @@ def test_without_the_extra(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ([], "status needs --config FILE or --checkpoint DIR"),
         (["--config", "none.toml"], "none.toml cannot be read: No such file or directory"),
@@ -315,10 +315,10 @@ def test_without_the_extra(command, tmp_path):
         (["--checkpoint", "begun"], "the job copy has not started: its checkpoint begun has no batch"),
     ],
 )
-def test_status_without_a_checkpoint(command, tmp_path, arguments, says):
+def test_status_without_a_checkpoint(command, tmp_path, arguments, message):
     (tmp_path / "job.toml").write_text("[source]\n")
     Checkpoint(str(tmp_path / "begun")).claim(Owner("copy", "copy", "in", "out"))
-    one_sentence(command("status", *arguments), says)
+    one_sentence(command("status", *arguments), message)
 
 
 def test_start_of_a_job_that_reads_no_topic(command, job):

@@ -55,14 +55,14 @@ def etl(spark, broker, tmp_path):
 @pytest.mark.slow
 def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_reported(spark, etl, topic_of, tmp_path):
     topic = topic_of(['{"id": 1}', '{"id": 2}'])
-    for told, says in (
+    for settings, message in (
         ({"fields": "id BIGNT"}, r"^\[schema\] fields"),
         ({"rules": ["id >"]}, r"^\[schema\] rules: 'id >' is not SQL"),
         ({"rules": ["ids > 1"]}, "^an expression names `ids`, which is not a column; there are id"),
         ({"columns": 'day = "to_dat(id)"'}, "to_dat"),
     ):
-        with pytest.raises(MistakeError, match=says) as found:
-            etl(topic, **told)
+        with pytest.raises(MistakeError, match=message) as found:
+            etl(topic, **settings)
         assert "\n" not in str(found.value)
 
     failure = nothing_fits(etl(topic, fields="id BIGINT, name STRING NOT NULL"))

@@ -128,8 +128,8 @@ def test_json_lines(capsys):
     run = a_run()
     with Screen(NOWHERE, "json") as screen:
         screen.watch(run, run.progress.batches[:1])
-    told = json.loads(capsys.readouterr().err)
-    assert told == {
+    line = json.loads(capsys.readouterr().err)
+    assert line == {
         "event": "batch", "query": "orders.parquet", "batch": 0, "at": "2026-01-31T12:00:00+00:00", "rows_in": 1000,
         "rows_out": 990, "late": 0, "duration_ms": 250, "offsets": {"in": {"0": 1000}},
     }  # fmt: skip

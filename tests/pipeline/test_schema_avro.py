@@ -56,7 +56,7 @@ def encoded(spark, rows, schema):
     return [bytes(row.made) for row in made.collect()]
 
 
-def judged(spark, values, **schema):
+def fields_or_reason(spark, values, **schema):
     """For each value: the fields, or the reason."""
     rows = parsed(records(spark, values), Schema(format="avro", **schema)).collect()
     assert len(rows) == len(values)
@@ -66,7 +66,7 @@ def judged(spark, values, **schema):
 def test_avro_without_a_header(spark, schema_file):
     whole, nothing = encoded(spark, [(5, "x", None, ["a", "b"]), (-1, None, None, [])], SCHEMA)
     values = [whole, nothing, whole[:-1], whole[:1], b"", None, b"\xff" * 40, HEADER + whole]
-    found = judged(spark, values, avro_schema=schema_file(SCHEMA))
+    found = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA))
     assert found == [
         {"id": 5, "text": "x", "at": None, "tags": ["a", "b"]}, {"id": -1, "text": None, "at": None, "tags": []},
         WRONG, WRONG, "the value is empty", "the value is empty", WRONG, WRONG,
@@ -76,13 +76,16 @@ def test_avro_without_a_header(spark, schema_file):
 def test_avro_with_the_header_of_a_registry(spark, schema_file):
     (whole,) = encoded(spark, [(5, "x", None, [])], SCHEMA)
     values = [HEADER + whole, HEADER + whole[:-1], HEADER, HEADER[:3], b"\x01\x00\x00\x00\x07" + whole, b""]
-    found = judged(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
+    found = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
     assert found == [{"id": 5, "text": "x", "at": None, "tags": []}, WRONG, WRONG, WRONG, WRONG, "the value is empty"]
 
 
 def test_a_record_whose_fields_are_all_null_fits(spark, schema_file):
     (value,) = encoded(spark, [(None, None)], NULLS)
-    assert judged(spark, [value, value[:1]], avro_schema=schema_file(NULLS)) == [{"a": None, "b": None}, WRONG]
+    assert fields_or_reason(spark, [value, value[:1]], avro_schema=schema_file(NULLS)) == [
+        {"a": None, "b": None},
+        WRONG,
+    ]
 
 
 def test_rules_hold_for_avro_too_and_the_columns_are_the_schemas(spark, schema_file):
@@ -102,7 +105,7 @@ def test_declared_types_are_the_files(schema_file):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("{", "is not the schema of an Avro record"),
         ('"string"', "is not the schema of an Avro record"),
@@ -112,12 +115,12 @@ def test_declared_types_are_the_files(schema_file):
         ({"type": "record", "name": "X", "fields": [{"name": "_topic", "type": "long"}]}, "_topic is reserved"),
     ],
 )
-def test_an_invalid_schema_file_is_one_sentence(spark, schema_file, content, says):
-    with pytest.raises(MistakeError, match=says) as found:
-        judged(spark, [b"x"], avro_schema=schema_file(content))
+def test_an_invalid_schema_file_is_one_sentence(spark, schema_file, content, message):
+    with pytest.raises(MistakeError, match=message) as found:
+        fields_or_reason(spark, [b"x"], avro_schema=schema_file(content))
     assert "\n" not in str(found.value)
 
 
 def test_a_missing_schema_file_is_one_sentence(spark, tmp_path):
     with pytest.raises(MistakeError, match=r"none\.avsc: No such file"):
-        judged(spark, [b"x"], avro_schema=str(tmp_path / "none.avsc"))
+        fields_or_reason(spark, [b"x"], avro_schema=str(tmp_path / "none.avsc"))

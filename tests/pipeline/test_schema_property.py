@@ -40,23 +40,25 @@ def strictly_json(value):
 
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(told=RECORDS)
-def test_every_record_is_either_a_match_or_a_dead_letter(spark, told):
-    rows = [record(value, n, key=key, headers=headers, partition=n % 3) for n, (key, value, headers) in enumerate(told)]
-    judged = parsed(records(spark, rows), Schema(fields=FIELDS, rules=["id <> 3"])).cache()
-    good = {row._offset: row for row in fitting(judged).collect()}
-    bad = {int(row.event_id.split("/")[2]): row for row in with_event_id(dead_letters(judged), "event_id").collect()}
-    judged.unpersist()
+@given(cases=RECORDS)
+def test_every_record_is_either_a_match_or_a_dead_letter(spark, cases):
+    rows = [
+        record(value, n, key=key, headers=headers, partition=n % 3) for n, (key, value, headers) in enumerate(cases)
+    ]
+    checked = parsed(records(spark, rows), Schema(fields=FIELDS, rules=["id <> 3"])).cache()
+    good = {row._offset: row for row in fitting(checked).collect()}
+    bad = {int(row.event_id.split("/")[2]): row for row in with_event_id(dead_letters(checked), "event_id").collect()}
+    checked.unpersist()
 
     assert not good.keys() & bad.keys()
-    assert good.keys() | bad.keys() == set(range(len(told)))
+    assert good.keys() | bad.keys() == set(range(len(cases)))
     for n in good:
-        assert told[n][1] is not None
-        assert told[n][1].lstrip().startswith(b"{")
+        assert cases[n][1] is not None
+        assert cases[n][1].lstrip().startswith(b"{")
         assert good[n].id is not None
         assert good[n].id != 3
     for n, row in bad.items():
-        key, value, headers = told[n]
+        key, value, headers = cases[n]
         assert (row.key, row.value) == (key, value)
         assert [(h.key, h.value) for h in row.headers][: len(headers or [])] == (headers or [])
         more = {h.key: bytes(h.value).decode() for h in row.headers[len(headers or []) :]}
@@ -65,13 +67,13 @@ def test_every_record_is_either_a_match_or_a_dead_letter(spark, told):
             "barnabas-topic": "in", "barnabas-partition": str(n % 3), "barnabas-offset": str(n),
             EVENT_ID: f"in/{n % 3}/{n}",
         }  # fmt: skip
-    for n, (_, value, _) in enumerate(told):
+    for n, (_, value, _) in enumerate(cases):
         if value is not None and strictly_json(value) and fits(json.loads(value)):
             assert n in good, value
 
 
-def fits(told):
+def fits(fields):
     """Values that must match; others may or may not."""
-    id_, text = told.get("id"), told.get("text")
-    known = told.keys() <= {"id", "text"} and isinstance(text, str | None)
+    id_, text = fields.get("id"), fields.get("text")
+    known = fields.keys() <= {"id", "text"} and isinstance(text, str | None)
     return known and type(id_) is int and -(2**63) <= id_ < 2**63 and id_ != 3

@@ -89,7 +89,7 @@ def test_after_some_tasks_only_the_others_write(
 ) -> None:
     """Task 1 fails before its transaction; then the topic grows, which must not change the distribution of rows."""
     monkeypatch.setattr(transactions, "_write_tasks", _FailingTask(1))
-    with pytest.raises(Exception, match="task 1 dies"):
+    with pytest.raises(Exception, match="task 1 fails"):
         write_batch(batch(spark), 0, target)
     monkeypatch.undo()
     written = values(broker, target)
@@ -102,7 +102,7 @@ def test_after_some_tasks_only_the_others_write(
 
 
 class _FailingTask:
-    """Writes the rows of earlier tasks, then fails like a task whose process dies."""
+    """Writes the rows of earlier tasks, then fails, as if the process of the task was killed."""
 
     def __init__(self, task: int) -> None:
         self.task = task
@@ -112,7 +112,7 @@ class _FailingTask:
         for part in batches:
             rows = part.to_pylist()
             if any(row["_task"] == self.task for row in rows):
-                raise RuntimeError(f"task {self.task} dies")
+                raise RuntimeError(f"task {self.task} fails")
             yield from self.write(iter([part]), batch_id, target)
 
 
