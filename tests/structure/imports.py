@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,10 +39,15 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def import_graph() -> Graph:
-    """Every module of the product with the modules of the product that it imports.
+    """Every module of the product with the modules of the product that it imports, in a new dictionary.
 
     `from package import name` imports the module `package.name` where there is one, and otherwise `package`.
     """
+    return {name: set(targets) for name, targets in _parsed_graph().items()}
+
+
+@cache
+def _parsed_graph() -> Graph:
     files = {module_name(path): path for path in python_files()}
     graph: Graph = {}
     for name, path in files.items():
