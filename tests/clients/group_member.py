@@ -27,30 +27,32 @@ class Diary:
         self.file.write(json.dumps({"event": event} | values) + "\n")
 
 
-def run_confluent_kafka(told, diary, is_over):
+def run_confluent_kafka(options, diary, is_over):
     from confluent_kafka import Consumer, KafkaError, KafkaException
 
     settings = {
-        "bootstrap.servers": told["bootstrap"],
-        "group.id": told["group"],
+        "bootstrap.servers": options["bootstrap"],
+        "group.id": options["group"],
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "reconnect.backoff.max.ms": 500,
     }
-    if told.get("protocol") == "consumer":
+    if options.get("protocol") == "consumer":
         settings["group.protocol"] = "consumer"
     else:
-        settings["session.timeout.ms"] = told["session_ms"]
+        settings["session.timeout.ms"] = options["session_ms"]
         settings["heartbeat.interval.ms"] = HEARTBEAT_MS
-        settings["partition.assignment.strategy"] = told.get("strategy", "range")
-    if "instance" in told:
-        settings["group.instance.id"] = told["instance"]
+        settings["partition.assignment.strategy"] = options.get("strategy", "range")
+    if "instance" in options:
+        settings["group.instance.id"] = options["instance"]
     consumer = Consumer(settings)
 
-    def tell(event):
+    def recorder(event):
         return lambda _, partitions: diary.write(event, partitions=[one.partition for one in partitions])
 
-    consumer.subscribe([told["topic"]], on_assign=tell("assigned"), on_revoke=tell("revoked"), on_lost=tell("lost"))
+    consumer.subscribe(
+        [options["topic"]], on_assign=recorder("assigned"), on_revoke=recorder("revoked"), on_lost=recorder("lost")
+    )
     while not is_over():
         messages = consumer.consume(100, 0.2)
         failed = [message.error() for message in messages if message.error()]
@@ -72,7 +74,7 @@ def run_confluent_kafka(told, diary, is_over):
     consumer.close()
 
 
-def run_kafka_python(told, diary, is_over):
+def run_kafka_python(options, diary, is_over):
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.errors import KafkaError
@@ -85,16 +87,16 @@ def run_kafka_python(told, diary, is_over):
             diary.write("revoked", partitions=sorted(one.partition for one in revoked))
 
     consumer = KafkaConsumer(
-        bootstrap_servers=told["bootstrap"],
-        group_id=told["group"],
+        bootstrap_servers=options["bootstrap"],
+        group_id=options["group"],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=told["session_ms"],
+        session_timeout_ms=options["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
         reconnect_backoff_max_ms=500,
     )
-    consumer.subscribe([told["topic"]], listener=Listener())
+    consumer.subscribe([options["topic"]], listener=Listener())
     while not is_over():
         try:
             batches = consumer.poll(1000, max_records=100)  # with shorter sessions a join in progress may fail
@@ -110,11 +112,11 @@ def run_kafka_python(told, diary, is_over):
     consumer.close()
 
 
-def run_aiokafka(told, diary, is_over):
-    asyncio.run(_run_aiokafka(told, diary, is_over))
+def run_aiokafka(options, diary, is_over):
+    asyncio.run(_run_aiokafka(options, diary, is_over))
 
 
-async def _run_aiokafka(told, diary, is_over):
+async def _run_aiokafka(options, diary, is_over):
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
     from aiokafka.errors import KafkaError
@@ -127,15 +129,15 @@ async def _run_aiokafka(told, diary, is_over):
             diary.write("revoked", partitions=sorted(one.partition for one in revoked))
 
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=told["bootstrap"],
-        group_id=told["group"],
+        bootstrap_servers=options["bootstrap"],
+        group_id=options["group"],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=told["session_ms"],
+        session_timeout_ms=options["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
-    consumer.subscribe([told["topic"]], listener=Listener())
+    consumer.subscribe([options["topic"]], listener=Listener())
     await consumer.start()
     while not is_over():
         try:
@@ -153,11 +155,11 @@ async def _run_aiokafka(told, diary, is_over):
 
 
 def main():
-    library, told = sys.argv[1], json.loads(sys.argv[2])
+    library, options = sys.argv[1], json.loads(sys.argv[2])
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     run = {"confluent-kafka": run_confluent_kafka, "kafka-python": run_kafka_python, "aiokafka": run_aiokafka}[library]
-    run(told, Diary(told["diary"]), lambda: bool(stop))
+    run(options, Diary(options["diary"]), lambda: bool(stop))
 
 
 if __name__ == "__main__":

@@ -42,14 +42,14 @@ def _partitions(assignment):
 class Member:
     """The process of one member, and its diary."""
 
-    def __init__(self, library, diary, **told):
+    def __init__(self, library, diary, **options):
         self.library, self.diary = library, Path(diary)
-        told |= {"diary": str(diary)}
+        options |= {"diary": str(diary)}
         if library == "java":
-            command = program.java("GroupMember", *(f"{name}={value}" for name, value in told.items()))
+            command = program.java("GroupMember", *(f"{name}={value}" for name, value in options.items()))
         else:
             script = Path(__file__).with_name("group_member.py")
-            command = [sys.executable, str(script), library, json.dumps(told)]
+            command = [sys.executable, str(script), library, json.dumps(options)]
         with Path(f"{diary}.err").open("ab") as complaints:
             self.process = subprocess.Popen(command, stderr=complaints)
 
@@ -92,11 +92,11 @@ class Group:
         self.live = []
         self.produced = 0
 
-    def join(self, library="confluent-kafka", **told):
+    def join(self, library="confluent-kafka", **options):
         diary = self.folder / f"member-{len(self.members)}.jsonl"
-        told |= {"bootstrap": self.server.bootstrap, "group": self.name, "topic": self.topic}
-        told["session_ms"] = SESSIONS_MS[self.server.name]
-        member = Member(library, diary, **told)
+        options |= {"bootstrap": self.server.bootstrap, "group": self.name, "topic": self.topic}
+        options["session_ms"] = SESSIONS_MS[self.server.name]
+        member = Member(library, diary, **options)
         self.members.append(member)
         self.live.append(member)
         return member

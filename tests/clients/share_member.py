@@ -17,26 +17,26 @@ from confluent_kafka import KafkaException, ShareConsumer
 
 
 def main():
-    told = json.loads(sys.argv[1])
+    options = json.loads(sys.argv[1])
     over = []
     signal.signal(signal.SIGTERM, lambda *_: over.append(1))
     consumer = ShareConsumer(
         {
-            "bootstrap.servers": told["bootstrap"],
-            "group.id": told["group"],
+            "bootstrap.servers": options["bootstrap"],
+            "group.id": options["group"],
             "share.acknowledgement.mode": "explicit",
             "reconnect.backoff.max.ms": 500,
         }
     )
-    consumer.subscribe([told["topic"]])
-    with Path(told["diary"]).open("a", buffering=1) as diary:
+    consumer.subscribe([options["topic"]])
+    with Path(options["diary"]).open("a", buffering=1) as diary:
 
         def write(event, **values):
             diary.write(json.dumps({"event": event} | values) + "\n")
 
         write("start")
         while not over:
-            one_poll(consumer, told.get("hold", 0), write)
+            one_poll(consumer, options.get("hold", 0), write)
         consumer.close()
 
 

@@ -51,7 +51,7 @@ class Instance:
                 self.lines.append(line.rstrip("\n"))
                 self._said.notify_all()
 
-    def wait_said(self, beginning: str, since: int = 0) -> str:
+    def wait_for_line(self, beginning: str, since: int = 0) -> str:
         """Wait for the first line of output with this prefix, and return it."""
         deadline = time.monotonic() + DEADLINE_S
         with self._said:
@@ -65,7 +65,7 @@ class Instance:
 
     def running(self) -> Instance:
         """Wait until the instance is in the state RUNNING."""
-        self.wait_said("STATE RUNNING")
+        self.wait_for_line("STATE RUNNING")
         return self
 
     def ask(self, command: str) -> list[str]:
@@ -74,7 +74,7 @@ class Instance:
         since = len(self.lines)
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        return self.wait_said(command.upper(), since).split()[1:]
+        return self.wait_for_line(command.upper(), since).split()[1:]
 
     def tasks(self) -> tuple[set[str], set[str]]:
         """The active and the standby tasks of this instance."""

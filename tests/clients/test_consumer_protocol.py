@@ -144,14 +144,14 @@ def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(br
     reader.subscribe([r"^(a)\1"])
     errors = []
 
-    def told():
+    def has_error():
         message = reader.poll(0.2)
         if message is not None and message.error():
             errors.append(message.error())
         return errors
 
     try:
-        wait_until(told, "an error")
+        wait_until(has_error, "an error")
     except KafkaException as refused:
         errors.append(refused.args[0])
     finally:
@@ -159,7 +159,7 @@ def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(br
     assert "regular expression is not valid" in errors[0].str()
 
 
-def go_on(group):
+def produce_during_rebalance(group):
     """Produce records before and during a rebalance."""
     group.produce(60)
     group.settle()
@@ -172,20 +172,20 @@ def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member
     """A rolling upgrade and downgrade, with eager and cooperative classic members, while records are produced."""
     group = start_group(broker)
     old = [group.join(library, protocol="classic", strategy=name) for name in ("range", "range")]
-    go_on(group)
+    produce_during_rebalance(group)
     assert group.described_as_consumer_group() is None
     new = []
     for member in old:
         new.append(group.join(library, protocol="consumer"))
-        go_on(group)
+        produce_during_rebalance(group)
         assert group.described_as_consumer_group() is not None
         group.drop(member, "leave")
-        go_on(group)
+        produce_during_rebalance(group)
     for member in new:
         group.join(library, protocol="classic", strategy="cooperative-sticky")
-        go_on(group)
+        produce_during_rebalance(group)
         group.drop(member, "leave")
-        go_on(group)
+        produce_during_rebalance(group)
     assert group.described_as_consumer_group() is None
     assert {one.group_instance_id for one in group.described().members} == {None}
     group.wait_read()

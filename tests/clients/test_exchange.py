@@ -142,7 +142,7 @@ def transactions(bootstrap: str, label: str, *, move_to: int) -> None:
     consumer.close()
 
 
-def leave_open(bootstrap: str) -> Producer:
+def begin_open_transaction(bootstrap: str) -> Producer:
     """A transaction in the topic `pending` that stays open."""
     producer = Producer(
         {
@@ -178,7 +178,7 @@ def users(bootstrap: str) -> Any:
     }
 
 
-def every_file_reads_in_both_tools(directory: Path, metadata: Path, partitions: list[Path]) -> None:
+def check_files_with_both_tools(directory: Path, metadata: Path, partitions: list[Path]) -> None:
     """kafka-dump-log reports no problem in any file, and `barnabas dump-log` prints the same."""
     logs, others, indexes = [], [], []
     for path in partitions:
@@ -191,7 +191,7 @@ def every_file_reads_in_both_tools(directory: Path, metadata: Path, partitions: 
     both_agree([file for path in directory.glob("__consumer_offsets-*") for file in files_of(path, ".log")])
 
 
-def kafka_took_it_as_its_own(directory: Directory) -> None:
+def check_clean_start_of_kafka(directory: Directory) -> None:
     """Assert that Kafka started without log recovery, waiting for a session timeout or epoch errors."""
     log = directory.log()
     assert re.search(r"Skipping recovery of \d+ logs .* since clean shutdown file was found", log)
@@ -235,7 +235,7 @@ def fill_with_kafka(bootstrap: str, live: NumberedRecords) -> Producer:
         [UserScramCredentialUpsertion("alice", credential, b"secret", b"salt")]
     ).values():
         done.result(TIMEOUT_S)
-    return leave_open(bootstrap)
+    return begin_open_transaction(bootstrap)
 
 
 def wait_until_cleaned(log_dir: Path) -> None:
@@ -246,7 +246,7 @@ def wait_until_cleaned(log_dir: Path) -> None:
         time.sleep(0.05)
 
 
-def go_on_with_barnabas(bootstrap: str, live: NumberedRecords) -> None:
+def change_with_barnabas(bootstrap: str, live: NumberedRecords) -> None:
     """Add data and changes to the directory with Barnabas."""
     live.write(300)
     produce(bootstrap, "orders", [(b"b%d" % number, b"from Barnabas" * 50) for number in range(2000)])
@@ -285,7 +285,7 @@ def test_from_kafka_to_barnabas_and_back(kafkas_directory: Directory) -> None:
 
     directory.run(directory.barnabas)
     same(before, observe(address, GROUPS))
-    go_on_with_barnabas(address, live)
+    change_with_barnabas(address, live)
     after = observe(address, GROUPS)
     live.check(after)
     assert after["partitions"]["orders"] == 4
@@ -293,12 +293,12 @@ def test_from_kafka_to_barnabas_and_back(kafkas_directory: Directory) -> None:
     assert sum(after["positions"]["readers"].values()) == 2500
     assert after["records"]["pending"] == []
     directory.stop()
-    every_file_reads_in_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
+    check_files_with_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
 
     directory.run(directory.kafka)
     same(after, observe(address, GROUPS))
     assert users(address) == known_users
-    kafka_took_it_as_its_own(directory)
+    check_clean_start_of_kafka(directory)
     live.write(300)
     transactions(address, "third", move_to=33)
     del hanging
@@ -348,11 +348,11 @@ def test_from_barnabas_to_kafka_and_back(our_directory: Directory) -> None:
     before = observe(address, ["readers"])
     directory.stop()
     assert files_of(directory.metadata_dir, ".checkpoint")
-    every_file_reads_in_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
+    check_files_with_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
 
     directory.run(directory.kafka)
     same(before, observe(address, ["readers"]))
-    kafka_took_it_as_its_own(directory)
+    check_clean_start_of_kafka(directory)
     live.write(300)
     transactions(address, "first", move_to=11)
     advance(address, "readers", 500)
@@ -365,7 +365,7 @@ def test_from_barnabas_to_kafka_and_back(our_directory: Directory) -> None:
     live.write(300)
     live.check(observe(address, []))
     directory.stop()
-    every_file_reads_in_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
+    check_files_with_both_tools(directory.log_dir, directory.metadata_dir, directory.partition_dirs())
 
 
 def test_a_quorum_that_barnabas_began_with_its_voter_as_a_record(tmp_path: Path) -> None:

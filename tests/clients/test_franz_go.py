@@ -23,8 +23,8 @@ def has_go() -> bool:
     """Whether Go 1.21 or later is installed, which downloads the toolchain that go.mod names."""
     if not shutil.which("go"):
         return False
-    told = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"go(\d+)\.(\d+)", told)
+    output = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"go(\d+)\.(\d+)", output)
     return found is not None and (int(found[1]), int(found[2])) >= (1, 21)
 
 

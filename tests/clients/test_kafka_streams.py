@@ -155,12 +155,12 @@ def test_standby_tasks(start_broker, application, chance, protocol):
     instances = [words.start(state="one").running(), words.start(state="two").running()]
     words.write(100, chance)
 
-    def is_covered():
+    def has_standbys():
         (a, a_standby), (b, b_standby) = (instance.tasks() for instance in instances)
         stateful = {task for task in a | b if task.startswith("1_")}
         return len(a | b) == 4 and not a & b and a_standby == b & stateful and b_standby == a & stateful
 
-    wait_for(is_covered, "no standby tasks")
+    wait_for(has_standbys, "no standby tasks")
     words.check_exactly_once()
 
 
@@ -190,7 +190,7 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
     words.check_exactly_once()
     words.say("!shutdown")
     for instance in instances:
-        instance.wait_said("STATE ERROR")
+        instance.wait_for_line("STATE ERROR")
 
 
 def tool(server, *arguments):

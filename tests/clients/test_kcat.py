@@ -44,9 +44,11 @@ class Running:
     """A kcat process that runs until `end`; its output is written to files."""
 
     def __init__(self, command: list[str], environment: dict[str, str], stem: Path) -> None:
-        self.out, self.told = stem.with_suffix(".out"), stem.with_suffix(".err")
-        with self.out.open("wb") as out, self.told.open("wb") as told:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=told, env=environment)
+        self.out, self.errors = stem.with_suffix(".out"), stem.with_suffix(".err")
+        with self.out.open("wb") as out, self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, env=environment
+            )
 
     def lines(self) -> list[str]:
         """The lines of its output so far."""
@@ -54,7 +56,7 @@ class Running:
 
     def assigned(self) -> set[int]:
         """The partitions of its latest assignment, from its output (`assigned: topic [0], topic [1]`)."""
-        rebalances = [line for line in whole_lines(self.told) if " rebalanced " in line]
+        rebalances = [line for line in whole_lines(self.errors) if " rebalanced " in line]
         if not rebalances or "assigned: " not in rebalances[-1]:
             return set()
         return {int(one.split("[")[1].rstrip("]")) for one in rebalances[-1].split("assigned: ")[1].split(", ")}
@@ -63,14 +65,14 @@ class Running:
         """Wait until a condition holds while it runs."""
         deadline = time.monotonic() + DEADLINE_S
         while not holds():
-            assert self.process.poll() is None, self.told.read_text()
-            assert time.monotonic() < deadline, f"{self.lines()[-5:]} {self.told.read_text()[-2000:]}"
+            assert self.process.poll() is None, self.errors.read_text()
+            assert time.monotonic() < deadline, f"{self.lines()[-5:]} {self.errors.read_text()[-2000:]}"
             time.sleep(0.02)
 
     def end(self) -> None:
         """Stop it with SIGTERM: it leaves its group."""
         self.process.terminate()
-        assert self.process.wait(DEADLINE_S) == 0, self.told.read_text()
+        assert self.process.wait(DEADLINE_S) == 0, self.errors.read_text()
 
 
 class Kcat:
@@ -232,9 +234,9 @@ def test_json_envelope_tells_all_of_a_record(kcat, create) -> None:
     before = int(time.time() * 1000)
     kcat("-P", "-t", topic, "-k", "key", "-H", "a=1", data=b"value\n")
     (line,) = kcat.consume(topic, "-J")
-    told = json.loads(line)
-    assert before - 1000 <= told.pop("ts") <= int(time.time() * 1000) + 1000
-    assert told == {
+    envelope = json.loads(line)
+    assert before - 1000 <= envelope.pop("ts") <= int(time.time() * 1000) + 1000
+    assert envelope == {
         "topic": topic,
         "partition": 0,
         "offset": 0,
@@ -275,8 +277,8 @@ def timed(broker: Server, create: Callable[..., str]) -> str:
 
 
 def test_consuming_between_two_timestamps(kcat, timed) -> None:
-    told = kcat.consume(timed, "-o", f"s@{EPOCH + 20_500}", "-o", f"e@{EPOCH + 25_000}", "-f", "%s %T\n")
-    assert told == [f"{n} {EPOCH + 1000 * n}" for n in range(21, 25)]
+    envelope = kcat.consume(timed, "-o", f"s@{EPOCH + 20_500}", "-o", f"e@{EPOCH + 25_000}", "-f", "%s %T\n")
+    assert envelope == [f"{n} {EPOCH + 1000 * n}" for n in range(21, 25)]
 
 
 def test_offsets_are_queried_by_timestamp(kcat, timed) -> None:
@@ -346,8 +348,8 @@ def test_group_commits_and_resumes(kcat, create, topic_name) -> None:
     kcat.produce(topic, range(20))
 
     def read() -> list[int]:
-        told = kcat("-G", group, "-q", "-e", "-X", "topic.auto.offset.reset=earliest", topic)
-        return sorted(int(line) for line in told.splitlines())
+        envelope = kcat("-G", group, "-q", "-e", "-X", "topic.auto.offset.reset=earliest", topic)
+        return sorted(int(line) for line in envelope.splitlines())
 
     assert read() == list(range(20))
     kcat.produce(topic, range(20, 25))

@@ -148,7 +148,7 @@ def test_a_batch_waits_for_so_many_offsets(stream: Stream, broker, create: Creat
     query = start(stream(subscribe=topic, **options), batches, tmp_path)
     query.processAllAvailable()  # the first batch does not wait
     produce(broker, topic, range(10, 15))
-    wait_until(lambda: seen_offset(query, topic) == 15, "the stream has seen the five")
+    wait_until(lambda: latest_offset(query, topic) == 15, "the stream has seen the five")
     assert batches.sizes() == [10]
     produce(broker, topic, range(15, 40))
     wait_until(lambda: batches.sizes() == [10, 30], "there are enough for a batch")
@@ -166,7 +166,7 @@ def test_a_batch_waits_no_longer_than_told(stream: Stream, broker, create: Creat
     query.stop()
 
 
-def seen_offset(query: Any, topic: str) -> int:
+def latest_offset(query: Any, topic: str) -> int:
     """The latest offset of partition 0 in the query's progress, or -1."""
     progress = query.lastProgress
     latest = progress and progress["sources"][0]["latestOffset"]
