@@ -311,7 +311,7 @@ def test_without_the_extra(command, tmp_path):
         (["--config", "none.toml"], "none.toml cannot be read: No such file or directory"),
         (["--config", "job.toml"], "job.toml has no checkpoint"),
         (["--checkpoint", "none"], "none is not a pipeline's checkpoint: has the job run once?"),
-        (["--checkpoint", "job.toml"], "job.toml is not a"),
+        (["--checkpoint", "job.toml"], "job.toml cannot be used as a checkpoint directory"),
         (["--checkpoint", "begun"], "the job copy has not started: its checkpoint begun has no batch"),
     ],
 )
