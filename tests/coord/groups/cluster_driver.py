@@ -12,7 +12,7 @@ def topic_id(name):
 
 
 class Cluster:
-    """Topics by name; the ids follow from the names and from how often a topic was made."""
+    """Topics by name; an id is derived from the name and the incarnation."""
 
     def __init__(self, **sizes):
         self.topics = {}

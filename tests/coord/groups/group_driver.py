@@ -58,7 +58,7 @@ class Driver(CoordinatorDriver):
         group = self.group(group_id)
         return None if group is None else group.state
 
-    # ---- requests; each gives its ticket, or with `answer` the answer
+    # ---- requests; each returns its ticket
 
     def join(
         self,
@@ -90,7 +90,7 @@ class Driver(CoordinatorDriver):
         return ticket
 
     def new_member(self, **options):
-        """Ask for a member id, then join with it; gives (member id, ticket of the second JoinGroup)."""
+        """Get a member id, then join with it; returns (member id, ticket of the second JoinGroup)."""
         settle = options.pop("settle", True)
         asked = self.answers[self.join(settle=settle, **options)]
         assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -122,7 +122,7 @@ class Driver(CoordinatorDriver):
         return self.answers[ticket].error_code
 
     def leave(self, *identities, group_id="g"):
-        """Leave; each identity is a member id or (member id, instance id). Gives the answer."""
+        """Leave; each identity is a member id or (member id, instance id). Returns the response."""
         ticket = f"leave{next(self.tickets)}"
         members = []
         for identity in identities:
@@ -149,7 +149,7 @@ class Driver(CoordinatorDriver):
         leader_epoch=-1,
         retention_ms=-1,
     ):
-        """Commit one offset; gives its error code."""
+        """Commit one offset; returns its error code."""
         ticket = f"commit{next(self.tickets)}"
         one = o.OffsetCommitRequestPartition(
             partition_index=partition,
@@ -196,7 +196,7 @@ class Driver(CoordinatorDriver):
     # ---- shortcuts to a state
 
     def stable(self, size=1, **options):
-        """A Stable group of `size` dynamic members, all joined together; gives their ids, the leader first."""
+        """A Stable group of `size` dynamic members; returns their ids, the leader first."""
         members = self.joined(size, **options)
         group = self.group(options.get("group_id", "g"))
         assignments = {member: f"for {member}".encode() for member in members}
@@ -207,7 +207,7 @@ class Driver(CoordinatorDriver):
         return members
 
     def joined(self, size=1, **options):
-        """A group in CompletingRebalance with `size` members; gives their ids, the leader first."""
+        """A group in CompletingRebalance with `size` members; returns their ids, the leader first."""
         group_id = options.get("group_id", "g")
         members = [self.new_member(settle=False, **options)[0] for _ in range(size)]
         self.settle()
@@ -217,6 +217,6 @@ class Driver(CoordinatorDriver):
         return members
 
     def code(self, ticket):
-        """The error code of the answer to `ticket`, or None when it is parked."""
+        """The error code of the response to `ticket`, or None while it is parked."""
         answer = self.answers.get(ticket)
         return None if answer is None else ErrorCode(answer.error_code)

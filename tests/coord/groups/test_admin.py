@@ -153,7 +153,7 @@ class TestLoading:
         assert driver.answers[ticket].generation_id == 2
 
     def test_a_follower_that_changed_nothing_keeps_its_generation_after_a_load(self, driver):
-        """Only the chosen protocol is in the log: a member with one protocol matches, as in Kafka."""
+        """Only the selected protocol is in the log, so a member with one protocol matches, as in Kafka."""
         _, follower = driver.stable(2)
         driver.restart()
         assert driver.answers[driver.join(follower)].generation_id == 1

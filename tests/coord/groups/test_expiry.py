@@ -1,4 +1,4 @@
-"""G2, KIP-211: offsets that were kept for `offsets.retention.minutes` go, and empty groups with them."""
+"""G2, KIP-211: offsets are removed after `offsets.retention.minutes`, and empty groups with them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def subscription(*topics):
 
 
 def sweep(driver, seconds=0.0):
-    driver.now += seconds  # sessions do not end here: their timers are another matter
+    driver.now += seconds  # without a tick: sessions do not expire here
     driver.handle(driver.coordinator.offsets.expire(driver.at))
 
 
 def hold(driver, offset=50, *, topic="t", topic_id=bytes(16), group_id="g"):
-    """An offset in a transaction that is open."""
+    """An offset in an open transaction."""
     key = OffsetCommitKey(group=group_id, topic=topic, partition=0)
     value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=driver.at.now_ms, topic_id=topic_id)
     made = records.offset_commit(key, value)
@@ -61,7 +61,7 @@ class TestOffsetsOfNobodyInParticular:
         assert driver.fetch(partition=1)[0] == -1
 
     def test_expire_when_their_commit_said_so(self, driver):
-        """OffsetCommit up to version 4 has a retention time of its own."""
+        """OffsetCommit up to version 4 has a retention time."""
         driver.commit(1, retention_ms=5_000, version=4)
         sweep(driver, 4)
         assert driver.fetch()[0] == 1

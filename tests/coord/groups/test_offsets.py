@@ -70,7 +70,7 @@ def test_the_record_has_the_version_that_kafka_writes(driver):
 
 
 def test_a_retention_of_its_own_is_kept_with_the_offset(driver):
-    """OffsetCommit v2-4; the record has version 1, the only one with an expiry."""
+    """OffsetCommit v2-4; the record has version 1, the only one with an expiry time."""
     driver.commit(42, retention_ms=1000)
     assert driver.log[-1][1][:2] == b"\0\1"
     driver.restart()

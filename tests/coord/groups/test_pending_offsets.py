@@ -1,4 +1,4 @@
-"""T5: offsets committed inside transactions count from the commit marker on."""
+"""T5: offsets committed in transactions are applied with the commit marker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_of_two_transactions_the_later_commit_wins_whichever_ends_first() -> Non
 
 
 def test_a_tombstone_takes_what_is_pending_along_and_makes_room_again() -> None:
-    """As Kafka 4.4: an offset that was deleted, with its group or its topic, does not come back with a marker."""
+    """As in Kafka 4.4: a marker does not restore an offset that was deleted with its group or topic."""
     pending = PendingOffsets()
     pending.hold(7, 1, record("a", "before"))
     pending.hold(7, 2, record("b"))

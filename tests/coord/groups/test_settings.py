@@ -1,4 +1,4 @@
-"""KIP-932: where a share group may start."""
+"""KIP-932: parsing `share.auto.offset.reset`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that Kafka 4.4.0's own assignors shared out (`compat/kafka/make_assignments.py`), and what ours make of it."""
+"""Compares our assignors with assignments by those of Kafka 4.4.0 (`compat/kafka/make_assignments.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def partitions_of(texts):
 
 
 def groups(assignor):
-    """Members, topics and Kafka's assignment of every group that this assignor was asked about."""
+    """Members, topics and Kafka's assignment of every group of this assignor."""
     with gzip.open(FILE, "rt") as lines:
         for group in map(json.loads, lines):
             if group["assignor"] == assignor:
@@ -42,7 +42,7 @@ def pieces(partitions):
 
 
 def kept(members, assignment):
-    """How many partitions stay with a member that had them."""
+    """The number of partitions that stay with a member that had them."""
     return sum(len(pieces(member.assigned) & pieces(assignment[name])) for name, member in members.items())
 
 
@@ -68,7 +68,7 @@ def test_members_of_one_subscription_get_as_many_as_kafka_gives_and_keep_no_fewe
 
 
 def test_mixed_uniform_groups_are_as_even_and_as_sticky_as_kafka_makes_them():
-    """Both level topic by topic, so neither is perfect in each group: summed up they differ by less than 1 %."""
+    """Both balance topic by topic, so neither is optimal in each group; the sums differ by less than 1 %."""
     asked = [group for group in groups(uniform.NAME) if not same_subscription(group[0])]
     assert len(asked) > 20
     squares_ours = squares_kafkas = kept_ours = kept_kafkas = 0

@@ -1,4 +1,4 @@
-"""What every assignment must be, whatever the group: whole, allowed, even, sticky and a function of its input (G4)."""
+"""Properties of every assignment: complete, allowed, even, sticky and a function of the input (G4)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ current = st.dictionaries(
 
 @st.composite
 def groups(draw, same):
-    """Members, any of them with any target so far, doubly owned partitions included; and the topics."""
+    """Members with any present targets, including partitions with two owners; and the topics."""
     topics = draw(sizes)
     subscriptions = st.frozensets(st.sampled_from(TOPICS), max_size=len(TOPICS))
     common = draw(subscriptions)
@@ -60,7 +60,7 @@ def loads(assignment):
 
 
 def check_allowed(members, topics, assignment):
-    """Every member is in it, with partitions that exist, of topics it wants; no topic without partitions."""
+    """Every member is in it, with existing partitions of topics that it subscribes to; no empty sets."""
     assert assignment.keys() == members.keys()
     for name, partitions in assignment.items():
         assert partitions.keys() <= members[name].subscribed

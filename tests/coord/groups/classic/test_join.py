@@ -112,7 +112,7 @@ class TestFirstRebalance:
         for _ in range(2):
             driver.advance(2.5)
             tickets.append(driver.new_member()[1])
-        driver.advance(3.999)  # 8.999 s: the delay ran out at 3 and 6 s, each time with somebody new
+        driver.advance(3.999)  # 8.999 s: the delay expired at 3 and 6 s, each time with a new member
         assert [driver.code(ticket) for ticket in tickets] == [None] * 3
         driver.advance(0.001)
         assert [driver.code(ticket) for ticket in tickets] == [ErrorCode.NONE] * 3
@@ -174,7 +174,7 @@ class TestRejoining:
 
     @pytest.mark.parametrize("index", [0, 1])
     def test_before_the_assignment_a_member_may_ask_again_for_its_generation(self, driver, index):
-        """Its answer was lost; the leader is told the members again."""
+        """Its response was lost; the leader gets the members again."""
         members = driver.joined(2)
         answer = driver.answers[driver.join(members[index])]
         assert (answer.error_code, answer.generation_id) == (0, 1)
@@ -232,7 +232,7 @@ class TestRebalanceTimeout:
 
     def test_a_given_out_id_is_waited_for_until_its_session_is_over(self, driver):
         (leader,) = driver.stable(session_ms=600_000)
-        driver.join(session_ms=6_000)  # asks for an id and never comes back
+        driver.join(session_ms=6_000)  # gets an id and does not join with it
         ticket = driver.join(leader)
         driver.advance(5.999)
         assert driver.code(ticket) is None

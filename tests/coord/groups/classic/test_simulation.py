@@ -1,6 +1,6 @@
-"""G1, G2: members that join, sync, beat, leave and vanish at random; after every step the promises hold.
+"""G1, G2: members that join, sync, send heartbeats, leave and die at random; invariants hold after every step.
 
-One seed is one run. The members know only what the protocol tells them, as real clients do. `BARNABAS_EXAMPLES` sets
+One seed is one run. The members know only what responses contain, as real clients do. `BARNABAS_EXAMPLES` sets
 how many seeds are tried.
 """
 
@@ -34,7 +34,7 @@ class Member:
         self.member_id, self.generation, self.ticket, self.phase, self.leads = "", -1, None, "join", None
 
     def vanish(self):
-        """The process dies; a new one comes up."""
+        """The process dies, and a new one starts."""
         self.reset()
 
     def step(self):
@@ -74,7 +74,7 @@ class Member:
             self.member_id, self.generation, self.phase = answer.member_id, answer.generation_id, "sync"
             self.leads = [member.member_id for member in answer.members] if answer.leader == self.member_id else None
         else:
-            # a member of this generation has this generation's assignment, or none because the leader did not know it
+            # a member of this generation has its assignment, or none if the leader did not know the member
             given = answer.assignment.decode().split(":", 1)
             assert given == [str(self.generation), given[-1]] or given == [""]
             self.phase = "stable"
@@ -107,14 +107,14 @@ def check(driver):
 
 
 def check_replay(driver):
-    """What the log says is what the coordinator knows."""
+    """Loading the log gives the state of the coordinator."""
     loaded = driver.fresh()
     for key, value in driver.log:
         loaded.replay(key, value, Moment(0.0, 0))
     assert loaded.offsets.store == driver.coordinator.offsets.store
     assert loaded.groups.keys() == driver.coordinator.groups.keys()
     for group_id, live in driver.coordinator.groups.items():
-        # That a group became empty is not retried when it cannot be written, here as in Kafka: the next generation is.
+        # An empty group whose record cannot be written is not written again, as in Kafka; the next generation is.
         if live.state is GroupState.STABLE or (live.state is GroupState.EMPTY and not driver.has_failed):
             kept = loaded.groups[group_id]
             for name in ("state", "generation", "protocol", "leader"):
@@ -150,7 +150,7 @@ def test_promises_hold_whatever_members_do(seed):
             driver.restart()
             for one in members:
                 one.ticket = None
-                one.generation = -1  # what was not in the log when the broker stopped, was not
+                one.generation = -1  # what was not in the log when the broker stopped is lost
                 one.phase = "join" if one.phase == "sync" else one.phase
         driver.settle()
         check(driver)

@@ -1,4 +1,4 @@
-"""G1: which state may follow which, all 25 pairs, as Kafka's ClassicGroupState has them."""
+"""G1: the transitions between all 25 pairs of states, as in Kafka's ClassicGroupState."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""G1, KIP-345: members with an instance id keep their place across restarts."""
+"""G1, KIP-345: members with an instance id keep their assignments across restarts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_follower_comes_back_without_a_rebalance(driver, pair):
 
 
 def test_the_leader_comes_back_and_is_told_not_to_assign(driver, pair):
-    """KIP-814: v9 says skip, and who the members are."""
+    """KIP-814: v9 has `skip_assignment` and the members."""
     answer = driver.answers[driver.join(instance_id="one")]
     assert answer.leader == answer.member_id
     assert answer.skip_assignment is True
@@ -45,7 +45,7 @@ def test_the_leader_comes_back_and_is_told_not_to_assign(driver, pair):
 
 
 def test_before_v9_the_leader_is_shown_its_former_id_as_leader(driver, pair):
-    """So that it does not assign."""
+    """So that it makes no assignment."""
     answer = driver.answers[driver.join(instance_id="one", context=BEFORE_SKIP)]
     assert (answer.leader, answer.members, answer.skip_assignment) == (pair[0], [], False)
 
@@ -117,7 +117,7 @@ def test_a_change_of_the_protocol_rebalances():
 
 
 def test_who_comes_back_before_the_assignment_starts_the_rebalance_over(driver):
-    """The leader may be assigning to the id that is gone."""
+    """The leader may be making an assignment for the replaced id."""
     tickets = [driver.join(instance_id=name, settle=False) for name in ("one", "two")]
     driver.settle()
     follower = driver.answers[tickets[1]].member_id

@@ -1,4 +1,4 @@
-"""G1: SyncGroup, Heartbeat and LeaveGroup, and sessions that end."""
+"""G1: SyncGroup, Heartbeat and LeaveGroup, and sessions that expire."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class TestHeartbeat:
         assert leader in driver.group().members
 
     def test_who_waited_for_an_assignment_in_vain_has_a_session_again(self, driver):
-        """Its session ran out unnoticed while it waited; from the answer on it counts."""
+        """Its session expired without effect while the request was parked; it starts again with the response."""
         leader, follower = driver.joined(2)
         ticket = driver.sync(follower, 1)
         driver.advance(9)

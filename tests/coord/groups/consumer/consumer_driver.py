@@ -1,4 +1,4 @@
-"""Plays broker and clients for the consumer groups of a GroupCoordinator: a cluster of topics, heartbeats, a log."""
+"""Acts as the broker and the clients of the consumer groups of a GroupCoordinator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConsumerDriver(ClusterDriver):
             self.advance(STEP_PAUSE_S)
 
     def beat(self, member_id="m1", epoch=0, *, owned=None, group_id="g", context=V1, **fields):
-        """One ConsumerGroupHeartbeat; gives the answer. A join says by default that it reads `t`."""
+        """Send one ConsumerGroupHeartbeat; returns the response. A join subscribes to `t` by default."""
         if epoch == 0:
             fields.setdefault("rebalance_timeout_ms", 5_000)
             owned = owned if owned is not None else {}
@@ -48,7 +48,7 @@ class ConsumerDriver(ClusterDriver):
 
 
 def given(answer):
-    """The assignment in an answer: {topic id: {partitions}}, or None when it tells none."""
+    """The assignment in a response: {topic id: {partitions}}, or None."""
     if answer.assignment is None:
         return None
     return {entry.topic_id: set(entry.partitions) for entry in answer.assignment.topic_partitions}
@@ -85,7 +85,7 @@ class Client(ModernClient):
         return self.driver.beat(self.member_id, self.epoch, group_id=self.group_id, **fields)
 
     def reconcile(self):
-        """Give up and take what the last assignment says, at once."""
+        """Revoke and take partitions by the last assignment."""
         if self.target is not None:
             self.owned = {key: set(indexes) for key, indexes in self.target.items() if indexes}
 
@@ -95,7 +95,7 @@ class Client(ModernClient):
 
 
 def settle(*clients, rounds=20):
-    """Let the clients beat in turns until nothing moves any more."""
+    """Let the clients send heartbeats in turns until nothing changes."""
     for _ in range(rounds):
         before = [(client.epoch, client.owned) for client in clients]
         for client in clients:
@@ -105,4 +105,4 @@ def settle(*clients, rounds=20):
             client.reconcile()
         if before == [(client.epoch, client.owned) for client in clients]:
             return
-    raise AssertionError("the group does not settle")
+    raise AssertionError("the group does not become stable")

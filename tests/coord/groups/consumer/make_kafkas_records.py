@@ -2,9 +2,9 @@
 
     python -m tests.coord.groups.consumer.make_kafkas_records tests/data/kafka-4.4.0-consumer-group.json
 
-In it: the topics, every record of `__consumer_offsets`, and what ConsumerGroupDescribe said in the end. The groups:
-`shared` with two members, one of them giving up partitions; `static` with a member that is away and one that came back
-under another id; `regex`; `left`, whose members are gone; `mixed`, where a member speaks the classic protocol.
+The file has the topics, every record of `__consumer_offsets`, and the last ConsumerGroupDescribe. The groups: `shared`
+with two members, one of which is revoking partitions; `static` with a member that has left temporarily and one that has
+returned with another id; `regex`; `left`, whose members have left; `mixed` with a member of the classic protocol.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAIT_S = 30
 
 
 def fill(client: RawClient) -> dict[str, Any]:
-    """Run every group to where it is to stay; gives the topics."""
+    """Bring every group to its final state; returns the topics."""
     topics = {"orders": (client.create_topic("orders", 4), 4), "ledger": (client.create_topic("ledger", 1), 1)}
     orders = topics["orders"][0]
     for group in GROUPS:
@@ -97,7 +97,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def described(client: RawClient, group: str) -> dict[str, Any]:
-    """What Kafka shows of a group."""
+    """ConsumerGroupDescribe of a group."""
     found = describe(client, group)
     return {
         "state": found.group_state,
@@ -125,7 +125,7 @@ def _shown(assignment: Any) -> dict[str, list[int]]:
 
 
 def main(path: str) -> None:
-    """Start Kafka, make the groups, and write what became of them to `path`."""
+    """Start Kafka, create the groups, and write the result to `path`."""
     with tempfile.TemporaryDirectory() as where:
         kafka = KafkaServer(Path(where), config=CONFIG)
         kafka.start()

@@ -1,4 +1,4 @@
-"""G3: what ConsumerGroupDescribe shows (KIP-848, KIP-1099), and which states a group goes through."""
+"""G3: ConsumerGroupDescribe (KIP-848, KIP-1099), and the states of a group."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_is_no_consumer_group_is_not_found(driver, kind):
 
 
 def test_a_group_goes_through_its_states():
-    """Empty, Assigning, Reconciling, Stable and back again, by steps of the table."""
+    """Empty, Assigning, Reconciling, Stable and back, by transitions of the table."""
     driver = ConsumerDriver(Cluster(t=4), GroupSettings(consumer_assignment_interval_ms=1_000))
     seen = []
 

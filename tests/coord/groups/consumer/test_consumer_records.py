@@ -1,4 +1,4 @@
-"""G3, L1: the records that Apache Kafka 4.4.0 wrote of consumer groups are understood, and ours are the same bytes.
+"""G3, L1: records of consumer groups by Apache Kafka 4.4.0 can be read, and ours have the same bytes.
 
 `tests/data/kafka-4.4.0-consumer-group.json` was made by `make_kafkas_records.py`.
 """
@@ -92,7 +92,7 @@ def test_the_metadata_hash_is_kafka_s(driver, cluster, group_id):
 
 
 def test_a_group_of_kafka_goes_on(driver):
-    """Its members stay where they are and go on from there: nothing has changed, so nothing is bumped."""
+    """Its members keep their assignments: nothing has changed, so the epoch is not bumped."""
     joined = DATA["described"]["regex"]["members"]["r1"]
     written = len(driver.log)
     answer = driver.beat("r1", joined["epoch"], group_id="regex", context=ClientContext("raw", "/127.0.0.1", 1))
@@ -106,7 +106,7 @@ def test_a_group_of_kafka_goes_on(driver):
 
 
 def test_our_records_are_kafka_s_bytes():
-    """Every record that Kafka wrote comes out again from what was read of it."""
+    """Every record of Kafka is the same after reading and writing it."""
     written = [record for record in OF_GROUPS if record.value is not None]
     assert {int.from_bytes(record.key[:2], "big") for record in written} == set(records.TYPES) - {
         records.PARTITION_METADATA
@@ -136,7 +136,7 @@ def _again(kind, group_id, about, value):
 
 
 def _canonical(kind, value):
-    """The value with the lists in order that Kafka writes as its hash tables have them."""
+    """The value with sorted lists, which Kafka writes in the order of its hash tables."""
     message = records.TYPES.read_value(kind, value)
     for name in ("assigned_partitions", "partitions_pending_revocation", "topic_partitions"):
         for entry in getattr(message, name, ()):
@@ -181,7 +181,7 @@ class TestOlderRecords:
 
 
 class TestLoading:
-    """A compacted log: of every key only the last record, and offsets may stand before the group they belong to."""
+    """A compacted log: only the last record of every key, and offsets may precede their group."""
 
     def test_offsets_before_the_group(self):
         driver = ConsumerDriver()

@@ -1,7 +1,7 @@
-"""G3: members that join, leave, vanish and change their minds; topics that come, grow and go; heartbeats that are lost.
+"""G3: members that join, leave, die and change subscriptions; topics that are created and deleted; lost requests.
 
-After every step no partition belongs to two members, by what the members themselves hold; in the end, when the network
-is well again, the group is Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
+After every step no two members hold the same partition; in the end, after the network has recovered, the group is
+Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
 many are tried.
 """
 
@@ -119,7 +119,7 @@ class Run:
         self.check_clients(group)
 
     def check_clients(self, group):
-        """What members hold that the coordinator has not thrown out is theirs alone."""
+        """No two members of the group hold the same partition."""
         held = {}
         for client in self.clients:
             member = group.members.get(client.member_id)
@@ -130,7 +130,7 @@ class Run:
                 held[partition] = client.member_id
 
     def heal(self):
-        self.driver.advance(30.0)  # ghosts are gone
+        self.driver.advance(30.0)  # sessions of dead members have expired
         for client in self.clients:
             client.reset()
             client.choose()
@@ -170,7 +170,7 @@ def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("seed", SEEDS[:20])
 def test_the_log_gives_the_same_group(seed, compacted):
-    """Durable state is what replay builds: a coordinator loaded from the log is in the same place."""
+    """A coordinator loaded from the log has the same durable state."""
     run = Run(seed)
     for _ in range(100):
         run.step()

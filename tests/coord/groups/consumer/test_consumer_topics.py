@@ -1,4 +1,4 @@
-"""G3: topics that come, grow, go or move, and subscriptions by regular expression (KIP-848, KIP-1101)."""
+"""G3: topics that are created, deleted or changed, and subscriptions by regular expression (KIP-848, KIP-1101)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""G3: joining, staying, changing one's mind and leaving; epochs and fencing of consumer groups (KIP-848)."""
+"""G3: joining, subscribing and leaving; epochs and fencing of consumer groups (KIP-848)."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ class TestJoining:
         assert driver.beat("m1").error_code == E.COORDINATOR_NOT_AVAILABLE
         driver.append_error = None
         assert driver.coordinator.groups == {}
-        driver.advance(100)  # the session that was begun ends without anybody
+        driver.advance(100)  # the session that was started expires without a member
         assert driver.log == []
 
 
 class TestSharing:
     def test_a_second_member_gets_its_share_once_the_first_gave_it_up(self, driver):
-        """The rule of the protocol: no partition before its owner's heartbeat has given it up."""
+        """The rule of the protocol: no partition is assigned before its owner's heartbeat has revoked it."""
         first, second = Client(driver, "m1"), Client(driver, "m2")
         first.beat(), first.reconcile()
         answer = second.beat()
@@ -242,7 +242,7 @@ class TestSharing:
 
 
 class TestFencing:
-    """110 for member epochs, 25 for members that are not there."""
+    """110 for member epochs, 25 for unknown members."""
 
     @pytest.fixture
     def settled(self, driver):
@@ -292,7 +292,7 @@ class TestFencing:
 
 
 class TestAssignmentInterval:
-    """group.consumer.assignment.interval.ms: assignments of a group come no faster (KIP-1263)."""
+    """group.consumer.assignment.interval.ms: the minimum time between assignments of a group (KIP-1263)."""
 
     @pytest.fixture
     def driver(self):
@@ -392,7 +392,7 @@ class TestSessions:
         first.beat()
         driver.advance(3)
         first.beat()
-        driver.advance(2)  # 5 s is its rebalance timeout, and heartbeats do not put it off
+        driver.advance(2)  # 5 s is its rebalance timeout, and heartbeats do not extend it
         assert list(driver.group().members) == ["m2"]
         assert len(given(driver.beat("m2", 3, owned={}))[T]) == 6
 
@@ -428,7 +428,7 @@ class TestSessions:
         assert driver.group().is_empty
 
     def test_members_that_go_silent_together_leave_a_group_that_starts_anew_at_once(self, driver):
-        """Two sessions that end at one moment are two removals, one after the other."""
+        """Two sessions that expire at the same time are two removals, one after the other."""
         driver.beat("m1", subscribed_topic_regex="t.*")
         driver.beat("m2", subscribed_topic_regex="t.*")
         driver.advance(45)

@@ -1,4 +1,4 @@
-"""A group changes its protocol while it is alive, and has members of both protocols meanwhile (rule G4; KIP-848)."""
+"""Groups with members that are converted, and have members of both protocols (rule G4; KIP-848)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(assigned):
 
 
 class ClassicClient:
-    """A member that does what the classic protocol asks, eager or cooperative."""
+    """A member that does what the classic protocol requires, eager or cooperative."""
 
     def __init__(self, driver, *, protocol=EAGER, topics=("t",), instance_id=None):
         self.driver, self.protocol, self.topics, self.instance_id = driver, protocol, topics, instance_id
@@ -54,7 +54,7 @@ class ClassicClient:
         self.must_join = True
 
     def join(self):
-        """Send JoinGroup, twice when the member id is not known yet; gives the answer, or None while it is parked."""
+        """Send JoinGroup, twice if a member id is required; returns the response, or None while it is parked."""
         if self.protocol == EAGER:
             self.owned = {}
         metadata = subscription(self.topics, self.owned)
@@ -74,13 +74,13 @@ class ClassicClient:
         answer = self.driver.answers[ticket]
         if not answer.error_code:
             assigned = read(answer.assignment)
-            # A cooperative member that has to give up partitions joins again at once.
+            # A cooperative member that has to revoke partitions joins again immediately.
             self.must_join = any(not ps <= assigned.get(topic, set()) for topic, ps in self.owned.items())
             self.owned = assigned
         return answer
 
     def beat(self):
-        """Do the next thing that is to do: join and sync, or a heartbeat."""
+        """Send the next request: JoinGroup and SyncGroup, or Heartbeat."""
         if not self.must_join:
             error = self.driver.heartbeat(self.member_id, self.generation, instance_id=self.instance_id)
             assert error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS), error
@@ -95,7 +95,7 @@ class ClassicClient:
 
 
 def settle_all(driver, *clients, rounds=20):
-    """Let members of both protocols go on in turns until the group is Stable; no partition ever has two owners."""
+    """Let members of both protocols send requests in turns until the group is Stable; no partition has two owners."""
     for _ in range(rounds):
         for client in clients:
             client.beat()
@@ -382,7 +382,7 @@ def test_group_max_size_holds_for_classic_members_too():
 
 @pytest.mark.parametrize("silent", ["session", "join", "sync"])
 def test_a_classic_member_that_does_not_come_is_out(driver, silent):
-    """Its own session timeout holds; it has its rebalance timeout to join again, and to sync after a join."""
+    """It has its own session timeout, and its rebalance timeout to join again and to sync after a join."""
     new, old = Client(driver, "new"), ClassicClient(driver, protocol=COOPERATIVE)
     settle(new)
     old.join()
@@ -422,7 +422,7 @@ def test_a_static_classic_member_comes_back_under_a_new_id_and_gets_what_it_had(
 
 
 def test_a_static_member_changes_its_protocol_and_keeps_its_partitions(driver):
-    """Its restart with the other protocol disturbs nobody."""
+    """Its restart with the other protocol causes no rebalance."""
     other, old = ClassicClient(driver, instance_id="i2"), ClassicClient(driver, instance_id="i1")
     new = Client(driver, "new")
     settle_all(driver, new, other, old)
@@ -459,7 +459,7 @@ def test_the_last_of_the_consumer_protocol_restarts_with_the_classic_one_and_the
 
 
 def test_a_group_on_the_move_rebalances_when_its_last_consumer_member_becomes_classic(driver):
-    """A member has not given up yet what another shall have: with the target as it stands both would have it."""
+    """A member has not revoked a partition of another's target: with the targets as assignments both would have it."""
     old = ClassicClient(driver, protocol=COOPERATIVE, instance_id="i1")
     new = Client(driver, "new", instance_id="i2")
     settle_all(driver, new, old)
@@ -480,7 +480,7 @@ def test_a_classic_member_that_was_thrown_out_lets_go_of_what_it_had(driver):
 
 
 def test_what_a_cooperative_member_still_has_to_give_up_is_not_given_away_by_an_upgrade(driver):
-    """KIP-429: the leader has taken partitions from it, and it has not heard of it."""
+    """KIP-429: the leader has revoked partitions of it, and it has not received that assignment."""
     [client] = classic_group(driver, 1, protocol=COOPERATIVE)
     metadata = subscription(["t"], {"t": range(6)})
     driver.answers.pop(driver.join(client.member_id, names=(COOPERATIVE,), metadata=metadata))

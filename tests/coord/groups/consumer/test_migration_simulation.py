@@ -1,8 +1,8 @@
-"""Random lives of groups with members of both protocols, that upgrade and downgrade on the way (rule G4).
+"""Random runs of groups with members of both protocols, with upgrades and downgrades (rule G4).
 
-Members come, leave, die, are slow, come back as static ones with the other protocol; the coordinator restarts from its
-log and cannot always write. After every step no partition is held by two members that the group counts; when all is
-calm each partition is held by one member, in a group of the type that its members make it. A failure names its seed:
+Members join, leave, die, are slow, or return as static ones with the other protocol; the coordinator restarts from its
+log, and appends fail. After every step no two members of the group hold the same partition; in the end each partition
+is held by one member, in a group of the type that follows from its members. A failure names its seed:
 `BARNABAS_SEED=n` replays it; `BARNABAS_SEEDS` says how many are run.
 """
 
@@ -45,7 +45,7 @@ class ClassicWanderer:
         self.lose()
 
     def lose(self):
-        """It is no member: it drops everything and joins anew."""
+        """It is not a member any more: it drops its partitions and joins again."""
         self.member_id, self.generation, self.ticket, self.wish = "", -1, None, "join"
         self.owned = frozenset()
 
@@ -85,7 +85,7 @@ class ClassicWanderer:
             self.wish = "join" if before - self.owned else "heartbeat"
 
     def assign(self, members):
-        """What a leader does: evenly and sticky; of what another still has nothing is given away (KIP-429)."""
+        """The assignment by a leader: even and sticky, without partitions that another member still has (KIP-429)."""
         owned = {}
         for member in members:
             told, _ = ConsumerProtocolSubscription.codec(3).parse(bytes(member.metadata), 2)
@@ -173,7 +173,7 @@ class Run:
     def restart(self):
         self.driver.restart()
         for client in self.live:
-            client.ticket = None  # its connection is gone with its request
+            client.ticket = None  # its connection and request are lost
 
     def act(self):
         dice = self.random.random()
@@ -196,7 +196,7 @@ class Run:
             self.random.choice(self.live).step()
 
     def counted(self):
-        """The clients that the group counts as members: the others do not know yet that they are out."""
+        """The clients that are members of the group; the others have not been told of their removal."""
         group = self.driver.group()
         members = group.members if isinstance(group, (ClassicGroup, ConsumerGroup)) else {}
         return [client for client in self.live if client.member_id in members]
@@ -211,7 +211,7 @@ class Run:
                 held[partition] = client
 
     def heal(self):
-        """All go on until nothing moves any more, and ghosts are gone."""
+        """Continue until nothing changes and the sessions of dead members have expired."""
         for _ in range(120):
             self.driver.advance(0.3)
             for client in self.live:

@@ -1,7 +1,8 @@
-"""G4: members of both protocols in one group that changes its type under them, with lost answers, crashes and restarts.
+"""G4: members of both protocols in a group that changes its type, with lost responses, crashes and restarts.
 
-After every step no partition is held by two members of the group; in the end, when the network is well again, the group
-is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how many.
+After every step no two members of the group hold the same partition; in the end, after the network has recovered, the
+group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
+many are tried.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NAMES = ("t", "u")
 
 
 class MixedWanderer(ConsumerWanderer):
-    """Speaks the consumer protocol."""
+    """A member of the consumer protocol."""
 
     def choose(self):
         super().choose()
@@ -45,7 +46,7 @@ class MixedWanderer(ConsumerWanderer):
 
 
 class ClassicWanderer:
-    """Speaks the classic protocol, eagerly: it gives up everything before it joins."""
+    """A member of the classic protocol, eager: it revokes all partitions before it joins."""
 
     def __init__(self, driver, random, index):
         self.driver, self.random, self.index = driver, random, index
@@ -88,7 +89,7 @@ class ClassicWanderer:
             self.go_on(loses=self.random.random() < 0.1)
 
     def go_on(self, *, loses=False):
-        """Do the next thing that is to do; when the answer is lost, start again with JoinGroup."""
+        """Send the next request; if the response is lost, start again with JoinGroup."""
         if self.phase == "join":
             self.owned = {}
             options = {"names": (EAGER,), "metadata": subscription(self.topics), "instance_id": self.instance_id}
@@ -135,7 +136,7 @@ class ClassicWanderer:
             self.phase = "join"
 
     def shares(self):
-        """As the leader of a classic group: each partition to one of those that read its topic, in turns."""
+        """The assignment by a leader: each partition to a subscriber of its topic, in turns."""
         given = {member.member_id: {} for member in self.leads or ()}
         for name in NAMES:
             readers = [member.member_id for member in self.leads or () if name in _topics(member.metadata)]
@@ -179,7 +180,7 @@ class Run:
             self.driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
             self.random.choice(self.clients).step()
             self.driver.append_error = None
-        elif dice < 0.05:  # all of one protocol go, and the group may change its type
+        elif dice < 0.05:  # all members of one protocol leave, and the group may change its type
             for client in self.random.choice([self.consumers, self.classics]):
                 client.leave()
         elif dice < 0.2:
@@ -195,7 +196,7 @@ class Run:
             if group is None or client.member_id not in group.members or not client.epoch:
                 continue
             if isinstance(client, ClassicWanderer) and client.epoch != _generation(group, client.member_id):
-                continue  # a static member that has slept through a rebalance: its next request is refused
+                continue  # a static member that has missed a rebalance: its next request is refused
             for partition in client.partitions:
                 assert partition not in held, f"{partition} is held by {held[partition]} and {client.member_id}"
                 held[partition] = client.member_id

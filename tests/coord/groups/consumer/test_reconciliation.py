@@ -24,7 +24,7 @@ def member(state=STABLE, *, epoch=10, assigned=None, revoking=None, previous=9):
 
 
 def step(before, epoch, target, *, owned=None, taken=(), subscribed=(A, B)):
-    """One step; `taken` are partitions of topic A that others have."""
+    """One step; `taken` are partitions of topic A that other members have."""
     return reconciled(
         before,
         epoch,
@@ -58,7 +58,7 @@ def test_what_has_to_go_goes_first_and_nothing_new_comes_meanwhile():
 
 
 def test_who_never_had_what_has_to_go_passes_at_once():
-    """The answer that assigned it was lost: the heartbeat tells that the member does not have it."""
+    """The response that assigned it was lost: the heartbeat does not list it."""
     before = member(assigned=at(10, 1, 2))
     after = step(before, 11, {2, 3}, owned={2})
     assert (after.state, after.epoch, after.assigned) == (STABLE, 11, {A: {2: 10, 3: 11}})

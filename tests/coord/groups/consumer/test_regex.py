@@ -1,4 +1,4 @@
-"""Which topics a subscribed regular expression stands for, and which expressions are refused (KIP-848)."""
+"""Which topics a subscribed regular expression matches, and which expressions are refused (KIP-848)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT = Moment(0.0, 7)
 
 
 def resolve(jobs, changed=None, before=None, most=3):
-    """What expressions stand for after a resolution in steps of `most` names."""
+    """The topics of expressions after a resolution in steps of `most` names."""
     known = {regex: ResolvedRegex(frozenset(topics)) for regex, topics in (before or {}).items()}
     resolution = Resolution("g", jobs, changed)
     while not resolution.is_done:

@@ -1,4 +1,4 @@
-"""G3: members with a `group.instance.id` in consumer groups: away and back under a new id (KIP-345, KIP-848)."""
+"""G3: static members of consumer groups, which leave temporarily and return with a new member id (KIP-345, KIP-848)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_instance_id_in_use_is_not_released(driver, pair):
 
 
 def test_the_same_process_may_join_again(driver, pair):
-    """Its answer was lost, or it was fenced: the member id, which it made itself, proves who it is."""
+    """Its response was lost, or it was fenced: it is identified by the member id, which it has generated."""
     answer = driver.beat("m1", 0, instance_id="i1")
     assert (answer.error_code, given(answer)) == (0, pair[0].owned)
 

@@ -1,6 +1,6 @@
-"""Plays broker, share coordinator and members for the share groups of a GroupCoordinator.
+"""Acts as the broker, the share coordinator and the members of the share groups of a GroupCoordinator.
 
-Tasks are done at once, or held back in `driver.tasks` until `run_task`; `driver.task_error` makes them fail.
+Tasks are run immediately, or kept in `driver.tasks` until `run_task`; with `driver.task_error` they fail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ShareDriver(ClusterDriver):
             self.handle(self.coordinator.share_groups.heartbeat(*parked, self.at))
 
     def run_task(self):
-        """Do the oldest task that waits, as the share coordinator would, and report back."""
+        """Run the oldest task, as the share coordinator would, and report its outcome."""
         result = self.tasks.pop(0)
         task = result.task
         failures = {}
@@ -52,7 +52,7 @@ class ShareDriver(ClusterDriver):
     # ---- requests
 
     def send(self, member_id="m1", epoch=0, topics=None, *, group_id="g", context=V1, rack_id=None):
-        """One ShareGroupHeartbeat; gives its ticket."""
+        """Send one ShareGroupHeartbeat; returns its ticket."""
         request = s.ShareGroupHeartbeatRequest(
             group_id=group_id, member_id=member_id, member_epoch=epoch, subscribed_topic_names=topics, rack_id=rack_id
         )
@@ -61,11 +61,11 @@ class ShareDriver(ClusterDriver):
         return ticket
 
     def beat(self, *told, **fields):
-        """One ShareGroupHeartbeat and its answer."""
+        """Send one ShareGroupHeartbeat; returns the response."""
         return self.answers.pop(self.send(*told, **fields))
 
     def join(self, member_id="m1", *topics, **fields):
-        """A member that is new; its answer."""
+        """Join a member; returns the response."""
         return self.beat(member_id, 0, list(topics) or ["t"], **fields)
 
     def alter(self, offsets, *, topic="t", group_id="g"):
@@ -93,7 +93,7 @@ class ShareDriver(ClusterDriver):
 
 
 def given(driver, answer):
-    """The assignment in an answer: {(topic, partition)}, without topics that are gone; None when it tells none."""
+    """The assignment in a response: {(topic, partition)}, without deleted topics; or None."""
     if answer.assignment is None:
         return None
     entries = [(driver.cluster.by_id(entry.topic_id), entry) for entry in answer.assignment.topic_partitions]
@@ -101,7 +101,7 @@ def given(driver, answer):
 
 
 def facts(group):
-    """What the records of a group say, to compare."""
+    """The durable state of a group, to compare."""
     return (
         group.group_id,
         group.epoch,

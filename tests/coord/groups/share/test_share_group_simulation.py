@@ -1,5 +1,7 @@
-"""KIP-932: random lives of share groups. After every step the log says what the coordinator knows, and members have
-only what they may have; when all is quiet every partition is read. A failure prints its seed.
+"""KIP-932: random runs of share groups.
+
+After every step loading the log gives the state of the coordinator, and members have only partitions with state; in the
+end every partition is read. A failure prints its seed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ STEPS = 120
 
 
 class World:
-    """One coordinator, its topics, and members that may be slow, die or come back."""
+    """One coordinator, its topics, and members that may be slow, die or return."""
 
     def __init__(self, seed):
         self.dice = random.Random(seed)
@@ -37,12 +39,12 @@ class World:
     def step(self):
         often = [self.beat] * 3 + [self.join] * 2
         seldom = [self.leave, self.die, self.wait, self.change_topics, self.restart, self.trouble, self.administer]
-        deed = self.dice.choice(often + seldom)
-        deed()
+        operation = self.dice.choice(often + seldom)
+        operation()
         self.check()
         self.check_steps()
 
-    # ---- what happens
+    # ---- events
 
     def join(self):
         member_id = f"m{self.dice.randrange(7)}"
@@ -63,7 +65,7 @@ class World:
         if answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND):
             self.members.pop(member_id, None)
         elif answer.error_code:
-            if member_id in self.members:  # as clients do: after an error everything is told again
+            if member_id in self.members:  # as clients do: after an error all fields are sent again
                 epoch, _, has = self.members[member_id]
                 self.members[member_id] = (epoch, topics, has)
                 self.unheard.add(member_id)
@@ -111,15 +113,15 @@ class World:
         self.driver.task_error = self.driver.append_error = None
 
     def administer(self):
-        deed = self.dice.randrange(3)
-        if deed == 0:
+        operation = self.dice.randrange(3)
+        if operation == 0:
             self.driver.alter({0: self.dice.randrange(9)}, topic="a")
-        elif deed == 1:
+        elif operation == 1:
             self.driver.delete_offsets("a", "b")
         else:
             self.driver.delete_group()
 
-    # ---- what holds
+    # ---- invariants
 
     def check(self):
         driver = self.driver
@@ -145,7 +147,7 @@ class World:
                 assert ("g", topic_id, partition) in driver.states
 
     def check_steps(self):
-        """Every step is in the tables of states; records of one step may be two."""
+        """Every transition is in the tables of states; one request may be two transitions."""
         group = self.driver.group()
         state = ShareGroupState.DEAD if group is None else group.state
         kept = {} if group is None else kept_states(group.state_partitions)
@@ -159,7 +161,7 @@ class World:
         self.seen = state, kept
 
     def settle(self):
-        """Everybody who is alive goes on; the others time out."""
+        """Live members continue; the sessions of the others expire."""
         for _ in range(6):
             self.driver.advance(5)
             for member_id in sorted(self.members):
@@ -192,7 +194,7 @@ def reachable(predecessors, state):
 
 
 def kept_states(partitions):
-    """By topic id and partition what a group's record says is kept; of a topic that is being deleted, by -1."""
+    """By topic id and partition (-1: a topic whose state is being deleted) the state by the group's record."""
     found = {(topic_id, -1): KeptState.DELETING for topic_id in partitions.deleting}
     for state, listed in (
         (KeptState.INITIALIZED, partitions.initialized),
@@ -203,7 +205,7 @@ def kept_states(partitions):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_lives(seed):
+def test_random_runs(seed):
     world = World(seed)
     for _ in range(STEPS):
         world.step()

@@ -36,7 +36,7 @@ def test_a_first_member_gets_everything(driver):
 
 
 def test_state_is_initialized_with_the_groups_epoch(driver):
-    """Where the reset says for new topics, from the start for partitions that are added later."""
+    """By `share.auto.offset.reset` for new topics, from the start for partitions that are added later."""
     driver.join()
     assert driver.states == {("g", topic_id("t"), index): (2, -1) for index in range(4)}
     driver.cluster.create("t", 5)
@@ -288,7 +288,7 @@ def test_sessions_that_end_together_all_end(driver):
 
 
 def test_assignments_wait_for_their_interval():
-    """A crowd that joins costs one assignment a second; who has to wait is told to come back in time."""
+    """Many members that join cause one assignment a second; waiting members get a shorter heartbeat interval."""
     driver = ShareDriver(settings=GroupSettings(share_assignment_interval_ms=1_000))
     driver.join("m1")
     driver.advance(0.25)
@@ -319,7 +319,7 @@ def test_an_id_that_another_type_has_is_not_found(driver):
     assert driver.alter({0: 1}, group_id="c").error_code == E.GROUP_ID_NOT_FOUND
 
 
-# ---- positions
+# ---- offsets
 
 
 def test_positions_are_altered_while_nobody_reads(driver):

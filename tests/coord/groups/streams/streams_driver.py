@@ -1,4 +1,4 @@
-"""Plays broker and clients for the streams groups of a GroupCoordinator: a cluster of topics, heartbeats, a log."""
+"""Acts as the broker and the clients of the streams groups of a GroupCoordinator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def topic(name, partitions=0, **configs):
 
 
 def subtopology(name, sources=(), *, repartition=(), sinks=(), changelogs=(), alike=()):
-    """`alike` are groups of (places in `sources`, places in `repartition`)."""
+    """`alike` are copartition groups: (indexes into `sources`, indexes into `repartition`)."""
     return s.StreamsGroupHeartbeatRequestSubtopology(
         subtopology_id=name,
         source_topics=list(sources),
@@ -43,7 +43,7 @@ def told(*subtopologies, epoch=0):
 
 
 def word_count():
-    """What the program in `compat/kafka_streams` is made of, without its table."""
+    """The topology of the program in `compat/kafka_streams`, without its table."""
     return told(
         subtopology("0", ["lines"], sinks=["words"]),
         subtopology("1", repartition=["words"], changelogs=["counts"]),
@@ -55,7 +55,7 @@ class StreamsDriver(ClusterDriver):
         super().__init__(cluster or Cluster(lines=3, words=3, counts=3), settings, **config)
 
     def create_missing(self, group_id="g"):
-        """What the broker does when a heartbeat finds internal topics missing; gives their names."""
+        """Create missing internal topics, as the broker does after a heartbeat; returns their names."""
         missing = self.coordinator.streams_groups.missing_topics(group_id)
         for each in missing:
             self.cluster.create(each.name, each.partitions)
@@ -63,7 +63,7 @@ class StreamsDriver(ClusterDriver):
         return [each.name for each in missing]
 
     def beat(self, member_id="m1", epoch=0, *, owned=None, topology=None, process_id=None, context=V1, **fields):
-        """One StreamsGroupHeartbeat; gives the answer. A join brings the word count by default."""
+        """Send one StreamsGroupHeartbeat; returns the response. A join has the topology `word_count` by default."""
         if epoch == 0:
             fields.setdefault("rebalance_timeout_ms", 5_000)
             owned = owned if owned is not None else Tasks()
@@ -89,7 +89,7 @@ class StreamsDriver(ClusterDriver):
 
 
 def given(answer):
-    """The tasks in an answer, or None when it tells none."""
+    """The tasks in a response, or None."""
     if answer.active_tasks is None:
         return None
     return Tasks(read_tasks(answer.active_tasks), read_tasks(answer.standby_tasks), read_tasks(answer.warmup_tasks))
@@ -129,13 +129,13 @@ class Client(ModernClient):
         return given(answer)
 
     def reconcile(self):
-        """Give up and take what the last assignment says, at once."""
+        """Revoke and take tasks by the last assignment."""
         if self.target is not None:
             self.owned = self.target
 
 
 def settle(driver, *clients, rounds=12):
-    """Heartbeats until everybody has what it shall have."""
+    """Send heartbeats until every member has its target assignment."""
     for _ in range(rounds):
         for client in clients:
             answer = client.beat()

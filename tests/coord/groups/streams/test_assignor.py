@@ -1,6 +1,6 @@
-"""KIP-1071: the sticky task assignor, on random groups that change and on a few by hand.
+"""KIP-1071: the sticky task assignor, on random groups that change and on a few fixed ones.
 
-BARNABAS_EXAMPLES makes the properties long.
+BARNABAS_EXAMPLES sets the number of examples.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "150"))
 
 
 def spec(processes: list[int], subtopologies: list[tuple[int, bool]], **more: Any) -> Spec:
-    """Processes with so many members each; subtopologies with so many tasks, with state or not."""
+    """Numbers of members by process, and of tasks by subtopology, with state or not."""
     members = {f"p{p}-m{m}": MemberSpec(f"p{p}") for p, count in enumerate(processes) for m in range(count)}
     return Spec(members, {str(i): SubtopologySpec(*each) for i, each in enumerate(subtopologies)}, **more)
 
 
 def after(before: Spec, assigned: dict[str, Tasks], **changed: Any) -> Spec:
-    """The same group later: whoever had something shall have had it."""
+    """The same group later: the assignment is the previous one."""
     members = {name: told._replace(before=assigned.get(name, Tasks())) for name, told in before.members.items()}
     return before._replace(**{"members": members, **changed})
 
@@ -35,7 +35,7 @@ def all_tasks(of: Spec) -> set[Task]:
 
 
 def check(of: Spec, assigned: dict[str, Tasks]) -> None:
-    """What every assignment is held to."""
+    """Check the properties of every assignment."""
     assert assigned.keys() == of.members.keys()
     active = Counter(task for tasks in assigned.values() for task in tasks.active)
     assert active == Counter(all_tasks(of))
@@ -86,7 +86,7 @@ def test_nothing_moves_when_nothing_changes(group: Spec) -> None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(groups, st.data())
 def test_members_come_and_go(group: Spec, data: st.DataObject) -> None:
-    """Whoever stays keeps what an even share lets it keep; the others' tasks are shared out."""
+    """Remaining members keep their tasks up to an even share; the others' tasks are assigned to them."""
     assigned = assign(group)
     later = after(group, assigned)
     members = dict(later.members)
@@ -124,7 +124,7 @@ def test_tasks_with_state_are_shared_out_evenly_by_themselves() -> None:
 
 
 def test_a_task_goes_where_its_state_is() -> None:
-    """Its standby takes over when its owner is gone, rather than somebody without the state."""
+    """When its owner leaves, it is assigned to its standby rather than to a member without the state."""
     group = spec([1, 1, 1], [(3, True)], standbys=1)
     assigned = assign(group)
     (lost,) = assigned["p0-m0"].active
@@ -135,7 +135,7 @@ def test_a_task_goes_where_its_state_is() -> None:
 
 
 def test_a_task_goes_where_offsets_tell_of_state() -> None:
-    """A member that was restarted has a new id and had nothing, but tells what is on its disk."""
+    """A restarted member has a new id and no tasks, but reports the offsets on its disk."""
     task = Task("0", 2)
     group = spec([1, 1], [(4, True)])
     members = dict(group.members)

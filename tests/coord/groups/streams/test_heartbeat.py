@@ -1,4 +1,4 @@
-"""KIP-1071: what a streams group answers, heartbeat by heartbeat."""
+"""KIP-1071: the responses of a streams group to heartbeats."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_group_that_forms_waits_for_more_members():
 
 
 def test_who_comes_while_all_are_gone_does_not_wait_for_nobody():
-    """The wait ends with nobody there; the next first member begins another."""
+    """The delay expires without members; the next first member starts another."""
     driver = StreamsDriver(settings=QUICK._replace(streams_initial_rebalance_delay_ms=3_000))
     driver.beat("m1")
     driver.beat("m1", -1)
@@ -150,7 +150,7 @@ def test_standbys_are_on_other_processes():
 
 
 def test_a_standby_takes_over_where_it_is():
-    """It is promoted without being given up in between."""
+    """It is promoted without being revoked in between."""
     driver = StreamsDriver(settings=QUICK._replace(streams_num_standby_replicas=1))
     one, two = Client(driver, "m1"), Client(driver, "m2")
     settle(driver, one, two)
@@ -196,7 +196,7 @@ def test_epochs_of_others_are_fenced_and_a_lost_answer_is_repeated(driver):
     assert driver.beat("m1", 3).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     assert driver.beat("m1", 1).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     driver.beat("m2")
-    driver.beat("m1", 2, owned=Tasks())  # what it did not have it has given up at once; the answer is lost
+    driver.beat("m1", 2, owned=Tasks())  # it has nothing to revoke; the response is lost
     repeated = driver.beat("m1", 2, owned=Tasks())
     assert (repeated.error_code, repeated.member_epoch) == (0, 3)
     assert given(repeated) is not None
@@ -360,7 +360,7 @@ def test_who_answers_queries_about_what(driver):
 
 
 def test_a_new_coordinator_tells_everybody_who_answers_queries():
-    """It does not know which numbers the one before has given out."""
+    """It does not know the endpoint epochs of the previous coordinator."""
     driver = StreamsDriver(settings=QUICK._replace(streams_assignment_interval_ms=60_000))
     here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
     known = driver.beat("m1", user_endpoint=here).endpoint_information_epoch
@@ -411,7 +411,7 @@ def test_listed_and_deleted(driver):
 
 
 def test_an_empty_classic_group_becomes_a_streams_group(driver):
-    """Its offsets stay: that is how an application moves to the new protocol."""
+    """Its offsets are kept, so that an application can change to the new protocol."""
     member_id = driver.answers[driver.join()].member_id
     driver.join(member_id)
     assert driver.beat("m1").error_code == ErrorCode.GROUP_ID_NOT_FOUND

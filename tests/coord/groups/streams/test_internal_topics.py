@@ -1,4 +1,4 @@
-"""KIP-1071: a topology over the topics there are: how many partitions internal topics get, and what may be wrong."""
+"""KIP-1071: configuring a topology: the partitions of internal topics, and errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_repartition_topics_follow_the_largest_topic_of_all_writers():
 
 
 def test_one_repartition_topic_after_the_other():
-    """In an order that makes every answer depend on a later one."""
+    """In an order in which every number depends on a later one."""
     found = configured(
         Cluster(a=3),
         subtopology("0", repartition=["r2"], changelogs=["c"]),

@@ -1,4 +1,4 @@
-"""KIP-1071: a member's way from the tasks it has to those it shall have, one heartbeat at a time."""
+"""KIP-1071: one step of a member towards its target assignment, on plain values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def member(name, process="p", *, epoch=5, active=(), standby=(), revoking=NOTHIN
 
 
 def step(me, *others, epoch=6, owned=None, active=(), standby=(), warmup=()):
-    """The member after a heartbeat, beside these others."""
+    """The member after a heartbeat, in a group with these others."""
     group = StreamsGroup("g")
     for each in (me, *others):
         group.put_member(each)
@@ -77,7 +77,7 @@ def test_a_task_that_another_runs_or_gives_up_is_not_free(other):
     [{"active": ["1_0"]}, {"standby": ["1_0"]}, {"revoking": HeldTasks({}, ONE)}, {"revoking": HeldTasks({TASK: 5})}],
 )
 def test_no_process_has_a_task_twice(role, held):
-    """Its threads share one directory of state."""
+    """Its threads share one state directory."""
     after = step(member("a"), member("b", **held), **{role: ["1_0"]})
     assert (after.state, after.assigned.tasks) == (MemberState.UNRELEASED, Tasks())
 

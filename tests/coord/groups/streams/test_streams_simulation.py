@@ -1,7 +1,7 @@
-"""KIP-1071: threads that join, leave, vanish and come back; topics that come, grow and go; heartbeats that are lost.
+"""KIP-1071: threads that join, leave, die and return; topics that are created, grow and are deleted; lost requests.
 
-After every step no task runs on two members and no process has a task twice, by what the members themselves hold; the
-coordinator is what its log says. In the end, when the network is well again, every task runs and has its standbys.
+After every step no task runs on two members and no process has a task twice; loading the log gives the state of the
+coordinator. In the end, after the network has recovered, every task runs and has its standbys.
 One seed is one run, `BARNABAS_EXAMPLES` sets how many are tried.
 """
 
@@ -89,13 +89,13 @@ class Run:
             self.driver.create_missing()
         elif dice < 0.2:
             self.driver.advance(self.random.choice([0.1, 0.5, 2.0, 6.0]))
-            state = None  # several may have gone at once
+            state = None  # several members may have been removed
         else:
             self.random.choice(self.clients).step()
         self.check(state, members)
 
     def change_topics(self):
-        """They come, go and grow. A changelog that grows no more fits, as in Kafka: somebody has to delete it."""
+        """They are created, deleted and grow; but not changelogs, which would have to be deleted then, as in Kafka."""
         name = self.random.choice(["lines", "other", "words", "counts", "state"])
         topic = self.cluster.by_name(name)
         if topic is not None and self.random.random() < 0.7:
@@ -127,7 +127,7 @@ class Run:
         self.check_clients(group)
 
     def check_clients(self, group):
-        """What members hold that the coordinator has not thrown out is theirs alone."""
+        """No task runs on two members of the group, and no process has a task twice."""
         running, in_process = {}, {}
         for client in self.clients:
             if client.member_id not in group.members or not client.epoch:
@@ -141,7 +141,7 @@ class Run:
                 assert len(others) == 1, f"{task} is twice in {client.process_id}"
 
     def heal(self):
-        self.driver.advance(30.0)  # ghosts are gone
+        self.driver.advance(30.0)  # sessions of dead members have expired
         self.cluster.topics.clear()
         self.cluster.create("lines", 4, 9)
         self.cluster.create("other", 2, 9)
@@ -167,7 +167,7 @@ class Run:
         assert len(standbys) == 6 * min(self.standbys, len(processes) - 1)
 
     def check_replay(self):
-        """The coordinator is what its log says, also when of each key only the last record is left."""
+        """Loading the log, whole or compacted, gives the state of the coordinator."""
         before = self.group
         self.driver.log = last_records(self.driver.log)
         self.driver.restart()
