@@ -10,6 +10,7 @@ import ast
 import statistics
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 from tests.structure.__main__ import FILE as PICTURE
 from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
@@ -136,3 +137,11 @@ def test_no_package_imports_one_above_it() -> None:
 
 def test_the_picture_of_the_imports_is_fresh() -> None:
     assert PICTURE.read_text() == Picture().svg(), "run `make docs`"
+
+
+def test_packages_are_links_in_barnabas() -> None:
+    """An installation from a checkout in which they have become files or copies would have other packages."""
+    for name in PACKAGES[:-1]:
+        link = ROOT / "barnabas" / name
+        assert link.is_symlink()
+        assert link.readlink() == Path("..", name)

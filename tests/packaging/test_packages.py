@@ -73,14 +73,6 @@ def check_serves(environment: Environment, data_dir: Path) -> None:
     assert server.process.returncode == 0
 
 
-def test_links_are_in_the_repository() -> None:
-    """Nothing below works from a checkout in which they have become files or copies."""
-    for name in LINKS:
-        link = ROOT / "barnabas" / name
-        assert link.is_symlink()
-        assert link.readlink() == Path("..", name)
-
-
 def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
