@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +40,14 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip the tests that need Java and Maven where these are not installed."""
+    if item.get_closest_marker("java") or item.get_closest_marker("spark"):
+        missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+        if missing:
+            pytest.skip(f"{' and '.join(missing)} is not installed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
