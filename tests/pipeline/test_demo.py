@@ -32,7 +32,7 @@ def test_every_job_is_correct_for_a_part_of_the_flights(spark_jars: Path, tmp_pa
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "14 of 14 checks hold" in done.stdout
+    assert "14 of 14 checks passed" in done.stdout
     assert "5,000 of 5,000 flights in Parquet" in done.stdout
     for name in ("index", *NAMES):
         assert (tmp_path / "report" / f"{name}.html").read_text().startswith("<!doctype html>")
@@ -40,10 +40,10 @@ def test_every_job_is_correct_for_a_part_of_the_flights(spark_jars: Path, tmp_pa
 
 
 def test_a_wrong_result_is_detected() -> None:
-    assert checks.matching("etl", "things", {"a": 1, "b": 2}, {"a": 1, "b": 2}).holds
+    assert checks.matching("etl", "things", {"a": 1, "b": 2}, {"a": 1, "b": 2}).passed
     for found in ({"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
-        assert not checks.matching("etl", "things", found, {"a": 1, "b": 2}).holds
-    assert not checks.counted("etl", "things", 1, 2).holds
+        assert not checks.matching("etl", "things", found, {"a": 1, "b": 2}).passed
+    assert not checks.equal("etl", "things", 1, 2).passed
 
 
 def test_the_flights_are_complete_and_in_order() -> None:
@@ -57,7 +57,7 @@ def test_the_files_of_the_jobs_match_the_demonstration(tmp_path: Path) -> None:
     for name in NAMES:
         file = run.job_file(name, tmp_path)
         config = read_config(file, find_job(name).config)
-        assert {wanted.topic for wanted in find_job(name).topics(config)} <= set(topics.WRITTEN)
+        assert {wanted.topic for wanted in find_job(name).topics(config)} <= set(topics.OUTPUTS)
     alerts = read_config(tmp_path / "jobs" / "logs.toml", LogsConfig).alerts
     assert (alerts.error_rate, alerts.min_requests) == (checks.ERROR_RATE, checks.MIN_REQUESTS)
 

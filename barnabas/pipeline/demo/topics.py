@@ -1,4 +1,4 @@
-"""Creates, fills, reads and removes the topics of the demonstration."""
+"""Creates, fills, reads and deletes the topics of the demonstration."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ from barnabas.pipeline.demo.flights import Record
 from barnabas.pipeline.errors import MistakeError, PipelineError
 
 PARTITIONS = 4
-FED = ("flights", "flight-log")
-WRITTEN = (
+INPUTS = ("flights", "flight-log")
+OUTPUTS = (
     "flights-by-day", "log-by-day", "log-alerts", "aircraft", "flights-restored", "flights-late",
     "etl-dead-letters", "analytics-dead-letters", "log-dead-letters", "events-dead-letters",
 )  # fmt: skip
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
-def make(bootstrap: str) -> None:
-    """Create the source topics. MistakeError if the broker has topics of the demonstration already.
+def create(bootstrap: str) -> None:
+    """Create the input topics. MistakeError if the broker already has topics of the demonstration.
 
-    They have no retention by time, because records of 2013 would be deleted.
+    Retention by time is off, because it would delete records of 2013.
     """
     cluster = Cluster(bootstrap)
-    there = sorted(set(cluster.topics()) & {*FED, *WRITTEN})
-    if there:
+    existing = sorted(set(cluster.topics()) & {*INPUTS, *OUTPUTS})
+    if existing:
         raise MistakeError(
-            f"{bootstrap} has topics of another demonstration: 'barnabas topic delete {' '.join(there)}' removes them"
+            f"{bootstrap} has topics of another demonstration: delete them with "
+            f"'barnabas topic delete {' '.join(existing)}'"
         )
-    for topic in FED:
+    for topic in INPUTS:
         cluster.create(topic, PARTITIONS, {"retention.ms": "-1"})
 
 
-def remove(bootstrap: str) -> None:
-    """Delete all topics of the demonstration."""
-    there = sorted(set(Cluster(bootstrap).topics()) & {*FED, *WRITTEN})
-    if there:
+def delete(bootstrap: str) -> None:
+    """Delete all existing topics of the demonstration."""
+    existing = sorted(set(Cluster(bootstrap).topics()) & {*INPUTS, *OUTPUTS})
+    if existing:
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        for deleted in admin.delete_topics(there).values():
-            deleted.result(PATIENCE_S)
+        for deleted in admin.delete_topics(existing).values():
+            deleted.result(TIMEOUT_S)
 
 
-def feed(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, float]:
-    """Produce the records; returns their number and the seconds. PipelineError if not all are accepted.
+def produce(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, float]:
+    """Produce the records; returns their number and the duration in seconds. PipelineError if any record fails.
 
-    The partition is chosen by key, or round-robin without a key.
+    Records with a key are partitioned by key, others round-robin.
     """
-    ready = list(records)
+    batch = list(records)
     failures: list[str] = []
 
     def on_delivery(error: object, _: Message) -> None:
@@ -63,21 +64,23 @@ def feed(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int, fl
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": "lz4", "linger.ms": 20,
          "partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000, "on_delivery": on_delivery}
     )  # fmt: skip
-    turns = cycle(range(PARTITIONS))
+    partitions = cycle(range(PARTITIONS))
     began = time.monotonic()
-    for number, record in enumerate(ready):
-        more: dict[str, Any] = {} if record.key is not None else {"partition": next(turns)}
+    for number, record in enumerate(batch):
+        more: dict[str, Any] = {} if record.key is not None else {"partition": next(partitions)}
         producer.produce(topic, record.value, record.key, timestamp=record.at_ms, **more)
         if number % 1000 == 0:
             producer.poll(0)
-    left = producer.flush(PATIENCE_S)
+    left = producer.flush(TIMEOUT_S)
     if left or failures:
-        raise PipelineError(f"{left + len(failures)} records of {topic} were not accepted: {(failures or ['late'])[0]}")
-    return len(ready), time.monotonic() - began
+        raise PipelineError(
+            f"{left + len(failures)} records were not written to {topic}: {(failures or ['timeout'])[0]}"
+        )
+    return len(batch), time.monotonic() - began
 
 
 def read(bootstrap: str, topic: str) -> Iterator[Message]:
-    """Read all committed records of a topic with confluent-kafka, in order within each partition."""
+    """The committed records of a topic, in order within each partition, read with confluent-kafka."""
     cluster = Cluster(bootstrap)
     partitions = cluster.topics()[topic]
     ends = cluster.ends({topic: partitions})[topic]
@@ -87,17 +90,17 @@ def read(bootstrap: str, topic: str) -> Iterator[Message]:
     )  # fmt: skip
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-        waiting = set(ends)
-        while waiting:
-            message = consumer.poll(PATIENCE_S)
+        unfinished = set(ends)
+        while unfinished:
+            message = consumer.poll(TIMEOUT_S)
             if message is None:
-                raise PipelineError(f"{bootstrap} returned no more records of {topic} within {PATIENCE_S:g} s")
+                raise PipelineError(f"no record of {topic} was received from {bootstrap} within {TIMEOUT_S:g} s")
             error = message.error()
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                waiting.discard(message.partition())
+                unfinished.discard(message.partition())
             else:
-                raise PipelineError(f"{bootstrap} does not return the records of {topic}: {error.str()}")
+                raise PipelineError(f"{topic} cannot be read from {bootstrap}: {error.str()}")
     finally:
         consumer.close()
