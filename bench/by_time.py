@@ -1,4 +1,4 @@
-"""Read by timestamp: ListOffsets with a timestamp in a log of many segments, one request after the other."""
+"""Lookups by timestamp: ListOffsets in a log of many segments, one request at a time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from confluent_kafka.admin import OffsetSpec
 
 from bench import frames
 from bench.case import Figures, Scale
-from bench.target import PATIENCE_S, Target
+from bench.target import TIMEOUT_S, Target
 
 SEGMENT_BYTES = 1 << 20  # Kafka's minimum
 BATCH_BYTES = 16 << 10
-RECORDS = 16  # of a batch, a millisecond apart
+RECORDS = 16  # per batch, at intervals of a millisecond
 BATCHES_IN_SEGMENT = SEGMENT_BYTES // BATCH_BYTES
-LOOKED_UP = 1000
-A_DAY_MS = 86_400_000
+LOOKUPS = 1000
+DAY_MS = 86_400_000
 
 
 def read_by_time(target: Target, scale: Scale, *, segments: int) -> Figures:
-    """Look up random timestamps of existing records on one connection."""
+    """Look up random timestamps of existing records over one connection."""
     topic, first_ms, records = _filled(target, segments)
-    wanted = [random.randrange(records) for _ in range(LOOKED_UP)]
-    _check(target, topic, first_ms, wanted[0])
-    requests = [frames.list_offsets({topic: [0]}, first_ms + n) for n in wanted]
+    offsets = [random.randrange(records) for _ in range(LOOKUPS)]
+    _check(target, topic, first_ms, offsets[0])
+    requests = [frames.list_offsets({topic: [0]}, first_ms + n) for n in offsets]
     outcome = target.raw("walk", requests, 1, 1, scale.warmup_s, scale.seconds)
     return {
         "req/s": outcome.requests / outcome.seconds,
@@ -36,11 +36,11 @@ def read_by_time(target: Target, scale: Scale, *, segments: int) -> Figures:
 
 
 def _filled(target: Target, segments: int) -> tuple[str, int, int]:
-    """The topic, its first record's timestamp and the number of its records: offset n is n milliseconds later."""
+    """The topic, the timestamp of its first record, and its number of records, which are a millisecond apart."""
     batches = segments * BATCHES_IN_SEGMENT
     if target.by_time is None:
         topic = target.create(1, {"segment.bytes": str(SEGMENT_BYTES)})
-        first_ms = int(time.time() * 1000) - A_DAY_MS
+        first_ms = int(time.time() * 1000) - DAY_MS
         target.send(_requests(topic, first_ms, batches))
         closed = len(list((target.server.log_dir / f"{topic}-0").glob("*.log"))) - 1
         if not segments <= closed <= segments * 1.1:
@@ -56,8 +56,8 @@ def _requests(topic: str, first_ms: int, batches: int) -> Iterator[bytes]:
 
 
 def _check(target: Target, topic: str, first_ms: int, offset: int) -> None:
-    asked = {TopicPartition(topic, 0): OffsetSpec.for_timestamp(first_ms + offset)}
-    (future,) = target.admin.list_offsets(asked).values()
-    found = future.result(PATIENCE_S).offset
+    request = {TopicPartition(topic, 0): OffsetSpec.for_timestamp(first_ms + offset)}
+    (future,) = target.admin.list_offsets(request).values()
+    found = future.result(TIMEOUT_S).offset
     if found != offset:
-        raise RuntimeError(f"{topic} has offset {found} at a time that belongs to {offset}")
+        raise RuntimeError(f"{topic}: the timestamp of offset {offset} was found at offset {found}")

@@ -1,7 +1,7 @@
-"""The rows of the table: cases in groups, with goals and scale.
+"""The cases of the benchmark: what is measured, on which servers, how much load, and the goals.
 
-A group has settings for both brokers; its cases run on its own servers. A figure's unit determines whether lower is
-better (`LOWER_IS_BETTER`).
+Cases with the same settings of both brokers are a group, with its own servers. For figures in `LOWER_IS_BETTER` lower
+values are better, for all others higher ones.
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ LOWER_IS_BETTER = frozenset(
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
-"""For a Kafka that is paused: otherwise its controller would fence its broker after 9 s. Not for one that is killed,
-because the controller would refuse the restarted broker for that time."""
+"""For a Kafka that is paused: by default its controller would fence the broker after 9 s. Not for one that is killed,
+because the controller would refuse to register it again for that time."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of the cases: `full` for the table, `quick` for a first impression."""
+    """The amount of load: `FULL` for the table, `QUICK` for a short run."""
 
     seconds: float = 0
     warmup_s: float = 0
-    records: int = 0  # of 100 bytes; a third of it of 1 KB and more
+    records: int = 0  # of 100 bytes; a third of that of 1 KB or more
     max_mb: int = 0  # written by a raw produce case
     fill_mb: int = 0
-    synced_records: int = 0  # of 100 bytes, each synced before its acknowledgement; a third of 1 KB
-    partitions_mb: int = 0  # in 1,000 partitions, if the disk has space
-    compact_mb: int = 0  # of 1 KB records; a quarter of 100 bytes
-    copied: int = 0  # records of 1 KB, exactly once
+    synced_records: int = 0  # of 100 bytes with sync=always; a third of that of 1 KB
+    partitions_mb: int = 0  # in 1,000 partitions; less if the disk has less free space
+    compact_mb: int = 0  # of 1 KB records; a quarter of that of 100-byte records
+    copied: int = 0  # records of 1 KB in exactly-once copies
     groups: int = 0  # loaded at start
     shared: int = 0  # records of 100 bytes, read by a share group
     spark_records: int = 0  # of 100 bytes
     spark_large: int = 0  # of 1 KB
     warmup_rounds: int = 1
-    calm_s: float = 0  # waited in all for other programs to end
+    idle_wait_s: float = 0  # longest total wait for an idle machine
 
 
 FULL = Scale(
     seconds=2.5, warmup_s=1.0, records=800_000, max_mb=1200, fill_mb=150,
     synced_records=600_000, partitions_mb=10_000, compact_mb=400, copied=8_000, groups=10_000,
-    shared=100_000, spark_records=1_000_000, spark_large=5_000_000, warmup_rounds=2, calm_s=90,
+    shared=100_000, spark_records=1_000_000, spark_large=5_000_000, warmup_rounds=2, idle_wait_s=90,
 )  # fmt: skip
 QUICK = Scale(
     seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
     synced_records=150_000, partitions_mb=1000, compact_mb=128, copied=5_000, groups=10_000,
-    shared=50_000, spark_records=200_000, spark_large=200_000, calm_s=20,
+    shared=50_000, spark_records=200_000, spark_large=200_000, idle_wait_s=20,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`ratio`: at most (or at least) this many times Kafka's figure; `limit`: and below (or at least) this value."""
+    """Bounds of a figure, upper ones if lower is better: `ratio` relative to Kafka's figure, `limit` absolute."""
 
     ratio: float | None = None
     limit: float | None = None
 
-    def judged(self, figure: str, ours: float, theirs: float) -> tuple[str, bool]:
-        """The goal as text, and whether it is reached."""
+    def check(self, figure: str, ours: float, theirs: float) -> tuple[str, bool]:
+        """The goal as text, and whether it is met."""
         lower = figure in LOWER_IS_BETTER
         parts, met = [], True
         if self.ratio is not None:
@@ -84,25 +84,25 @@ class Goal:
         return ", ".join(parts), met
 
 
-class On(Enum):
-    """What `measure` is given."""
+class Mode(Enum):
+    """On which servers a case runs, and the arguments of its `measure`."""
 
-    RUNNING = auto()
-    """(target, scale): one of the group's two brokers, warmed up; the other one is paused."""
-    OWN = auto()
-    """(group, kind, scale): it starts a server of the group itself."""
-    SERIES = auto()
-    """(group, kind, scale, runs), returning the figures of all runs, for cases whose preparation is expensive."""
+    SHARED_SERVER = auto()
+    """(target, scale): one of the group's two brokers, running and warmed up; the other one is paused."""
+    OWN_SERVER = auto()
+    """(group, kind, scale): the case starts its own server."""
+    OWN_SERVER_ALL_RUNS = auto()
+    """(group, kind, scale, runs), yields the figures of every run: for servers that take long to prepare."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A measurement of one broker with one or more figures, each with an optional goal."""
+    """One measurement, which gives one or more figures; each may have a goal."""
 
     name: str
     measure: Callable[..., Any]
     goals: Mapping[str, Goal] = field(default_factory=dict)
-    on: On = On.RUNNING
+    mode: Mode = Mode.SHARED_SERVER
     quick: bool = True  # included in --quick
 
 
@@ -117,12 +117,12 @@ class Group:
     kafka: Mapping[str, str]
     warm_up: Callable[[Target, Scale], None] | None = None
     sides: tuple[str, str] = ("Barnabas", "Kafka")
-    """The headings of the two columns, if they are not the two brokers."""
+    """The headings of the two columns."""
     before: Path | None = None
-    """Another checkout of Barnabas in place of Kafka, to measure a change."""
+    """Another checkout of Barnabas to compare with instead of Kafka."""
 
     def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
-        """A server of the group that is ready to be started; Kafka's data directory is formatted."""
+        """A server with the group's settings, ready to be spawned; Kafka's data directory is formatted."""
         server: Server
         if kind != "barnabas" and self.before is not None:
             config = dict(self.barnabas)
@@ -136,8 +136,8 @@ class Group:
         return server
 
     def settings(self) -> str:
-        """Both brokers' settings that are not defaults, as text for the table."""
-        paused = KAFKA_PAUSE if any(case.on is On.RUNNING for case in self.cases) else {}
+        """Both brokers' settings that are not defaults, as text."""
+        paused = KAFKA_PAUSE if any(case.mode is Mode.SHARED_SERVER for case in self.cases) else {}
         others = {**self.kafka, **paused} if self.before is None else self.barnabas
         ours, theirs = (
             ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "defaults"

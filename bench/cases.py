@@ -1,7 +1,4 @@
-"""The group without syncs, in which both brokers write to the page cache: start-up, clients, raw load, latency.
-
-Goals are ratios to Kafka.
-"""
+"""The cases of the group `Page cache`: start-up, clients, raw load, latency; without syncs before acknowledging."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from pathlib import Path
 
 from bench import frames
 from bench.by_time import read_by_time
-from bench.case import Case, Figures, Goal, Group, On, Scale
+from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.start import first_metadata
 from bench.target import Outcome, Target
 
 SETTLE_S = 3.0
-IN_FLIGHT = 5  # requests in flight on a connection, as with client libraries
+IN_FLIGHT = 5  # requests per connection, the clients' default
 
 
 def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
-    """Seconds from the start of the process to its first Metadata answer, and its memory a while later."""
+    """Seconds from the start of the process to its first Metadata response, and its memory after `SETTLE_S`."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = group.server(kind, Path(folder))
         started = time.monotonic()
@@ -36,7 +33,7 @@ def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
 
 
 def confluent_produce(target: Target, scale: Scale, *, size: int, partitions: int, acks: str) -> Figures:
-    """confluent-kafka producing as fast as it can."""
+    """Produce with confluent-kafka at full speed."""
     return produce_counted(target, scale.records if size < 1000 else scale.records // 3, size, partitions, acks)
 
 
@@ -52,7 +49,7 @@ def produce_counted(target: Target, count: int, size: int, partitions: int, acks
 
 
 def confluent_consume(target: Target, scale: Scale, *, size: int, partitions: int) -> Figures:
-    """confluent-kafka reading a whole topic."""
+    """Read a whole topic with confluent-kafka."""
     megabytes = scale.fill_mb if size < 1000 else scale.fill_mb * 3
     topic, count = target.fill(partitions, size, megabytes)
     return _messages(target.confluent("consume", topic, count))
@@ -63,7 +60,7 @@ def _messages(outcome: Outcome) -> Figures:
 
 
 def raw_produce(target: Target, scale: Scale, *, size: int, connections: int) -> Figures:
-    """Batches that are encoded in advance, each connection to its own partition."""
+    """Produce encoded batches; each connection writes to its own partition."""
     topic = target.create(connections)
     batch, _ = frames.batch(size, 1000)
     requests = [frames.produce(topic, n, batch) for n in range(connections)]
@@ -73,7 +70,7 @@ def raw_produce(target: Target, scale: Scale, *, size: int, connections: int) ->
 
 
 def raw_fetch(target: Target, scale: Scale, *, consumers: int) -> Figures:
-    """Consumers that read the same partition repeatedly, 1 MiB per request."""
+    """Fetch one partition repeatedly with several consumers, 1 MiB per request."""
     topic, count = target.fill(1, 1000, scale.fill_mb * 3)
     requests = [frames.fetch(topic, 0)]
     outcome = target.raw("fetch", requests, consumers, count, scale.warmup_s, scale.seconds)
@@ -81,7 +78,7 @@ def raw_fetch(target: Target, scale: Scale, *, consumers: int) -> Figures:
 
 
 def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """One record per request, the next after the answer."""
+    """Produce one record per request; each connection waits for the response before the next request."""
     topic = target.create(1)
     batch, _ = frames.batch(1, 100)
     outcome = target.raw("produce", [frames.produce(topic, 0, batch)], connections, 1, scale.warmup_s, scale.seconds)
@@ -94,7 +91,7 @@ def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
 
 
 def end_to_end(target: Target, scale: Scale, *, rate: int) -> Figures:
-    """From produce in one process to poll in another, both confluent-kafka, at a steady rate."""
+    """Latency from produce in one process to poll in another at a constant rate, both with confluent-kafka."""
     topic = target.create(1)
     outcome = target.confluent("latency", topic, rate, 2 * scale.warmup_s, 2 * scale.seconds)
     target.delete(topic)
@@ -105,8 +102,8 @@ CLIENT_GOALS = {"msg/s": Goal(1.0), "CPU s/GB": Goal(0.5)}
 
 
 def cases() -> Iterator[Case]:
-    """All rows of the group, in order."""
-    yield Case("start", start_and_idle, {"start s": Goal(0.1, 0.3), "idle MB": Goal(0.2, 60)}, On.OWN)
+    """The cases of the group, in order."""
+    yield Case("start", start_and_idle, {"start s": Goal(0.1, 0.3), "idle MB": Goal(0.2, 60)}, Mode.OWN_SERVER)
     for size, label in ((100, "100 B"), (1000, "1 KB")):
         for partitions in (1, 6):
             for acks in ("1", "all"):
@@ -134,7 +131,7 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Warm up the JIT: a cold JVM is several times slower on small batches."""
+    """Warm up: with small batches a cold JVM is several times slower."""
     for _ in range(scale.warmup_rounds):
         closed_loop(target, Scale(seconds=2.0, warmup_s=1.0), connections=4)
         raw_produce(target, Scale(seconds=2.0, warmup_s=0.5, max_mb=400), size=100 << 10, connections=2)

@@ -1,8 +1,8 @@
-"""Compaction: speed, alone and with traffic, and the latency of the traffic.
+"""Compaction: its speed, alone and under load, and the latency of that load.
 
-The topic is filled with its policy on `delete`, every key ten times on the average, and then set to `compact`. It is
-complete when all closed segments are clean by the broker's `cleaner-offset-checkpoint`; the remaining bytes are
-checked. MB/s are of input: the size of the closed segments before.
+The topic is filled with `cleanup.policy=delete`, ten records per key on average, and then set to `compact`. Compaction
+is complete when `cleaner-offset-checkpoint` has reached the active segment; the remaining bytes are checked. MB/s are
+relative to the size of the closed segments before.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bench.target import LOAD_TIMEOUT_S, Outcome, Target
 
 CHECKPOINT = "cleaner-offset-checkpoint"
 CONFIG = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}
-BATCH_BYTES = 16 << 10  # the usual size of producers
+BATCH_BYTES = 16 << 10  # producers' default
 VERSIONS = 10  # records per key, on average
-PATIENCE_S = 150.0
+TIMEOUT_S = 150.0
 POLL_S = 0.01
 CONNECTIONS = 10
 
 
 @cache
 def _batches(record_bytes: int, megabytes: int) -> list[bytes]:
-    """Batches with a total size and random keys, the same for both brokers."""
+    """Batches of `megabytes` in total with random keys, the same for both brokers."""
     each = BATCH_BYTES // (record_bytes + 20)
     batches = (megabytes << 20) // BATCH_BYTES
     keys = max(1, each * batches // VERSIONS)
@@ -39,7 +39,7 @@ def _batches(record_bytes: int, megabytes: int) -> list[bytes]:
 
 
 class Compaction:
-    """A filled topic to be compacted once."""
+    """A filled topic that can be compacted once."""
 
     def __init__(self, target: Target, record_bytes: int, megabytes: int) -> None:
         self.target = target
@@ -55,13 +55,13 @@ class Compaction:
         return sum(path.stat().st_size for path in self._segments()[:-1])
 
     def run(self) -> None:
-        """Compact it and wait until it is complete."""
+        """Compact the topic and wait until that is complete."""
         end_offset = int(self._segments()[-1].stem)
         started = time.monotonic()
         self.target.alter(self.topic, "cleanup.policy", "compact")
         while _cleaned_to(self.target.server.log_dir, self.topic) < end_offset:
-            if time.monotonic() - started > PATIENCE_S:
-                raise RuntimeError(f"{self.topic} was not compacted in {PATIENCE_S:.0f} s")
+            if time.monotonic() - started > TIMEOUT_S:
+                raise RuntimeError(f"{self.topic} was not compacted in {TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
         self.seconds = time.monotonic() - started
         left = self._closed_bytes() / self.input_bytes
@@ -70,12 +70,12 @@ class Compaction:
 
     @property
     def mb_per_s(self) -> float:
-        """The speed of `run`."""
+        """The speed of `run`, input bytes."""
         return self.input_bytes / self.seconds / 1e6
 
 
 def _cleaned_to(log_dir: Path, topic: str) -> int:
-    """The first dirty offset of partition 0, by Kafka's checkpoint file: `topic partition offset` a line."""
+    """The first dirty offset of partition 0 in Kafka's checkpoint file, which has lines `topic partition offset`."""
     try:
         lines = (log_dir / CHECKPOINT).read_text().splitlines()
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def _cleaned_to(log_dir: Path, topic: str) -> int:
 
 
 def alone(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
-    """Without other traffic."""
+    """Compact without other load."""
     compaction = Compaction(target, record_bytes, _megabytes(scale, record_bytes))
     cpu_s = target.server.cpu_s()
     compaction.run()
@@ -94,10 +94,10 @@ def alone(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
     return {"MB/s": compaction.mb_per_s, "CPU s/GB": cpu_s / (compaction.input_bytes / 1e9)}
 
 
-def beside_traffic(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
-    """A closed loop of single records to another topic, from before the compaction to its end."""
+def under_load(target: Target, scale: Scale, *, record_bytes: int) -> Figures:
+    """Compact while single records are produced to another topic in a closed loop."""
     compaction = Compaction(target, record_bytes, _megabytes(scale, record_bytes))
-    outcome = _traffic(target, scale, compaction)
+    outcome = _load(target, scale, compaction)
     target.delete(compaction.topic)
     return {
         "MB/s": compaction.mb_per_s,
@@ -107,12 +107,12 @@ def beside_traffic(target: Target, scale: Scale, *, record_bytes: int) -> Figure
     }
 
 
-def _traffic(target: Target, scale: Scale, compaction: Compaction) -> Outcome:
+def _load(target: Target, scale: Scale, compaction: Compaction) -> Outcome:
     topic = target.create(1)
     batch, _ = frames.batch(1, 100)
     request = frames.produce(topic, 0, batch)
     arguments = (CONNECTIONS, 1, scale.warmup_s, LOAD_TIMEOUT_S)
-    outcome = target.raw("produce", [request], *arguments, meanwhile=compaction.run)
+    outcome = target.raw("produce", [request], *arguments, during=compaction.run)
     target.delete(topic)
     return outcome
 
@@ -122,15 +122,15 @@ def _megabytes(scale: Scale, record_bytes: int) -> int:
 
 
 def cases() -> Iterator[Case]:
-    """All rows of the group, in order."""
+    """The cases of the group, in order."""
     yield Case("compaction, 100 B records", partial(alone, record_bytes=100))
     yield Case("compaction, 1 KB records", partial(alone, record_bytes=1000), {"MB/s": Goal(limit=50)})
     name = f"compaction, 1 KB records, beside {CONNECTIONS} conn."
     goals = {"MB/s": Goal(limit=50), "p99 ms": Goal(limit=10)}
-    yield Case(name, partial(beside_traffic, record_bytes=1000), goals)
+    yield Case(name, partial(under_load, record_bytes=1000), goals)
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Warm up the JIT."""
+    """Warm up."""
     for _ in range(scale.warmup_rounds):
-        beside_traffic(target, Scale(warmup_s=0.5, compact_mb=100), record_bytes=1000)
+        under_load(target, Scale(warmup_s=0.5, compact_mb=100), record_bytes=1000)

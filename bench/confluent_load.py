@@ -1,4 +1,4 @@
-"""Load by confluent-kafka in a separate process, with the same output as `load.c`.
+"""A load generator with confluent-kafka, run as a separate process; prints the same lines as `load.c`.
 
 python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS
 python -m bench.confluent_load consume HOST:PORT TOPIC COUNT
@@ -15,12 +15,12 @@ import time
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 LATENCY_BYTES = 100
 
 
 def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> None:
-    """Produce `count` records of `size` bytes as fast as possible, until all are acknowledged."""
+    """Produce `count` records of `size` bytes at full speed, and wait until all are acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -32,14 +32,14 @@ def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> Non
     )
     errors: list[object] = []
     producer.produce(topic, b"first", partition=0, on_delivery=lambda error, _: error and errors.append(error))
-    producer.flush(PATIENCE_S)
+    producer.flush(TIMEOUT_S)
     values = [os.urandom(size) for _ in range(64)]
     send = producer.produce
     print("start", flush=True)
     started = time.monotonic()
     for n in range(count):
         send(topic, values[n & 63])
-    left = producer.flush(PATIENCE_S)
+    left = producer.flush(TIMEOUT_S)
     took = time.monotonic() - started
     print("end", flush=True)
     if left or errors:
@@ -62,7 +62,7 @@ def _partitions(consumer: Consumer, topic: str) -> list[int]:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> None:
-    """Read `count` records of all partitions from the beginning, without a group."""
+    """Consume `count` records from the beginning of all partitions, without a group."""
     consumer = _reader(bootstrap)
     partitions = _partitions(consumer, topic)
     received = size = 0
@@ -71,7 +71,7 @@ def consume(bootstrap: str, topic: str, count: int) -> None:
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     while received < count:
         messages = consumer.consume(min(10_000, count - received), 5.0)
-        if time.monotonic() - started > PATIENCE_S:
+        if time.monotonic() - started > TIMEOUT_S:
             raise SystemExit(f"only {received} of {count} records were received")
         received += len(messages)
         for message in messages:
@@ -83,7 +83,7 @@ def consume(bootstrap: str, topic: str, count: int) -> None:
 
 
 def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: float) -> None:
-    """From `produce` in one process to `poll` in another, at a steady rate."""
+    """Measure the latency from `produce` in another process to `poll` in this one, at a constant rate."""
     consumer = _reader(bootstrap)
     consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in _partitions(consumer, topic)])
     consumer.poll(1.0)
@@ -104,14 +104,14 @@ def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: flo
         print("start", flush=True)
         _collect(consumer, measure_from + int(seconds * 1e9), samples)
         print("end", flush=True)
-        if process.wait(PATIENCE_S):
+        if process.wait(TIMEOUT_S):
             raise SystemExit("the sender failed")
     consumer.close()
     result(len(samples), len(samples) * LATENCY_BYTES, seconds, samples)
 
 
 def _first(consumer: Consumer) -> int:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         message = consumer.poll(1.0)
         if message is not None and message.error() is None:
@@ -121,13 +121,13 @@ def _first(consumer: Consumer) -> int:
 
 def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
     poll, now_ns, unpack = consumer.poll, time.monotonic_ns, struct.Struct(">q").unpack_from
-    give_up = until_ns + int(PATIENCE_S * 1e9)
+    deadline = until_ns + int(TIMEOUT_S * 1e9)
     while True:
         message = poll(1.0)
         now = now_ns()
         if message is None:
-            if now > give_up:
-                raise SystemExit("no more records are received")
+            if now > deadline:
+                raise SystemExit("no more records were received")
             continue
         if message.error() is not None:
             continue
@@ -138,7 +138,7 @@ def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
 
 
 def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
-    """Send stamped records in ticks of a millisecond."""
+    """Produce records with the time in their value, every millisecond."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "socket.nagle.disable": True})
     padding = bytes(LATENCY_BYTES - 8)
     producer.list_topics(topic, timeout=30)
@@ -155,22 +155,20 @@ def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
             producer.produce(topic, pack(now_ns()) + padding)
         producer.poll(0)
         due += tick_ns
-    if producer.flush(PATIENCE_S):
+    if producer.flush(TIMEOUT_S):
         raise SystemExit("records were not acknowledged")
 
 
 def result(count: int, size: int, took: float, samples: list[int]) -> None:
-    """Print the result in the form of `load.c`; samples are nanoseconds."""
+    """Print the result line, as `load.c` does; samples are in nanoseconds."""
     samples = sorted(samples) or [0]
-    p50, p99, most = (samples[int(q * (len(samples) - 1))] / 1000 for q in (0.5, 0.99, 1))
-    print(
-        f"result requests={count} bytes={size} seconds={took:.6f} p50_us={p50:.1f} p99_us={p99:.1f} max_us={most:.1f}",
-        flush=True,
-    )
+    p50, p99, max_us = (samples[int(q * (len(samples) - 1))] / 1000 for q in (0.5, 0.99, 1))
+    counts = f"requests={count} bytes={size} seconds={took:.6f}"
+    print(f"result {counts} p50_us={p50:.1f} p99_us={p99:.1f} max_us={max_us:.1f}", flush=True)
 
 
 def main() -> None:
-    """Run one of the loads."""
+    """Run the load named on the command line."""
     mode, bootstrap, topic, *rest = sys.argv[1:]
     if mode == "produce":
         produce(bootstrap, topic, int(rest[0]), int(rest[1]), rest[2])

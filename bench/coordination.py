@@ -1,4 +1,4 @@
-"""Groups and transactions: joins and rebalances, commits, transactions, exactly-once copies, 10,000 groups at start."""
+"""The cases of the group `Groups and transactions`, and share groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from bench import frames
-from bench.case import Case, Figures, Goal, Group, On, Scale
-from bench.members import Member, RestingMember, settle
+from bench.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.members import CommittingMember, Member, run_until_assigned
 from bench.servers import Server
 from bench.start import committed_offsets, find_coordinators, first_metadata
 from bench.target import Outcome, Target
 
 PARTITIONS = 100
-AT_ONCE = 50
+CONCURRENT = 50
 RECORD_BYTES = 1000
 STOP_TIMEOUT_S = 120.0
 SETTINGS = {
@@ -31,8 +31,8 @@ SETTINGS = {
         "session.timeout.ms": "2000",
     }.items()
 } | {"group.min.session.timeout.ms": "2000"}
-"""Heartbeats at the interval of the classic members of `bench.members` (the default is 5 s), and short sessions, so
-that a killed member is replaced soon."""
+"""The heartbeat interval (default 5 s) and the session timeout of the classic members of `bench.members`. With longer
+sessions a killed member would be replaced later."""
 
 
 def _members(target: Target, protocol: str, members: int, rounds: int, *more: str) -> Outcome:
@@ -44,19 +44,19 @@ def _members(target: Target, protocol: str, members: int, rounds: int, *more: st
 
 
 def join(target: Target, _: Scale, *, protocol: str, members: int) -> Figures:
-    """A new group, until its members own all partitions."""
+    """Time until the members of a new group own all partitions."""
     rounds = 5 if protocol == "classic" and members < 100 else 2
     outcome = _members(target, protocol, members, rounds)
     return {"p50 ms": outcome.p50_us / 1000, "CPU ms": outcome.cpu_s / rounds * 1000}
 
 
 def replace(target: Target, _: Scale, *, protocol: str) -> Figures:
-    """From the loss of one of ten members until the others own its partitions; its session ends after 2 s."""
+    """Time from the end of one of ten members until the others own its partitions; the session timeout is 2 s."""
     return {"p50 ms": _members(target, protocol, 10, 1, "kill").p50_us / 1000}
 
 
 def commits(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """OffsetCommit of one partition, one group per connection, the next after the answer."""
+    """Commit one partition's offset in a closed loop; each connection has its own group."""
     topic = target.create(1)
     groups = [f"bench-{uuid.uuid4()}" for _ in range(connections)]
     find_coordinators(target.server, groups)
@@ -67,7 +67,7 @@ def commits(target: Target, scale: Scale, *, connections: int) -> Figures:
 
 
 def transactions(target: Target, scale: Scale, *, producers: int, records: int) -> Figures:
-    """confluent-kafka committing one transaction after the other."""
+    """Commit transactions one after the other with confluent-kafka."""
     topic = target.create(1)
     command = [sys.executable, "-m", "bench.transaction_load", "commit", target.server.bootstrap, topic]
     outcome = target.run([*command, *map(str, (producers, records, scale.warmup_s, scale.seconds))])
@@ -84,7 +84,7 @@ def _per_second(name: str, outcome: Outcome) -> Figures:
 
 
 def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
-    """Read, write and commit in transactions of a given size; confluent-kafka."""
+    """Copy a topic in transactions of `records` records, with confluent-kafka."""
     count = scale.copied
     source, copy = target.create(1), target.create(1)
     batch, in_batch = frames.batch(64 << 10, RECORD_BYTES)
@@ -97,7 +97,7 @@ def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
 
 
 def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
-    """A share group that reads and acknowledges records of 100 bytes; six partitions, confluent-kafka."""
+    """Consume and acknowledge records of 100 bytes in a share group; six partitions, confluent-kafka."""
     topic, _ = target.fill(6, 100, max(2, scale.shared * 120 // 1_000_000))
     command = [sys.executable, "-m", "bench.share_load", target.server.bootstrap, topic]
     outcome = target.run([*command, str(scale.shared), str(consumers)])
@@ -105,7 +105,7 @@ def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
 
 
 def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Figures]:
-    """Fill `__consumer_offsets` once; then start after a clean stop, until the offsets of all groups are returned."""
+    """Fill `__consumer_offsets` once; then time starts after a clean stop, until every offset can be fetched."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = group.server(kind, Path(folder))
         try:
@@ -125,23 +125,23 @@ def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Fi
 
 
 def _fill(server: Server, topic: str, names: list[str]) -> None:
-    """A member and a committed offset for each group."""
+    """Create the groups, each with a member and a committed offset."""
     find_coordinators(server, names[:1])
     address = (server.host, server.port)
-    for at in range(0, len(names), AT_ONCE):
+    for at in range(0, len(names), CONCURRENT):
         members: list[Member] = []
-        for number, name in enumerate(names[at : at + AT_ONCE]):
-            member = RestingMember(address, name, topic, 1)
+        for number, name in enumerate(names[at : at + CONCURRENT]):
+            member = CommittingMember(address, name, topic, 1)
             member.number = number
             member.join()
             members.append(member)
-        settle(members, len(members))
+        run_until_assigned(members, len(members))
         for one in members:
             one.socket.close()
 
 
 def cases() -> Iterator[Case]:
-    """All rows of the group, in order."""
+    """The cases of the group, in order."""
     for protocol in ("classic", "consumer"):
         for members in (1, 10, 100):
             limit = {1: 100.0, 100: 3000.0}.get(members)
@@ -163,11 +163,13 @@ def cases() -> Iterator[Case]:
     for consumers in (1, 5):
         name = f"share group, {consumers} consumer{'s'[: consumers > 1]}"
         yield Case(name, partial(share, consumers=consumers), {"msg/s": Goal(1.0), **better})
-    yield Case("10,000 groups at start", many_groups, {"load s": Goal(limit=2.0)}, On.SERIES, quick=False)
+    yield Case(
+        "10,000 groups at start", many_groups, {"load s": Goal(limit=2.0)}, Mode.OWN_SERVER_ALL_RUNS, quick=False
+    )
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Warm up the JIT."""
+    """Warm up."""
     few = Scale(seconds=3.0, warmup_s=1.0, copied=2000, shared=40_000)
     for protocol in ("classic", "consumer"):
         join(target, few, protocol=protocol, members=10)

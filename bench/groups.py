@@ -1,11 +1,11 @@
-"""All groups of the table, in order, with their settings and descriptions."""
+"""The groups of cases, in the order of the tables, with the settings of both brokers."""
 
 from __future__ import annotations
 
 from bench import cases, compaction, coordination, spark, spark_etl, synced, thousand
 from bench.case import Group, Scale
 
-PAGE_CACHE = {"barnabas.log.sync": "os"}  # Kafka's default
+PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
 CLEANER = {"log.cleaner.backoff.ms": "100"}
 
 
@@ -14,7 +14,7 @@ def all_groups(scale: Scale) -> list[Group]:
     return [
         Group(
             "Page cache",
-            "Both hand records to the page cache and acknowledge them; nothing waits for the disk.",
+            "Neither broker syncs before acknowledging.",
             tuple(cases.cases()),
             barnabas=PAGE_CACHE,
             kafka={},
@@ -22,8 +22,8 @@ def all_groups(scale: Scale) -> list[Group]:
         ),
         Group(
             "Synced",
-            "Every acknowledgement is on the disk. p99/sync is the 99th percentile of the requests in units of the "
-            "disk's own, measured by itself right before.",
+            "Both sync records before they acknowledge them. p99/sync is the requests' 99th percentile divided by that "
+            "of the disk's sync, measured directly before.",
             tuple(synced.cases()),
             barnabas={"barnabas.log.sync": "always"},
             kafka={"log.flush.interval.messages": "1"},
@@ -31,8 +31,8 @@ def all_groups(scale: Scale) -> list[Group]:
         ),
         Group(
             "Groups and transactions",
-            "Both hand records to the page cache. Members of `bench.members` speak the protocol themselves, "
-            "transactions are confluent-kafka's. p50 of a join is until all 100 partitions have an owner.",
+            "Neither broker syncs before acknowledging. Members of `bench.members` implement the protocol, "
+            "transactions are confluent-kafka's. p50 of a join is the time until all 100 partitions have an owner.",
             tuple(coordination.cases()),
             barnabas=PAGE_CACHE | coordination.SETTINGS,
             kafka=coordination.SETTINGS,
@@ -40,9 +40,9 @@ def all_groups(scale: Scale) -> list[Group]:
         ),
         Group(
             "Compaction",
-            "Both hand records to the page cache, and their cleaners look for work ten times a second. Topics have "
+            "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "
             + ", ".join(f"`{key}={value}`" for key, value in compaction.CONFIG.items())
-            + ". MB/s are of input; req/s, p50 and p99 are of the traffic beside.",
+            + ". MB/s are of input; req/s, p50 and p99 are of the load during it.",
             tuple(compaction.cases()),
             barnabas=PAGE_CACHE | CLEANER,
             kafka=CLEANER,
@@ -50,17 +50,17 @@ def all_groups(scale: Scale) -> list[Group]:
         ),
         Group(
             "1,000 partitions",
-            "Both hand records to the page cache. All runs of one broker come before those of the other. `start s` is "
-            "until the first Metadata answer, `all s` until every partition serves ListOffsets, `kill read MB` what "
-            "the process has read until then (by system calls, its program included). The log is in the page cache.",
+            "Neither broker syncs before acknowledging. All runs of one broker come before the other's. `start s` is "
+            "the time until the first Metadata response, `all s` until every partition serves ListOffsets, `kill read "
+            "MB` the bytes read until then (by system calls, including code). The log is in the page cache.",
             tuple(thousand.cases(scale)),
             barnabas=PAGE_CACHE,
             kafka={},
         ),
         Group(
             "Spark",
-            "Both hand records to the page cache. PySpark in `local[2]` on the same cores, topics of "
-            f"{spark.PARTITIONS} partitions; CPU s are the broker's while the row runs.",
+            "Neither broker syncs before acknowledging. PySpark in `local[2]` on the same cores, topics of "
+            f"{spark.PARTITIONS} partitions; CPU s are the broker's during the case.",
             tuple(spark.cases(scale)),
             barnabas=PAGE_CACHE | spark.SETTINGS,
             kafka=spark.SETTINGS,
@@ -68,8 +68,8 @@ def all_groups(scale: Scale) -> list[Group]:
         ),
         Group(
             "Pipeline",
-            "`barnabas pipeline run etl --once` beside a plain PySpark job that does the same work, each in a new "
-            f"process with `local[2]`, both on a Barnabas of {spark_etl.PARTITIONS} partitions. run s is without the "
+            "`barnabas pipeline run etl --once` compared with a plain PySpark job for the same work, each in a new "
+            f"process with `local[2]`, on Barnabas, with {spark_etl.PARTITIONS} partitions. run s is without the "
             "start of the session, whole s with it.",
             tuple(spark_etl.cases(scale)),
             barnabas=PAGE_CACHE,

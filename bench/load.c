@@ -1,17 +1,17 @@
-/* A load generator for Kafka brokers: one thread, one epoll, requests encoded before the measurement.
+/* A load generator for Kafka brokers: one thread, one epoll, requests encoded before the clock starts.
  *
  *   load produce HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
  *   load walk    HOST PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS MAX_MB
  *   load fetch   HOST PORT FRAMES CONNECTIONS END_OFFSET WARMUP_S SECONDS
  *
- * FRAMES is a file of size-prefixed request frames; connection i repeats frame i modulo their number.
- * produce: Produce v3 frames, up to DEPTH of them unanswered on each connection; every answer's error code is checked.
- * walk:    as produce, but the connections send all frames in turn; ListOffsets v1 frames too, because their answers have
- *          the error code at the same position.
+ * FRAMES is a file of size-prefixed request frames; connection i repeats frame i modulo the number of frames.
+ * produce: Produce v3 frames, at most DEPTH in flight on each connection; every response's error code is checked.
+ * walk:    like produce, but the connections share one sequence of frames, which is repeated;
+ *          also for ListOffsets v1, whose responses have the error code at the same position.
  * fetch:   Fetch v4 frames for one partition each, ending in partition, fetch offset, max bytes; the offset is
- *          advanced by the received batches and restarts from 0 at END_OFFSET.
- * SIGTERM ends the load early; the result so far is printed.
- * Prints `start` and `end` around the measurement, at which the caller reads the broker's CPU time, and then
+ *          advanced by the received batches and set to 0 at END_OFFSET.
+ * SIGTERM ends the load early and prints the result until then.
+ * Prints `start` and `end` around the measurement, so that the caller can measure the broker's CPU time, and then
  * `result requests=N bytes=N seconds=F p50_us=F p99_us=F max_us=F`.
  */
 #define _GNU_SOURCE
@@ -72,7 +72,7 @@ static void watch(struct connection *c, int writing) {
     c->writing = writing;
 }
 
-/* Give the connection the next frame of the file; the file is not copied, and only `fetch` writes into its frames. */
+/* Set the connection's frame to the next one in the file, without a copy; only `fetch` modifies frames. */
 static void take_frame(struct connection *c) {
     c->frame = frames + next_frame;
     c->frame_size = 4 + get32(c->frame);
@@ -80,7 +80,7 @@ static void take_frame(struct connection *c) {
     if (next_frame >= total) next_frame = 0;
 }
 
-/* Send until the depth is reached or the socket is full. */
+/* Send until `depth` requests are in flight or the socket's send buffer is full. */
 static void push(struct connection *c) {
     while (c->in_flight < depth || c->sent) {
         if (c->sent == 0) {
@@ -108,14 +108,14 @@ static void check_error(int code) {
     }
 }
 
-/* body starts behind the correlation id: Produce v3 response of one topic and partition. */
+/* Handles a Produce v3 response for one topic and partition; body starts after the correlation id. */
 static void produced(struct connection *c, const char *body) {
     const char *partition = body + 4 + 2 + get16(body + 4) + 4;
     check_error((int16_t)get16(partition + 4));
     bytes += c->frame_size - 4;
 }
 
-/* Fetch v4 response of one topic and partition: find the next offset behind the last whole batch. */
+/* Handles a Fetch v4 response for one topic and partition: finds the offset after the last complete batch. */
 static void fetched(struct connection *c, const char *body, uint32_t size) {
     const char *partition = body + 4 + 4 + 2 + get16(body + 8) + 4;
     check_error((int16_t)get16(partition + 4));

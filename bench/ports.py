@@ -1,4 +1,4 @@
-"""Ports for brokers that are killed and restarted while other processes start brokers as well."""
+"""Ports for brokers that are restarted on the same port while other processes start brokers too."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TextIO
 
 RANGE = range(20_000, 32_000)
-"""Below the range of outgoing connections, which could otherwise take a broker's port between two starts."""
+"""Below the ephemeral ports, so that no outgoing connection uses a broker's port between two starts."""
 
 _held: list[TextIO] = []
-"""The lock files of the ports in use by this process."""
+"""The lock files of the ports that this process has reserved."""
 
 
 def free_port() -> int:
-    """A free loopback port, reserved for this process until it ends."""
+    """Reserve a free loopback port; no other process gets it from this function until this process ends."""
     locks = Path(tempfile.gettempdir(), "barnabas-ports")
     locks.mkdir(exist_ok=True)
     for port in random.sample(RANGE, len(RANGE)):

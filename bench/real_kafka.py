@@ -1,8 +1,7 @@
-"""Apache Kafka 4.4.0 as a server for benchmarks and tests: KRaft, one node, Kafka's defaults.
+"""Apache Kafka 4.4.0 for the benchmark and the tests: a single KRaft node with Kafka's defaults.
 
-Formatting a data directory and running the broker are two Java processes. Only the settings
-that a single node needs are set (replication factors of the internal topics, listeners). As a program
-(`python -m bench.real_kafka`) it runs until it is interrupted.
+Only settings that a single node requires are set: the replication factors of the internal topics and the listeners.
+`python -m bench.real_kafka [PORT]` runs it until it is interrupted.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class KafkaServer(Server):
-    """Real Kafka on a loopback port; `heap` are the JVM's memory options.
+    """Kafka on a loopback port; `heap`: the JVM's memory options.
 
-    `data_dir` has `server.properties`, which is written once, and the log directory `logs`, which is formatted if it is
-    new. With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
+    `data_dir` has `server.properties`, which is written once, and the log directory `logs`, which is formatted once.
+    With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
     """
 
     name = "kafka"
@@ -81,7 +80,7 @@ class KafkaServer(Server):
         return ["java", *options, "-cp", classpath(ROOT / "compat" / "kafka" / "pom.xml")]
 
     def write_properties(self) -> None:
-        """Choose the ports and write the configuration."""
+        """Reserve the ports and write the configuration."""
         self.port = self.port or free_port()
         controller = f"{self.host}:{free_port()}"
         settings = SINGLE_NODE | {
@@ -108,7 +107,7 @@ class KafkaServer(Server):
             raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
 
     def _is_ready(self) -> bool:
-        """Kafka opens its port before it serves; an answer to ApiVersions shows that it is ready."""
+        """Kafka opens its port before it is ready; it is ready when it answers ApiVersions."""
         try:
             with socket.create_connection((self.host, self.port), timeout=2) as probe:
                 probe.sendall(API_VERSIONS_V0)

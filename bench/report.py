@@ -1,4 +1,4 @@
-"""The table: medians, ratios and goals, on the terminal and in `bench/RESULTS.md`."""
+"""The report: medians, ratios and goals, on the terminal and in `bench/RESULTS.md`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from bench.case import KINDS, Case, Group
 from bench.noise import Noise
 from bench.real_kafka import VERSION as KAFKA_VERSION
 
-HEADINGS = ("case", "figure", "{}", "{}", "ratio", "to reach", "", "load", "steal", "idle")
+HEADINGS = ("case", "figure", "{}", "{}", "ratio", "goal", "", "load", "steal", "idle")
 WIDTHS = (44, 13, 11, 11, 7, 16, 5, 5, 6, 5)
 READING = (
-    "Medians of {runs}, with the other broker paused; ratio is Barnabas to Kafka. Broker and load run on the same cores"
-    " and use the loopback. Settings are defaults except those at each table; Kafka runs with a 1 GB heap and G1, and"
-    " both are warmed up first. CPU is that of the broker, per 10^9 bytes of payload. Of the machine: load is its"
-    " one-minute load average at the end of the row (including the row's own load), steal the share of CPU time used by"
-    " the host, idle the unused share."
+    "Medians of {runs}, with the other broker paused. Ratio is Barnabas divided by Kafka. Broker and load run on the"
+    " same cores and use the loopback interface. Settings are defaults except those named at each table. Kafka has a 1"
+    " GB heap and G1. Both brokers are warmed up. CPU s/GB is the broker's, per 10^9 bytes of payload. Load is the"
+    " machine's one-minute load average after the row (including the row's own), steal the share of CPU time that the"
+    " host used, idle the unused share."
 )
 PACKAGES = ("barnabas", "trio", "confluent-kafka", "construct", "crc32c")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row: medians of both brokers; `met` is None without a goal."""
+    """One row: the medians of both brokers; `met` is None without a goal."""
 
     case: str
     figure: str
@@ -46,7 +46,7 @@ class Line:
 
     @property
     def ratio(self) -> float:
-        """Barnabas to Kafka."""
+        """Barnabas divided by Kafka."""
         return self.barnabas / self.kafka if self.kafka else float("inf")
 
     def cells(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Line:
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands apart."""
+    """Three significant digits; thousands separators from 1,000 on."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
@@ -71,7 +71,7 @@ def lines_of(case: Case, samples: Mapping[str, Mapping[str, list[float]]], noise
     for figure, by_kind in samples.items():
         ours, theirs = (statistics.median(by_kind[kind]) for kind in KINDS)
         goal = case.goals.get(figure)
-        text, met = ("", None) if goal is None else goal.judged(figure, ours, theirs)
+        text, met = ("", None) if goal is None else goal.check(figure, ours, theirs)
         yield Line(case.name, figure, ours, theirs, text, met, noise)
 
 
@@ -98,7 +98,7 @@ def _print_cells(cells: tuple[str, ...]) -> None:
 
 
 def machine() -> str:
-    """Cores, memory, kernel; no names."""
+    """Cores, memory, kernel and file system, as text; without the host's name."""
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
     model = found[1].strip() if found else platform.machine()
@@ -114,7 +114,7 @@ def file_system(folder: str) -> str:
 
 
 def versions() -> str:
-    """The versions of brokers and libraries."""
+    """The versions of the software used, as text."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     parts = [f"Python {platform.python_version()}", f"Apache Kafka {KAFKA_VERSION}", (java or ["no Java"])[0]]
     for package in PACKAGES:
@@ -128,11 +128,11 @@ def versions() -> str:
 def write_markdown(
     path: Path, tables: Mapping[str, tuple[Group, list[Line]]], runs: int, took_s: float, *, quick: bool
 ) -> None:
-    """Write the tables with an explanation."""
+    """Write the tables with a description of the machine, the software and the columns."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
     command = "`python -m bench --quick`" if quick else "`python -m bench`"
     text = [
-        "# Barnabas and Apache Kafka",
+        "# Barnabas compared with Apache Kafka",
         "",
         f"{today}, {command}, {took_s / 60:.0f} minutes. {machine()}. {versions()}.",
         "",

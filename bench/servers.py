@@ -1,8 +1,7 @@
-"""Broker processes for the bench and the tests: ours here, Kafka in `bench.real_kafka`, one small interface.
+"""Broker processes for the benchmark and the tests: Barnabas here, Kafka in `bench.real_kafka`, with one interface.
 
-A server owns exactly one process, started by it and ended by its pid. `start` returns once clients are accepted:
-Barnabas says so by its ready file, Kafka by answering ApiVersions on its port. A server may be killed and started again
-on the same port and data directory.
+A server owns one process. `start` returns when clients are accepted: Barnabas then writes its ready file, Kafka answers
+ApiVersions. A server can be killed and started again on the same port and data directory.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 class Server(ABC):
-    """One broker process. `port` is fixed after the first start, so that clients survive a restart."""
+    """One broker process. `port` does not change after the first start, so clients can reconnect after a restart."""
 
     name = "server"
     checkout = ROOT
@@ -46,7 +45,7 @@ class Server(ABC):
 
     def __init__(self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0) -> None:
         self.data_dir = Path(data_dir)
-        self.log_dir = self.data_dir  # where the partitions' directories and the checkpoints are
+        self.log_dir = self.data_dir  # the directory of the partitions and the checkpoints
         self.config = dict(config or {})
         self.host = "127.0.0.1"
         self.port = port
@@ -66,13 +65,13 @@ class Server(ABC):
         return self.process.pid
 
     def start(self) -> Server:
-        """Start the process and return when it accepts clients."""
+        """Start the process and wait until it accepts clients."""
         self.spawn()
         self.wait_ready()
         return self
 
     def prepare(self) -> None:
-        """Do now the preparation of the first start."""
+        """Prepare the first start: choose the port, and format Kafka's data directory."""
         self._command()
 
     def spawn(self) -> None:
@@ -91,12 +90,12 @@ class Server(ABC):
     def _is_ready(self) -> bool: ...
 
     def wait_ready(self) -> None:
-        """Wait until clients are accepted; raises with the log's tail when the process ends or takes too long."""
+        """Wait until clients are accepted; RuntimeError with the end of the log if the process exits or is too slow."""
         assert self.process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._is_ready():
             if self.process.poll() is not None:
-                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+                raise RuntimeError(f"{self.name} exited with {self.process.returncode}:\n{self.log()[-4000:]}")
             if time.monotonic() > deadline:
                 self.kill9()
                 raise RuntimeError(f"{self.name} was not ready in {START_TIMEOUT_S} s:\n{self.log()[-4000:]}")
@@ -108,7 +107,7 @@ class Server(ABC):
             return None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.resume()  # a paused process does not handle signals
+            self.resume()  # a paused process handles no signals
             try:
                 self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -116,14 +115,14 @@ class Server(ABC):
         return self.process.returncode
 
     def kill9(self) -> None:
-        """SIGKILL: the crash of a process."""
+        """Kill the process with SIGKILL."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: the process keeps memory and port, but uses no CPU. Returns when it is stopped."""
+        """Pause the processes with SIGSTOP, and wait until they are stopped."""
         self._signal_all(signal.SIGSTOP)
         deadline = time.monotonic() + PAUSE_TIMEOUT_S
         while any(_runs(process) for process in self.processes()):
@@ -132,7 +131,7 @@ class Server(ABC):
             time.sleep(0.001)
 
     def resume(self) -> None:
-        """SIGCONT: continue after `pause`."""
+        """Continue after `pause` (SIGCONT)."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
@@ -141,7 +140,7 @@ class Server(ABC):
                 process.send_signal(number)
 
     def processes(self) -> list[psutil.Process]:
-        """The broker's process and its children."""
+        """The broker's process and its descendants."""
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             return [process, *process.children(recursive=True)]
@@ -152,11 +151,11 @@ class Server(ABC):
         return self.start()
 
     def log(self) -> str:
-        """The output of the process on stdout and stderr."""
+        """The output of the process, stdout and stderr."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def _total(self, figure: Callable[[psutil.Process], float]) -> float:
-        """The sum of a figure over all running processes; CPU time of ended ones is in their parent's."""
+        """The sum of a figure over all processes, except those that exit during the call."""
         total = 0.0
         for process in reversed(self.processes()):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -164,15 +163,15 @@ class Server(ABC):
         return total
 
     def cpu_s(self) -> float:
-        """CPU seconds (user and system) of all processes of the broker, including ended ones."""
+        """CPU seconds, user and system, of all processes, including exited children."""
         return self._total(lambda process: float(sum(process.cpu_times()[:4])))
 
     def rss_bytes(self) -> int:
-        """Resident memory of all its processes."""
+        """Resident memory of all processes, bytes."""
         return int(self._total(lambda process: process.memory_info().rss))
 
     def read_bytes(self) -> int:
-        """Bytes that all its processes have read by system calls, from files and sockets."""
+        """Bytes read with system calls by all processes, from files (also from the page cache) and sockets."""
         return int(self._total(lambda process: process.io_counters().read_chars))
 
     def __enter__(self) -> Server:

@@ -1,8 +1,8 @@
-"""A share group of confluent-kafka's consumers in a separate process, with the same output as `load.c`.
+"""A share group of confluent-kafka's consumers, run as a separate process; prints the same lines as `load.c`.
 
 python -m bench.share_load HOST:PORT TOPIC COUNT CONSUMERS
 
-Every consumer polls and acknowledges the records of its previous poll, until the group has received `COUNT` records.
+Every consumer polls, which acknowledges the records of the previous poll, until the group has received COUNT records.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import uuid
 from confluent_kafka import ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.confluent_load import PATIENCE_S, result
+from bench.confluent_load import TIMEOUT_S, result
 
 
-class Sharer:
+class GroupConsumer:
     """One consumer in a thread."""
 
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
@@ -29,7 +29,7 @@ class Sharer:
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def run(self) -> None:
-        """Poll until stopped; each poll acknowledges the records of the previous one."""
+        """Poll until `stopped`; a poll acknowledges the records of the previous one."""
         while not self.stopped:
             for message in self.consumer.poll(0.5):
                 if message.error() is None:
@@ -38,36 +38,36 @@ class Sharer:
 
 
 def share(bootstrap: str, topic: str, count: int, consumers: int) -> None:
-    """Read the records of a topic once with a new group."""
+    """Consume `count` records of a topic with a new group."""
     group = f"bench-{uuid.uuid4()}"
-    begin = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[begin])
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(PATIENCE_S)
-    sharers = [Sharer(bootstrap, group, topic) for _ in range(consumers)]
-    for sharer in sharers:
-        sharer.thread.start()
-    _wait(sharers, 1)
+        future.result(TIMEOUT_S)
+    members = [GroupConsumer(bootstrap, group, topic) for _ in range(consumers)]
+    for member in members:
+        member.thread.start()
+    _wait(members, 1)
     print("start", flush=True)
-    started, before = time.monotonic(), sum(sharer.records for sharer in sharers)
-    _wait(sharers, count)
+    started, before = time.monotonic(), sum(member.records for member in members)
+    _wait(members, count)
     took = time.monotonic() - started
     print("end", flush=True)
-    for sharer in sharers:
-        sharer.stopped = True
-    for sharer in sharers:
-        sharer.thread.join(PATIENCE_S)
-        sharer.consumer.close()
-    given = sum(sharer.records for sharer in sharers)
-    result(count - before, sum(sharer.bytes for sharer in sharers) * (count - before) // given, took, [])
+    for member in members:
+        member.stopped = True
+    for member in members:
+        member.thread.join(TIMEOUT_S)
+        member.consumer.close()
+    total = sum(member.records for member in members)
+    result(count - before, sum(member.bytes for member in members) * (count - before) // total, took, [])
 
 
-def _wait(sharers: list[Sharer], count: int) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while sum(sharer.records for sharer in sharers) < count:
-        if time.monotonic() > give_up:
-            raise SystemExit(f"only {sum(sharer.records for sharer in sharers)} of {count} records were received")
+def _wait(members: list[GroupConsumer], count: int) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while sum(member.records for member in members) < count:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"only {sum(member.records for member in members)} of {count} records were received")
         time.sleep(0.001)
 
 

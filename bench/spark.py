@@ -1,9 +1,8 @@
-"""Spark with both brokers: batch read, batch write, a stream to Parquet, topic to topic; every count is checked.
+"""The cases of the group `Spark`: batch read, batch write, stream to Parquet, topic to topic. All counts are checked.
 
-One session in `local[2]` is used for all rows and both brokers. It is warmed up before, because a cold JVM is several
-times slower. A row's time is Spark's whole action with planning and the start of its clients, without the start of the
-session. Spark processes the records as little as possible, to measure the broker: a sum of lengths, a constant value,
-Parquet of a few dozen distinct values (which it writes as a dictionary).
+One session in `local[2]` is used for all cases and both brokers. It is warmed up first, because a cold JVM is several
+times slower. The time of a case includes planning and the start of the clients, but not of the session. Spark does as
+little work per record as possible: a sum of lengths, a constant value, or Parquet with a small dictionary.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 PARTITIONS = 4
-SETTINGS = {"log.segment.delete.delay.ms": "100"}  # so that a topic of 5 GB is gone before the next run
+SETTINGS = {"log.segment.delete.delay.ms": "100"}  # deletes a topic of 5 GB before the next run
 STREAM_TIMEOUT_S = 600
 DELETE_TIMEOUT_S = 120
 COUNTED = ("count(*)", "sum(length(value))")
 GOALS = {"msg/s": Goal(1.0), "CPU s": Goal(0.5)}
-Action = Callable[["SparkSession", Target, str, int, int], "Spent"]
-"""(session, broker, filled topic, its records, their bytes); raises RuntimeError when what it did is wrong."""
+Action = Callable[["SparkSession", Target, str, int, int], "Cost"]
+"""Arguments: session, broker, filled topic, number of records, bytes per record. RuntimeError for a wrong result."""
 
 
 @dataclass(frozen=True)
-class Spent:
-    """Duration of an action, and the broker's CPU seconds during it."""
+class Cost:
+    """Seconds of an action, and CPU seconds of the broker in that time."""
 
     seconds: float
     cpu_s: float
 
     @classmethod
-    def on(cls, target: Target, work: Callable[[], object]) -> Spent:
-        """Do and measure the work."""
+    def of(cls, target: Target, work: Callable[[], object]) -> Cost:
+        """Do the work and measure it."""
         cpu_s, started = target.server.cpu_s(), time.monotonic()
         work()
         return cls(time.monotonic() - started, target.server.cpu_s() - cpu_s)
@@ -53,8 +52,8 @@ class Spent:
 def session() -> SparkSession:
     """The session of this process; prints the duration of its start on stderr.
 
-    Executors pool their consumers and close the oldest if there are more than 64, during a task. Their broker may be
-    the paused one, for which the close would wait for seconds; so the limit is raised.
+    The consumer cache is larger than its default of 64 consumers: closing an evicted consumer of the paused broker
+    would block a task for seconds.
     """
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g pyspark-shell")
     started = time.monotonic()
@@ -68,45 +67,45 @@ def session() -> SparkSession:
     return spark
 
 
-def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
-    """Read all records of the topic: their number and the sum of their values' lengths."""
+def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Cost:
+    """Count all records of the topic, and add up the lengths of their values."""
     found: list[Row] = []
 
     def work() -> None:
         found.extend(_source(spark.read, target, topic).selectExpr(*COUNTED).collect())
 
-    spent = Spent.on(target, work)
+    cost = Cost.of(target, work)
     _check("batch read", tuple(found[0]), (count, count * size))
-    return spent
+    return cost
 
 
-def batch_write(spark: SparkSession, target: Target, _: str, count: int, size: int) -> Spent:
-    """Write as many records as the topic has, with a constant value, to a new topic."""
+def batch_write(spark: SparkSession, target: Target, _: str, count: int, size: int) -> Cost:
+    """Write `count` records with a constant value to a new topic."""
     sink = target.create(PARTITIONS)
     frame = spark.range(0, count, 1, PARTITIONS).selectExpr(f"'{'x' * size}' as value")
-    spent = Spent.on(target, _sink(frame.write, target, sink).save)
+    cost = Cost.of(target, _sink(frame.write, target, sink).save)
     _check_end(target, sink, count)
-    return spent
+    return cost
 
 
-def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Spent:
-    """Stream all records to Parquet files."""
+def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Cost:
+    """Write all records of the topic to Parquet files, with a streaming query."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         frame = _source(spark.readStream, target, topic).select("value")
-        spent = _stream(target, frame.writeStream.format("parquet").option("path", f"{folder}/table"), folder)
+        cost = _stream(target, frame.writeStream.format("parquet").option("path", f"{folder}/table"), folder)
         (found,) = spark.read.parquet(f"{folder}/table").selectExpr(*COUNTED).collect()
     _check("stream to Parquet", tuple(found), (count, count * size))
-    return spent
+    return cost
 
 
-def topic_to_topic(spark: SparkSession, target: Target, topic: str, count: int, _: int) -> Spent:
-    """Stream all records to another topic."""
+def topic_to_topic(spark: SparkSession, target: Target, topic: str, count: int, _: int) -> Cost:
+    """Write all records of the topic to another topic, with a streaming query."""
     sink = target.create(PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         frame = _source(spark.readStream, target, topic).select("value")
-        spent = _stream(target, _sink(frame.writeStream, target, sink), folder)
+        cost = _stream(target, _sink(frame.writeStream, target, sink), folder)
     _check_end(target, sink, count)
-    return spent
+    return cost
 
 
 def _source(reader: Any, target: Target, topic: str) -> DataFrame:
@@ -119,8 +118,8 @@ def _sink(writer: Any, target: Target, topic: str) -> Any:
     return writer.format("kafka").option("kafka.bootstrap.servers", target.server.bootstrap).option("topic", topic)
 
 
-def _stream(target: Target, writer: Any, folder: str) -> Spent:
-    """Run a query until all records are read, with its checkpoint in the folder."""
+def _stream(target: Target, writer: Any, folder: str) -> Cost:
+    """Run a query for all available records, with its checkpoint in `folder`."""
 
     def work() -> None:
         query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
@@ -128,22 +127,22 @@ def _stream(target: Target, writer: Any, folder: str) -> Spent:
             query.stop()
             raise RuntimeError(f"the stream did not end in {STREAM_TIMEOUT_S} s")
 
-    return Spent.on(target, work)
+    return Cost.of(target, work)
 
 
-def _check(name: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise RuntimeError(f"{name}: {found} instead of {wanted}")
+def _check(name: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise RuntimeError(f"{name}: {found} instead of {expected}")
 
 
 def _check_end(target: Target, sink: str, count: int) -> None:
-    """Check the number of records in the topic; then delete it and wait until its files are removed."""
+    """Check the number of records in the topic, delete it, and wait until its files are deleted."""
     _check("records stored", sum(target.end_offsets(sink, PARTITIONS)), count)
     target.delete(sink)
-    give_up = time.monotonic() + DELETE_TIMEOUT_S
+    deadline = time.monotonic() + DELETE_TIMEOUT_S
     while any(target.server.log_dir.glob(f"{sink}-*")):
-        if time.monotonic() > give_up:
-            raise RuntimeError(f"the files of {sink} still exist after {DELETE_TIMEOUT_S} s")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the files of {sink} were not deleted in {DELETE_TIMEOUT_S} s")
         time.sleep(0.05)
 
 
@@ -163,14 +162,14 @@ def measure(target: Target, scale: Scale, *, action: Action, size: int) -> Figur
     count = scale.spark_records if size < 1000 else scale.spark_large
     topic = target.fill_exactly(PARTITIONS, size, count)
     try:
-        spent = action(session(), target, topic, count, size)
+        cost = action(session(), target, topic, count, size)
     except (Py4JError, PySparkException) as error:
         raise RuntimeError(str(error)) from error
-    return {"msg/s": count / spent.seconds, "CPU s": spent.cpu_s}
+    return {"msg/s": count / cost.seconds, "CPU s": cost.cpu_s}
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """All rows of the group, in order."""
+    """The cases of the group, in order."""
     for size, count in ((100, scale.spark_records), (1000, scale.spark_large)):
         label = f"{count / 1e6:g}M x {'100 B' if size < 1000 else '1 KB'}"
         for name, action in ACTIONS.items():
@@ -178,7 +177,7 @@ def cases(scale: Scale) -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Warm up both JVMs: every action, with records of both sizes."""
+    """Warm up both JVMs: every action with both record sizes."""
     small = replace(scale, spark_records=scale.spark_records // 2, spark_large=scale.spark_records // 5)
     for _ in range(scale.warmup_rounds):
         for action in ACTIONS.values():

@@ -1,10 +1,10 @@
-"""`barnabas pipeline run etl --once` compared with a plain PySpark job that does the same, both on Barnabas.
+"""`barnabas pipeline run etl --once` compared with a plain PySpark job for the same work, both on Barnabas.
 
-The work: a topic with JSON, of which one record in a hundred is invalid, to typed Parquet by day with the origin of
-each record, exactly once; invalid records to another topic with the reason in a header. `run s` is without the start
-of the session, which both start in the same way in a separate process; `whole s` is the duration of that process.
+Both read JSON records, of which one in a hundred is invalid, and write typed Parquet by day with the position of each
+record, exactly once. Invalid records are written to another topic with the reason in a header. `run s` excludes the
+start of the session; `whole s` is the duration of the whole process.
 
-python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # the plain job
+python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # runs the plain job
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import frames
-from bench.case import Case, Figures, Goal, Group, On, Scale
+from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.servers import ROOT
 from bench.target import Target
 from compat.jars import fetch
@@ -54,7 +54,7 @@ master = "local[2]"
 
 
 def measure(group: Group, kind: str, scale: Scale) -> Figures:
-    """One run of the pipeline or of the plain job, on a new Barnabas."""
+    """Run the pipeline (kind `barnabas`) or the plain job (`kafka`) on a new Barnabas broker."""
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         group.server("barnabas", Path(folder) / "broker") as server,
@@ -72,7 +72,7 @@ def measure(group: Group, kind: str, scale: Scale) -> Figures:
 
 
 def _fill(target: Target, records: int) -> str:
-    """A topic with a number of records, a thousand of them repeated."""
+    """Create a topic with `records` records, repeating the same thousand."""
     topic = target.create(PARTITIONS)
     values = [_value(n) for n in range(IN_BATCH)]
     batch = frames.keyed_batch([b"customer-%d" % n for n in range(IN_BATCH)], values)
@@ -99,8 +99,8 @@ def _pipeline(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
 
 
 def _plain(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
-    told = _run(["bench.spark_etl", bootstrap, topic, letters, str(folder)])
-    return float(told.strip().splitlines()[-1].removeprefix("seconds="))
+    output = _run(["bench.spark_etl", bootstrap, topic, letters, str(folder)])
+    return float(output.strip().splitlines()[-1].removeprefix("seconds="))
 
 
 def _run(arguments: list[str]) -> str:
@@ -111,12 +111,12 @@ def _run(arguments: list[str]) -> str:
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise RuntimeError(f"{arguments[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{arguments[0]} exited with {done.returncode}: {done.stderr[-2000:]}")
     return done.stderr
 
 
 def _check(target: Target, letters: str, table: Path, records: int) -> None:
-    """Check that every record is in the table or among the dead letters, and the columns of the table."""
+    """Check that every record is in the table or among the dead letters, and the table's columns."""
     import pyarrow.parquet as pq
 
     broken = records // IN_BATCH * BROKEN_OF_BATCH
@@ -124,13 +124,13 @@ def _check(target: Target, letters: str, table: Path, records: int) -> None:
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     dead = sum(target.end_offsets(letters, 1))
     if (rows, dead) != (records - broken, broken):
-        raise RuntimeError(f"{rows} rows and {dead} letters of {records} records, of which {broken} are broken")
+        raise RuntimeError(f"{rows} rows and {dead} dead letters for {records} records, of which {broken} are invalid")
     if pq.read_schema(files[0]).names != COLUMNS:
-        raise RuntimeError(f"the table has {pq.read_schema(files[0]).names}")
+        raise RuntimeError(f"the table's columns are {pq.read_schema(files[0]).names}")
 
 
 def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
-    """The job without the pipeline; returns its duration without the start of the session."""
+    """The job without the pipeline; returns its seconds, without the start of the session."""
     from pyspark.sql import functions as f
 
     from barnabas.pipeline.spark import session
@@ -143,9 +143,8 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     options = {"columnNameOfCorruptRecord": "broken"}
     data = f.from_json(f.col("value").cast("string"), f"{FIELDS}, broken STRING", options)
     text = f.col("value").cast("string")
-    is_one_value = (
-        f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2
-    )  # from_json stops at the first value
+    # from_json reads only the first value
+    is_one_value = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2
     reason = (
         f.when(f.length("value") == 0, "empty")
         .when(~f.is_valid_utf8(text), "not UTF-8")
@@ -174,9 +173,9 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """The only row of the group."""
+    """The only case."""
     name = f"etl --once, {scale.spark_records / 1e6:g}M JSON records"
-    yield Case(name, measure, {"run s": Goal(1.1)}, On.OWN)
+    yield Case(name, measure, {"run s": Goal(1.1)}, Mode.OWN_SERVER)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The two brokers of a group. The one that is not measured is paused by SIGSTOP.
+"""The two brokers of a group, of which only one runs at a time; the other is paused with SIGSTOP.
 
-They are started on first use and warmed up while the other one is paused or not started.
+They are started at the first use; each is warmed up while the other is not started or paused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AFTER_PAUSE_S = 0.2
 
 
 class Stage:
-    """A context manager that stops the group's brokers."""
+    """A context manager; stops the brokers at its end."""
 
     def __init__(self, group: Group, scale: Scale, folder: Path, serve: Callable[[str, Path], Server] | None = None):
         self._group = group
@@ -39,24 +39,24 @@ class Stage:
     ) -> None:
         self._stack.close()
 
-    def turn(self, kind: str) -> Target:
-        """The running broker of a kind; the other one is paused."""
+    def activate(self, kind: str) -> Target:
+        """Resume this broker and pause the other one."""
         if not self._targets:
             for one in KINDS:
                 self._start(one)
-        self.clear()
+        self.pause_all()
         target = self._targets[kind]
         target.server.resume()
         time.sleep(AFTER_PAUSE_S)
         return target
 
-    def clear(self) -> None:
-        """Pause the running broker."""
+    def pause_all(self) -> None:
+        """Pause both brokers."""
         for target in self._targets.values():
             target.server.pause()
 
     def _start(self, kind: str) -> None:
-        self.clear()
+        self.pause_all()
         server = self._stack.enter_context(self._serve(kind, self._folder))
         self._targets[kind] = Target(server)
         if self._group.warm_up is not None:

@@ -1,7 +1,7 @@
-"""Produce with a sync before each acknowledgement: Barnabas' `always`, and Kafka flushing each message.
+"""The cases of the group `Synced`: produce with a sync before every acknowledgement.
 
-The disk's sync time is measured before each load. A request that arrives during a sync waits for that one and for the
-next, so group commit can reach two sync times.
+The disk's sync time is measured directly before each load. A request that arrives during a sync waits for that sync and
+the next one, so two sync times are the lower bound of the latency with group commit.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from bench.case import Case, Figures, Goal, Scale
 from bench.cases import produce_counted
 from bench.target import Target
 
-ALL_ON_DISK = -1  # acks
+ACKS_ALL = -1
 RECORD_BYTES = 100
 PROBE_S = 0.5
 
 
 def sync_times_ms(folder: Path, seconds: float) -> list[float]:
-    """Durations of fdatasync in `folder` after appending a batch of one record, in milliseconds."""
+    """The durations of fdatasync in `folder` after appending a batch of one record, milliseconds."""
     batch, _ = frames.batch(1, RECORD_BYTES)
     path = folder / "sync-probe"
     file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -47,16 +47,16 @@ def _p50_p99(times: list[float]) -> tuple[float, float]:
 
 
 def disk(target: Target, scale: Scale) -> Figures:
-    """The disk, with both brokers idle."""
+    """The disk's sync time while both brokers are idle."""
     p50, p99 = _p50_p99(sync_times_ms(target.server.data_dir.parent, scale.seconds / 2))
     return {"p50 ms": p50, "p99 ms": p99}
 
 
 def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
-    """One record per request, the next after the answer; one partition."""
+    """Produce one record per request to one partition; each connection waits for the response before the next."""
     topic = target.create(1)
     batch, _ = frames.batch(1, RECORD_BYTES)
-    request = frames.produce(topic, 0, batch, ALL_ON_DISK)
+    request = frames.produce(topic, 0, batch, ACKS_ALL)
     _, sync_p99 = _p50_p99(sync_times_ms(target.server.data_dir.parent, PROBE_S))
     outcome = target.raw("produce", [request], connections, 1, scale.warmup_s, scale.seconds)
     target.delete(topic)
@@ -69,13 +69,13 @@ def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
 
 
 def confluent_produce(target: Target, scale: Scale, *, size: int) -> Figures:
-    """confluent-kafka producing to 6 partitions as fast as it can, acks all."""
+    """Produce with confluent-kafka to 6 partitions at full speed, acks=all."""
     count = scale.synced_records if size < 1000 else scale.synced_records // 3
     return produce_counted(target, count, size, 6, "all")
 
 
 def cases() -> Iterator[Case]:
-    """All rows of the group, in order."""
+    """The cases of the group, in order."""
     yield Case("disk: append and fdatasync, no broker", disk)
     for connections in (1, 50, 200):
         goals = {"p99/sync": Goal(limit=2)}
@@ -87,7 +87,7 @@ def cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Warm up the JIT."""
+    """Warm up."""
     for _ in range(scale.warmup_rounds):
         closed_loop(target, Scale(seconds=1.0, warmup_s=1.0), connections=50)
         confluent_produce(target, Scale(synced_records=20_000), size=100)

@@ -1,4 +1,4 @@
-"""A broker under load: its topics, and loads with the broker's CPU time."""
+"""Operations on a measured broker: create and fill topics, run load generators and measure its CPU time."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from confluent_kafka.admin import (
 from bench import frames
 from bench.servers import ROOT, Server
 
-TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # to free the disk before the next run
-PATIENCE_S = 60.0
+TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # frees the disk before the next run
+TIMEOUT_S = 60.0
 LOAD_TIMEOUT_S = 300.0
 EXACT_BATCH_BYTES = 50_000
-SENT_AHEAD = 8  # requests in flight
+MAX_IN_FLIGHT = 8  # requests in flight
 _topics = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a load, and the broker's CPU seconds."""
+    """The counts of a load, and the broker's CPU seconds during it."""
 
     requests: int
     bytes: int
@@ -70,12 +70,12 @@ def generator() -> list[str]:
 
 @dataclass
 class Target:
-    """A running broker and the topics of the cases."""
+    """A running broker, with the topics that the cases have filled."""
 
     server: Server
     filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
     exact: dict[tuple[int, int, int], str] = field(default_factory=dict)
-    by_time: tuple[str, int] | None = None  # the topic of `bench.by_time`, made once, and its first timestamp
+    by_time: tuple[str, int] | None = None  # topic of `bench.by_time` and its first timestamp
 
     def __post_init__(self) -> None:
         self.connect()
@@ -85,11 +85,11 @@ class Target:
         self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
     def create(self, partitions: int, config: Mapping[str, str] | None = None) -> str:
-        """A new topic whose every partition has a leader that serves (Kafka needs a moment)."""
+        """Create a topic and wait until every partition has a leader that serves."""
         topic = f"bench-{next(_topics)}"
         new = NewTopic(topic, partitions, 1, config={**TOPIC_CONFIG, **(config or {})})
-        self.admin.create_topics([new])[topic].result(PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
+        self.admin.create_topics([new])[topic].result(TIMEOUT_S)
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 self.end_offsets(topic, partitions)
@@ -101,23 +101,23 @@ class Target:
                 self.connect()
 
     def delete(self, topic: str) -> None:
-        """Delete a topic, and wait until its files are removed."""
-        self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+        """Delete a topic."""
+        self.admin.delete_topics([topic])[topic].result(TIMEOUT_S)
 
     def alter(self, topic: str, key: str, value: str) -> None:
-        """Set one key of a topic's configuration."""
+        """Set one config of a topic."""
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for future in self.admin.incremental_alter_configs([resource]).values():
-            future.result(PATIENCE_S)
+            future.result(TIMEOUT_S)
 
     def end_offsets(self, topic: str, partitions: int) -> list[int]:
         """The log end offset of every partition."""
         wanted = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(partitions)}
-        return [int(future.result(PATIENCE_S).offset) for future in self.admin.list_offsets(wanted).values()]
+        return [int(future.result(TIMEOUT_S).offset) for future in self.admin.list_offsets(wanted).values()]
 
     def fill(self, partitions: int, record_bytes: int, megabytes: int) -> tuple[str, int]:
-        """A topic with an amount of data in batches of about 64 KB, and the number of its records; created once."""
+        """A topic with `megabytes` of data in batches of about 64 KB, and its number of records; created once."""
         key = (partitions, record_bytes, megabytes)
         if key not in self.filled:
             topic = self.create(partitions)
@@ -128,7 +128,7 @@ class Target:
         return self.filled[key]
 
     def fill_exactly(self, partitions: int, record_bytes: int, records: int) -> str:
-        """A topic with a number of records, evenly distributed, in batches of about 50 KB; created once."""
+        """A topic with `records` records, evenly distributed in batches of about 50 KB; created once."""
         key = (partitions, record_bytes, records)
         if key not in self.exact:
             each = EXACT_BATCH_BYTES // record_bytes
@@ -146,43 +146,43 @@ class Target:
         return self.exact[key]
 
     def send(self, requests: Iterable[bytes]) -> None:
-        """Send each Produce frame once, in order on one connection; raises RuntimeError at an error code."""
+        """Send each Produce frame once, in order on one connection; RuntimeError for an error code."""
         address = (self.server.host, self.server.port)
-        with socket.create_connection(address, PATIENCE_S) as connection, connection.makefile("rb") as answers:
-            unanswered = 0
+        with socket.create_connection(address, TIMEOUT_S) as connection, connection.makefile("rb") as stream:
+            in_flight = 0
             for request in requests:
                 connection.sendall(request)
-                unanswered += 1
-                if unanswered == SENT_AHEAD:
-                    _check_answer(answers)
-                    unanswered -= 1
-            for _ in range(unanswered):
-                _check_answer(answers)
+                in_flight += 1
+                if in_flight == MAX_IN_FLIGHT:
+                    _check_response(stream)
+                    in_flight -= 1
+            for _ in range(in_flight):
+                _check_response(stream)
 
     def raw(
         self,
         mode: str,
         requests: Iterable[bytes],
         *arguments: float,
-        meanwhile: Callable[[], None] | None = None,
+        during: Callable[[], None] | None = None,
     ) -> Outcome:
-        """Run the raw generator; `load.c` describes the arguments after the frames.
+        """Run the raw load generator; `arguments` are those of `load.c` after the frames.
 
-        With `meanwhile` the load lasts as long as this call, at most as long as in the arguments.
+        With `during`, the load ends when this call returns, or at the time given by the arguments.
         """
         with tempfile.NamedTemporaryFile(suffix=".frames") as file:
             file.write(b"".join(requests))
             file.flush()
             command = [*generator(), mode, self.server.host, str(self.server.port), file.name]
-            return self.run([*command, *map(str, arguments)], meanwhile)
+            return self.run([*command, *map(str, arguments)], during)
 
     def confluent(self, mode: str, topic: str, *arguments: object) -> Outcome:
         """Run a load of `bench.confluent_load`."""
         command = [sys.executable, "-m", "bench.confluent_load", mode, self.server.bootstrap, topic]
         return self.run([*command, *map(str, arguments)])
 
-    def run(self, command: list[str], meanwhile: Callable[[], None] | None = None) -> Outcome:
-        """Run a load generator; measure the CPU time between its `start` and `end` lines."""
+    def run(self, command: list[str], during: Callable[[], None] | None = None) -> Outcome:
+        """Run a load generator; CPU time is measured from its `start` line to its `end` line."""
         cpu: dict[str, float] = {}
         found: dict[str, str] = {}
         with tempfile.TemporaryFile("w+") as errors:
@@ -198,8 +198,8 @@ class Target:
                         cpu[word] = self.server.cpu_s()
                     elif word == "result":
                         found = dict(pair.split("=", 1) for pair in rest)
-                    if word == "start" and meanwhile is not None:
-                        _call_and_end(meanwhile, process)
+                    if word == "start" and during is not None:
+                        _call_and_terminate(during, process)
             watchdog.cancel()
             errors.seek(0)
             if process.returncode or not found:
@@ -215,19 +215,19 @@ class Target:
         )
 
 
-def _call_and_end(meanwhile: Callable[[], None], load: subprocess.Popen[str]) -> None:
+def _call_and_terminate(during: Callable[[], None], load: subprocess.Popen[str]) -> None:
     try:
-        meanwhile()
+        during()
     finally:
         load.terminate()
 
 
-def _check_answer(answers: BufferedIOBase) -> None:
-    size = answers.read(4)
-    answer = answers.read(int.from_bytes(size, "big"))
-    if len(answer) < 12:
+def _check_response(stream: BufferedIOBase) -> None:
+    size = stream.read(4)
+    response = stream.read(int.from_bytes(size, "big"))
+    if len(response) < 12:
         raise RuntimeError("the broker closed the connection")
-    place = 10 + struct.unpack_from(">h", answer, 8)[0] + 8
-    code = struct.unpack_from(">h", answer, place)[0]
+    position = 10 + struct.unpack_from(">h", response, 8)[0] + 8
+    code = struct.unpack_from(">h", response, position)[0]
     if code:
         raise RuntimeError(f"the broker answered error code {code}")

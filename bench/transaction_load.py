@@ -1,4 +1,4 @@
-"""Transactions by confluent-kafka in a separate process, with the same output as `load.c`; a request is a transaction.
+"""Transactions with confluent-kafka, run as a separate process; prints the same lines as `load.c`, per transaction.
 
 python -m bench.transaction_load commit HOST:PORT TOPIC PRODUCERS RECORDS WARMUP_S SECONDS
 python -m bench.transaction_load copy HOST:PORT TOPIC TARGET COUNT RECORDS
@@ -14,19 +14,19 @@ import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.confluent_load import PATIENCE_S, result
+from bench.confluent_load import TIMEOUT_S, result
 
 RECORD_BYTES = 100
 
 
 def _producer(bootstrap: str) -> Producer:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"bench-{uuid.uuid4()}", "linger.ms": 0})
-    producer.init_transactions(PATIENCE_S)
+    producer.init_transactions(TIMEOUT_S)
     return producer
 
 
-class Committer:
-    """One producer that commits a transaction after the other."""
+class TransactionLoop:
+    """A producer that commits one transaction after the other."""
 
     def __init__(self, bootstrap: str, topic: str, records: int) -> None:
         self.producer = _producer(bootstrap)
@@ -36,22 +36,22 @@ class Committer:
         self.stopped = False
 
     def run(self) -> None:
-        """Commit until stopped; a sample is the end and the duration of a transaction, in ns."""
+        """Commit until `stopped`; a sample is the end time and the duration of a transaction, nanoseconds."""
         producer, value = self.producer, os.urandom(RECORD_BYTES)
         while not self.stopped:
             began = time.monotonic_ns()
             producer.begin_transaction()
             for _ in range(self.records):
                 producer.produce(self.topic, value, partition=0)
-            producer.commit_transaction(PATIENCE_S)
+            producer.commit_transaction(TIMEOUT_S)
             ended = time.monotonic_ns()
             self.samples.append((ended, ended - began))
 
 
 def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: float, seconds: float) -> None:
-    """Run several producers, each with one transaction at a time."""
-    committers = [Committer(bootstrap, topic, records) for _ in range(producers)]
-    threads = [threading.Thread(target=one.run, daemon=True) for one in committers]
+    """Commit transactions with several producers concurrently."""
+    loops = [TransactionLoop(bootstrap, topic, records) for _ in range(producers)]
+    threads = [threading.Thread(target=one.run, daemon=True) for one in loops]
     for thread in threads:
         thread.start()
     time.sleep(warmup_s)
@@ -60,11 +60,11 @@ def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: f
     time.sleep(seconds)
     ended = time.monotonic_ns()
     print("end", flush=True)
-    for one in committers:
+    for one in loops:
         one.stopped = True
     for thread in threads:
-        thread.join(PATIENCE_S)
-    samples = [took for one in committers for end, took in one.samples if started < end <= ended]
+        thread.join(TIMEOUT_S)
+    samples = [took for one in loops for end, took in one.samples if started < end <= ended]
     if not samples:
         raise SystemExit("no transaction was committed")
     result(len(samples), len(samples) * records * RECORD_BYTES, (ended - started) / 1e9, samples)
@@ -83,7 +83,7 @@ def copy(bootstrap: str, topic: str, target: str, count: int, records: int) -> N
     )
     producer = _producer(bootstrap)
     consumer.subscribe([topic])
-    batch = _take(consumer, records)
+    batch = _read(consumer, records)
     copied = size = 0
     samples: list[int] = []
     print("start", flush=True)
@@ -95,31 +95,31 @@ def copy(bootstrap: str, topic: str, target: str, count: int, records: int) -> N
             producer.produce(target, message.value(), partition=0)
             size += len(message)
         copied += len(batch)
-        place = TopicPartition(topic, 0, batch[-1].offset() + 1)
-        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), PATIENCE_S)
-        producer.commit_transaction(PATIENCE_S)
+        position = TopicPartition(topic, 0, batch[-1].offset() + 1)
+        producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), TIMEOUT_S)
+        producer.commit_transaction(TIMEOUT_S)
         samples.append(time.monotonic_ns() - began)
         if copied >= count:
             break
-        batch = _take(consumer, min(records, count - copied))
+        batch = _read(consumer, min(records, count - copied))
     took = time.monotonic() - started
     print("end", flush=True)
     consumer.close()
     result(len(samples), size, took, samples)
 
 
-def _take(consumer: Consumer, count: int):
+def _read(consumer: Consumer, count: int):
     batch = []
-    give_up = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(batch) < count:
         batch += [message for message in consumer.consume(count - len(batch), 1.0) if message.error() is None]
-        if time.monotonic() > give_up:
-            raise SystemExit("no more records are received")
+        if time.monotonic() > deadline:
+            raise SystemExit("no more records were received")
     return batch
 
 
 def main() -> None:
-    """Run one of the loads."""
+    """Run the load named on the command line."""
     mode, bootstrap, topic, *rest = sys.argv[1:]
     if mode == "commit":
         commit(bootstrap, topic, int(rest[0]), int(rest[1]), float(rest[2]), float(rest[3]))

@@ -1,8 +1,8 @@
-"""CPU time of the message codecs in microseconds: parse and build, compiled and (with --interpreted) by construct.
+"""CPU microseconds of the message codecs: parse and build, compiled and (with --interpreted) by construct.
 
     python -m bench.wire_codec [--interpreted]
 
-Prints one line per case: the best of several runs, because the machine is shared.
+Prints one line per case: the best of several runs.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ CASES: list[tuple[str, Message, int]] = [
 
 
 def best_us(call: Callable[[], object]) -> float:
-    """CPU microseconds per call: the best of seven rounds of about 20 ms."""
+    """CPU microseconds of one call: the best of seven rounds of about 20 ms."""
     started = time.process_time()
     rounds = 0
     while time.process_time() - started < 0.02:

@@ -58,12 +58,12 @@ def test_a_walk_takes_list_offsets_too(loaded: target.Target) -> None:
     topic = loaded.create(2)
     asked = 0
 
-    def meanwhile() -> None:
+    def during() -> None:
         nonlocal asked
         asked += 1
 
     requests = [frames.list_offsets({topic: [n]}, -1) for n in range(2)]
-    outcome = loaded.raw("walk", requests, 2, 1, 0, target.LOAD_TIMEOUT_S, meanwhile=meanwhile)
+    outcome = loaded.raw("walk", requests, 2, 1, 0, target.LOAD_TIMEOUT_S, during=during)
     assert asked == 1
     assert outcome.seconds < target.LOAD_TIMEOUT_S, "the load did not end with what it was beside"
     with pytest.raises(RuntimeError, match="error code 3"):
@@ -74,8 +74,8 @@ def test_sent_frames_are_stored_once_each(broker: Server) -> None:
     one = target.Target(broker)
     topic = one.create(1)
     batch, count = frames.batch(1000, 100)
-    one.send(frames.produce(topic, 0, batch) for _ in range(3 * target.SENT_AHEAD + 1))
-    assert one.end_offsets(topic, 1) == [count * (3 * target.SENT_AHEAD + 1)]
+    one.send(frames.produce(topic, 0, batch) for _ in range(3 * target.MAX_IN_FLIGHT + 1))
+    assert one.end_offsets(topic, 1) == [count * (3 * target.MAX_IN_FLIGHT + 1)]
     with pytest.raises(RuntimeError, match="error code 3"):
         one.send([frames.produce("no-such-topic-here", 0, batch)])
     one.delete(topic)

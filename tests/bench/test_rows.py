@@ -71,7 +71,7 @@ def test_a_compaction_is_measured_to_its_end(served: target.Target, record_bytes
 
 
 def test_traffic_lasts_as_long_as_the_compaction(served: target.Target) -> None:
-    figures = compaction.beside_traffic(served, BRIEF, record_bytes=1000)
+    figures = compaction.under_load(served, BRIEF, record_bytes=1000)
     assert set(figures) >= BESIDE | {"MB/s"}
 
 
@@ -106,11 +106,11 @@ def test_only_the_broker_whose_turn_it_is_runs(tmp_path: Path) -> None:
 
     with Stage(_group(), BRIEF, tmp_path, serve) as stage:
         for kind, other in itertools.permutations(("barnabas", "kafka")):
-            assert stage.turn(kind).server is servers[kind]
+            assert stage.activate(kind).server is servers[kind]
             assert _state(servers[other]) == psutil.STATUS_STOPPED
             assert _state(servers[kind]) != psutil.STATUS_STOPPED
-            stage.turn(kind).delete(stage.turn(kind).create(1))
-        stage.clear()
+            stage.activate(kind).delete(stage.activate(kind).create(1))
+        stage.pause_all()
         assert {_state(server) for server in servers.values()} == {psutil.STATUS_STOPPED}
     codes = [server.process.returncode for server in servers.values() if server.process is not None]
     assert codes == [0, 0], "a paused broker is stopped as any other"

@@ -8,7 +8,7 @@ import pytest
 
 from bench.case import FULL, QUICK, Case, Goal, Group
 from bench.groups import all_groups
-from bench.noise import COLUMNS, Calm, Noise, Watch
+from bench.noise import COLUMNS, CpuShares, IdleWait, Noise
 from bench.report import lines_of, number, write_markdown
 
 
@@ -34,7 +34,7 @@ def test_figures_have_three_digits(value: float, text: str) -> None:
 def test_a_goal_knows_which_direction_is_good(
     goal: Goal, figure: str, ours: float, theirs: float, judged: tuple[str, bool]
 ) -> None:
-    assert goal.judged(figure, ours, theirs) == judged
+    assert goal.check(figure, ours, theirs) == judged
 
 
 def test_the_table_has_medians_goals_and_the_machine_beside_them(tmp_path: Path) -> None:
@@ -67,12 +67,12 @@ def test_shares_of_the_machines_time_are_shares(tmp_path: Path, monkeypatch: pyt
     stat = tmp_path / "stat"
     monkeypatch.setattr("bench.noise.STAT", stat)
     stat.write_text("cpu  100 0 0 1000 0 0 0 0 0 0\ncpu0 1 1\n")
-    watch = Watch()
+    cpu = CpuShares()
     stat.write_text("cpu  110 0 20 1040 10 0 0 20 7 7\ncpu0 1 1\n")
-    noise = watch.read()
+    noise = cpu.read()
     assert (noise.steal, noise.idle) == (0.2, 0.5)
     stat.unlink()
-    assert Watch().read().steal == 0
+    assert CpuShares().read().steal == 0
     assert COLUMNS == 8
 
 
@@ -80,7 +80,7 @@ def test_waiting_for_calm_ends_when_the_time_for_it_is_used_up(monkeypatch: pyte
     monkeypatch.setattr("os.getloadavg", lambda: (1e9, 1e9, 1e9))
     monkeypatch.setattr("bench.noise.IDLE_ENOUGH", 2)
     monkeypatch.setattr("bench.noise.SAMPLE_S", 0.01)
-    calm = Calm(0.02)
-    calm.wait()
+    idle_wait = IdleWait(0.02)
+    idle_wait.wait()
     monkeypatch.setattr("bench.noise.SAMPLE_S", 1e9)
-    calm.wait()
+    idle_wait.wait()
