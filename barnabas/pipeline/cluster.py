@@ -19,13 +19,13 @@ from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, Pipel
 from barnabas.terminal.suggestion import suggestion
 
 REQUEST_TIMEOUT_S = 5.0
-"""How long a broker has to answer a metadata request."""
+"""Timeout of a metadata request, seconds."""
 RECONNECT_MS = 1000
-"""The longest pause of librdkafka before it connects again."""
+"""Longest backoff of librdkafka before a reconnect, milliseconds."""
 RETRY_S = 0.2
-"""The pause between two tries to reach a broker."""
+"""Interval between two attempts to reach a broker, seconds."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
-COMMITTED_PATIENCE_S = 60.0
+COMMITTED_TIMEOUT_S = 60.0
 """Timeout for reading committed offsets, seconds."""
 MOVING = (
     KafkaError.NOT_COORDINATOR,
@@ -160,11 +160,13 @@ class Cluster:
 
     def ends(self, topics: Mapping[str, int]) -> Offsets:
         """The next offset of every partition of these topics (with their numbers of partitions)."""
-        asked = {TopicPartition(topic, p): OffsetSpec.latest() for topic, count in topics.items() for p in range(count)}
+        requests = {
+            TopicPartition(topic, p): OffsetSpec.latest() for topic, count in topics.items() for p in range(count)
+        }
         offsets: Offsets = {topic: {} for topic in topics}
-        if not asked:
+        if not requests:
             return offsets
-        for where, future in self._admin.list_offsets(asked).items():
+        for where, future in self._admin.list_offsets(requests).items():
             try:
                 offsets[where.topic][where.partition] = future.result(30).offset
             except KafkaException as error:
@@ -178,21 +180,21 @@ class Cluster:
         """The committed offsets of a group for a topic's partitions. Waits for open transactions of the group."""
         consumer = Consumer({**self._config, "group.id": group}, logger=SILENT)
         try:
-            asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-            return {found.partition: found for found in committed_by(consumer, asked) if found.offset >= 0}
+            wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
+            return {found.partition: found for found in committed_by(consumer, wanted) if found.offset >= 0}
         finally:
             consumer.close()
 
 
-def committed_by(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+def committed_by(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
     """The committed offsets of the consumer's group. Retries while the coordinator is loading or moving.
 
     KafkaException after a timeout, which is long because a new Kafka creates `__consumer_offsets` at this request.
     """
-    deadline = time.monotonic() + COMMITTED_PATIENCE_S
+    deadline = time.monotonic() + COMMITTED_TIMEOUT_S
     while True:
         try:
-            found: list[TopicPartition] = consumer.committed(asked, timeout=COMMITTED_PATIENCE_S)
+            found: list[TopicPartition] = consumer.committed(partitions, timeout=COMMITTED_TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() not in MOVING or time.monotonic() > deadline:
                 raise

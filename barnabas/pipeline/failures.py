@@ -28,7 +28,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"No module named",
         (
-            "the Python that runs Spark's tasks lacks a module ({detail}): it needs the driver's packages; "
+            "a module is missing in the Python that runs Spark's tasks ({detail}): install the driver's packages; "
             "see docs/pipeline.md"
         ),
     ),

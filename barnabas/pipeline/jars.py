@@ -47,7 +47,7 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     except JarsUnavailableError as error:
         raise MistakeError(
             "Spark's Kafka connector cannot be downloaded (is there a network?): copy its jars from another machine's "
-            f"{cache} and set {GIVEN} to their directory; Maven said: {_last_line(str(error))}"
+            f"{cache} and set {GIVEN} to their directory; Maven's error: {_last_line(str(error))}"
         ) from error
 
 

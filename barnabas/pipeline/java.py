@@ -15,7 +15,7 @@ from pathlib import Path
 from barnabas.pipeline.errors import MistakeError
 
 OLDEST, NEWEST = 17, 23
-WANTED = "Spark 4.0 needs Java 17 or 21"
+NEEDED = "Spark 4.0 needs Java 17 or 21"
 PLACES = ("/usr/lib/jvm/*/bin/java", "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java")
 TIMEOUT_S = 20
 
@@ -37,8 +37,8 @@ def find_java(environment: Mapping[str, str] = os.environ, places: tuple[str, ..
         if version is not None:
             wrong.append(f"{java} is Java {version}")
     if wrong:
-        raise MistakeError(f"{WANTED}, and {wrong[0]}: install one and set JAVA_HOME to it")
-    raise MistakeError(f"{WANTED}, and none was found: install it (on Debian: apt-get install openjdk-17-jre-headless)")
+        raise MistakeError(f"{NEEDED}, and {wrong[0]}: install one and set JAVA_HOME to it")
+    raise MistakeError(f"{NEEDED}, and none was found: install it (on Debian: apt-get install openjdk-17-jre-headless)")
 
 
 def java_version(java: Path) -> int | None:
@@ -58,7 +58,7 @@ def _checked_home(home: Path) -> Path:
             f"JAVA_HOME is {home}, which has no working bin/java: set it to a Java 17 or 21, or unset it"
         )
     if not OLDEST <= version <= NEWEST:
-        raise MistakeError(f"{WANTED}, and JAVA_HOME ({home}) is Java {version}: set it to another one, or unset it")
+        raise MistakeError(f"{NEEDED}, and JAVA_HOME ({home}) is Java {version}: set it to another one, or unset it")
     return home
 
 

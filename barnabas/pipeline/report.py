@@ -63,7 +63,7 @@ def plots(run: Run) -> list[str]:
     began = min(batch.at for batch in run.progress.batches)
     return [
         _plot("rows read so far", queries, began, _running_total),
-        _plot("rows a second, of each batch", queries, began, lambda own: [_rate(batch) for batch in own]),
+        _plot("rows per second of each batch", queries, began, lambda own: [_rate(batch) for batch in own]),
         _plot("milliseconds of each batch", queries, began, lambda own: [batch.duration_ms for batch in own]),
     ]
 

@@ -180,10 +180,10 @@ def fitting(frame: DataFrame) -> DataFrame:
 
 def dead_letters(frame: DataFrame) -> DataFrame:
     """The parsed records that do not match: key, value and headers unchanged, and headers with the reason."""
-    kind = {"reason": "reason", "topic": "topic", "partition": "partition", "offset": "offset"}
+    columns = {"reason": "reason", "topic": "topic", "partition": "partition", "offset": "offset"}
     more = [
         f.struct(f.lit(f"barnabas-{name}").alias("key"), f.col(column).cast("string").cast("binary").alias("value"))
-        for name, column in kind.items()
+        for name, column in columns.items()
     ]
     headers = f.concat(f.coalesce("headers", f.array().cast(HEADERS_TYPE)), f.array(*more).cast(HEADERS_TYPE))
     return frame.where("reason IS NOT NULL").select(

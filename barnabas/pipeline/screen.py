@@ -39,7 +39,7 @@ class Screen:
         self._form = ("live" if self._console.is_terminal else "text") if form == "auto" else form
         self._live = Live(console=self._console, auto_refresh=False) if self._form == "live" else None
         self._lag: dict[str, dict[str, dict[int, int]]] = {}
-        self._asked = 0.0
+        self._requested_at = 0.0
         self._run: Run | None = None
 
     def __enter__(self) -> Screen:
@@ -52,7 +52,7 @@ class Screen:
         if self._live is None:
             return
         if self._run is not None:
-            self._ask_lag(self._run, now=True)
+            self._request_lag(self._run, now=True)
             self._live.update(self._table(self._run), refresh=True)
         self._live.stop()
 
@@ -60,7 +60,7 @@ class Screen:
         """Show new batches."""
         self._run = run
         if self._live is not None:
-            self._ask_lag(run)
+            self._request_lag(run)
             self._live.start()
             self._live.update(self._table(run), refresh=True)
             return
@@ -78,7 +78,7 @@ class Screen:
     def summary(self, run: Run, error: PipelineError | None) -> None:
         """Print the result. A live table has requested the last lag when it was closed."""
         if self._live is None:
-            self._ask_lag(run, now=True)
+            self._request_lag(run, now=True)
         if self._form == "json":
             print(json.dumps(self._facts(run, error)), file=sys.stderr, flush=True)
             return
@@ -102,14 +102,14 @@ class Screen:
             "error": None if error is None else str(error), "queries": queries,
         }  # fmt: skip
 
-    def _ask_lag(self, run: Run, *, now: bool = False) -> None:
-        if not now and time.monotonic() - self._asked < LAG_EVERY_S:
+    def _request_lag(self, run: Run, *, now: bool = False) -> None:
+        if not now and time.monotonic() - self._requested_at < LAG_EVERY_S:
             return
-        self._asked = time.monotonic()
+        self._requested_at = time.monotonic()
         try:
             self._lag = {name: lag(t.offsets, self._cluster) for name, t in run.progress.totals.items() if t.offsets}
         except PipelineError:
-            self._lag = {}  # Spark reports a broker that stays away
+            self._lag = {}  # Spark reports a broker that remains unavailable
 
     def _table(self, run: Run) -> Table:
         table = Table(title=Text(f"{run.name} at {run.bootstrap}, {run.seconds:.0f} s"), title_justify="left")

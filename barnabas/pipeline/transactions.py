@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-PATIENCE_S = 60
-TIMEOUT_MS = 900_000
+TIMEOUT_S = 60
+TRANSACTION_TIMEOUT_MS = 900_000
 """Timeout of a transaction: the default maximum of brokers."""
 
 logger = logging.getLogger("barnabas.pipeline")
@@ -67,14 +67,14 @@ class TransactionalWriter:
             {
                 "bootstrap.servers": target.bootstrap,
                 "transactional.id": f"{target.group}-{task}",
-                "transaction.timeout.ms": TIMEOUT_MS,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "partitioner": "murmur2_random",  # as in the Java client
                 "linger.ms": 20,
                 "compression.type": "lz4",
             },
             logger=SILENT,
         )
-        self._producer.init_transactions(PATIENCE_S)
+        self._producer.init_transactions(TIMEOUT_S)
         self._consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": target.group}, logger=SILENT)
 
     def position(self) -> int:
@@ -88,8 +88,8 @@ class TransactionalWriter:
         try:
             written = sum(map(self._produce, rows))
             done = TopicPartition(self._target.topic, self._task, position)
-            self._producer.send_offsets_to_transaction([done], self._consumer.consumer_group_metadata(), PATIENCE_S)
-            self._producer.commit_transaction(PATIENCE_S)
+            self._producer.send_offsets_to_transaction([done], self._consumer.consumer_group_metadata(), TIMEOUT_S)
+            self._producer.commit_transaction(TIMEOUT_S)
         except BaseException:
             self._abort()
             raise
@@ -115,7 +115,7 @@ class TransactionalWriter:
 
     def _abort(self) -> None:
         try:
-            self._producer.abort_transaction(PATIENCE_S)
+            self._producer.abort_transaction(TIMEOUT_S)
         except KafkaException as error:  # fenced, or no broker: InitTransactions of the next attempt aborts it
             logger.debug("transaction of %s-%d not aborted: %s", self._target.group, self._task, error)
 

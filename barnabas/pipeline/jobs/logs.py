@@ -188,15 +188,15 @@ def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]
     check_pattern(spark, config.lines)
     lines = parsed_lines(read_source(spark, bootstrap, config.source), config.lines)
     name, identity = config.name or JOB.name, ["window_start", "service"]
-    numbers = TopicSink(config.output)
-    alarm = TopicSink(TopicOutput(topic=config.alerts.topic, delivery=config.output.delivery))
+    result_sink = TopicSink(config.output)
+    alert_sink = TopicSink(TopicOutput(topic=config.alerts.topic, delivery=config.output.delivery))
 
     def write(batch: DataFrame, batch_id: int, where: str) -> None:
-        numbers.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
+        result_sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
 
     def alert(batch: DataFrame, batch_id: int, where: str) -> None:
         found = alerts(batch, config.alerts)
-        alarm.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
+        alert_sink.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
 
     def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=identity)

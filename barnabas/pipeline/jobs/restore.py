@@ -44,7 +44,7 @@ class ArchiveToRead(Table):
 
 
 class RestoreTarget(Table):
-    """Where to."""
+    """The target topic."""
 
     topic: str = Field(
         "",
@@ -58,7 +58,7 @@ class RestoreConfig(JobConfig):
     """The file of a restore job."""
 
     archive: ArchiveToRead = Field(description="The archive to restore.")
-    target: RestoreTarget = Field(RestoreTarget(), description="Where to.")
+    target: RestoreTarget = Field(RestoreTarget(), description="The target topic.")
 
 
 def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
@@ -73,13 +73,13 @@ def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
 def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCounts:
     """Write the remaining records. MistakeError if there is no such archive, or the target has other records."""
     records = transform(_read(spark, config), config)
-    facts = records.agg(f.max("partition"), f.min("timestamp_ms")).first()
-    if facts is None or facts[0] is None:
+    bounds = records.agg(f.max("partition"), f.min("timestamp_ms")).first()
+    if bounds is None or bounds[0] is None:
         raise MistakeError(f"there are no records of topic {config.archive.topic} in {config.archive.path}")
-    partitions = facts[0] + 1
+    partitions = bounds[0] + 1
     name = config.target.topic or config.archive.topic
     target = Target(bootstrap, name, _group(config, name))
-    _prepare(target, partitions, facts[1], append=config.target.append)
+    _prepare(target, partitions, bounds[1], append=config.target.append)
     shared = records.repartition(partitions, "partition").sortWithinPartitions("partition", "offset")
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -112,13 +112,13 @@ def _prepare(target: Target, partitions: int, oldest_ms: int, *, append: bool) -
 
 
 def _check_topic(cluster: Cluster, target: Target, partitions: int, *, append: bool) -> None:
-    there = cluster.topics().get(target.topic, partitions)
-    if there < partitions:
+    existing = cluster.topics().get(target.topic, partitions)
+    if existing < partitions:
         raise MistakeError(
-            f"topic {target.topic} has {there} partitions and the archive {partitions}: name another [target] topic"
+            f"topic {target.topic} has {existing} partitions and the archive {partitions}: name another [target] topic"
         )
-    begun = cluster.committed(target.group, target.topic, there)
-    if not begun and not append and any(cluster.ends({target.topic: there})[target.topic].values()):
+    begun = cluster.committed(target.group, target.topic, existing)
+    if not begun and not append and any(cluster.ends({target.topic: existing})[target.topic].values()):
         raise MistakeError(
             f"topic {target.topic} has other records: name another [target] topic, or set append = true to add to them"
         )
