@@ -25,9 +25,9 @@ JVM = [
 class Dump:
     """The output of a tool, and the problems it reported."""
 
-    def __init__(self, text: str, complaints: list[str]) -> None:
+    def __init__(self, text: str, problems: list[str]) -> None:
         self.text = text
-        self.complaints = complaints
+        self.problems = problems
 
     @property
     def lines(self) -> list[str]:
@@ -44,27 +44,27 @@ def kafkas_dump(files: list[Path], *options: str) -> Dump:
     command = [*JVM, "-cp", jars, TOOL, "--files", ",".join(map(str, files)), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
-    complaints = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
-    for at, line in reversed(list(enumerate(complaints))):
+    problems = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    for at, line in reversed(list(enumerate(problems))):
         if re.fullmatch(r"  -1 is followed by \d+", line):
-            del complaints[at - 1 : at + 1]
-    return Dump(done.stdout, complaints)
+            del problems[at - 1 : at + 1]
+    return Dump(done.stdout, problems)
 
 
 def our_dump(files: list[Path], *options: str) -> Dump:
-    out, complaints = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints):
+    out, problems = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(problems):
         code = main(["dump-log", "--files", ",".join(map(str, files)), *options])
-    assert code == (1 if complaints.getvalue() else 0)
-    return Dump(out.getvalue(), complaints.getvalue().splitlines())
+    assert code == (1 if problems.getvalue() else 0)
+    return Dump(out.getvalue(), problems.getvalue().splitlines())
 
 
 def both_agree(files: list[Path], *options: str) -> Dump:
     """Run both tools: neither reports a problem, and their lines are equal."""
     assert files
     theirs, ours = kafkas_dump(files, *options), our_dump(files, *options)
-    assert theirs.complaints == []
-    assert ours.complaints == []
+    assert theirs.problems == []
+    assert ours.problems == []
     assert ours.lines == theirs.lines
     return theirs
 

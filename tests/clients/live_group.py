@@ -50,8 +50,8 @@ class Member:
         else:
             script = Path(__file__).with_name("group_member.py")
             command = [sys.executable, str(script), library, json.dumps(options)]
-        with Path(f"{diary}.err").open("ab") as complaints:
-            self.process = subprocess.Popen(command, stderr=complaints)
+        with Path(f"{diary}.err").open("ab") as errors:
+            self.process = subprocess.Popen(command, stderr=errors)
 
     def events(self, *kinds):
         text = self.diary.read_text() if self.diary.exists() else ""
@@ -180,8 +180,8 @@ class Group:
     def committed(self):
         consumer = Consumer({"bootstrap.servers": self.server.bootstrap, "group.id": self.name})
         try:
-            wanted = [TopicPartition(self.topic, index) for index in range(PARTITIONS)]
-            return [one.offset for one in consumer.committed(wanted, timeout=30)]
+            partitions = [TopicPartition(self.topic, index) for index in range(PARTITIONS)]
+            return [one.offset for one in consumer.committed(partitions, timeout=30)]
         except KafkaException as error:  # after its start Kafka answers COORDINATOR_LOAD_IN_PROGRESS for a while
             return [str(error)]
         finally:

@@ -58,7 +58,7 @@ def create_topic(broker: Server, topic: str, partitions: int = 1, **config: str)
 
 
 def produce(broker: Server, topic: str, numbers: Iterable[int], partitions: int = 1, codec: str = "lz4") -> None:
-    """Number n goes to partition n % partitions, with key, header and a timestamp n seconds after EPOCH."""
+    """Produce number n to partition n % partitions, with key, header and a timestamp n seconds after EPOCH."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec})
     for n in numbers:
         produce_number(producer, topic, n, n % partitions)

@@ -60,7 +60,7 @@ class Instance:
                     if line.startswith(beginning):
                         return line
                 left = deadline - time.monotonic()
-                assert left > 0, f"never said {beginning!r}: {self.lines[-40:]}"
+                assert left > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
                 self._said.wait(left)
 
     def running(self) -> Instance:

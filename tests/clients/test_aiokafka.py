@@ -93,7 +93,7 @@ async def read(consumer: AIOKafkaConsumer, count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_whole_in_every_codec(codec, broker, topic) -> None:
+def test_records_are_read_unchanged_in_every_codec(codec, broker, topic) -> None:
     sent = [(f"key-{n}".encode(), (b"value-%d " % n) * 20, (("n", b"%d" % n), ("empty", b""))) for n in range(200)]
 
     async def scenario(clients: Clients) -> None:

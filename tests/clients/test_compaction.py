@@ -117,7 +117,7 @@ def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, c
 
 
 @pytest.mark.slow
-def test_log_goes_on_after_cleaning_kill_and_restart(server: Server, topic: str) -> None:
+def test_appends_continue_after_cleaning_kill_and_restart(server: Server, topic: str) -> None:
     """L3, L7: the broker is killed at any moment of a cleaning."""
     create(server, topic)
     latest = produce(server, topic, 0, 12_000, "none")

@@ -50,7 +50,7 @@ def test_allow_list_is_the_suite(name: str, collected: dict[str, list[str]]) -> 
 
 
 @pytest.mark.parametrize("name", suite.NAMES)
-def test_folder_has_what_the_index_promises(name: str) -> None:
+def test_each_folder_has_the_files_that_the_index_lists(name: str) -> None:
     for file in ("README.md", "FINDINGS.md"):
         assert (COMPAT / name / file).read_text().startswith("# ")
     assert os.access(COMPAT / name / "run", os.X_OK)
@@ -85,12 +85,12 @@ def pinned(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [*DISTRIBUTIONS, *POMS, *MODULES])
-def test_readme_and_index_name_the_version_that_is_tried(name: str) -> None:
+def test_readme_and_index_name_the_tested_version(name: str) -> None:
     assert pinned(name) in (COMPAT / name / "README.md").read_text()
     assert pinned(name) in row(name)[1]
 
 
-def test_a_listed_test_that_does_not_pass_and_an_unlisted_one_that_does_are_told() -> None:
+def test_listed_tests_must_pass_and_passed_tests_must_be_listed() -> None:
     assert suite.complaints(["a", "b", "c"], {"a"}, {"b"}) == ["listed, but did not pass: c"]
     assert suite.complaints(["a"], {"a", "b"}, set()) == ["passed, but is not listed: b"]
     assert suite.complaints(["a", "b"], {"a"}, {"b"}) == []
@@ -105,6 +105,6 @@ def test_run_runs_a_part_of_a_suite() -> None:
 
 
 def test_run_of_an_unknown_client_is_a_mistake() -> None:
-    done = subprocess.run([str(COMPAT / "run"), "nobody"], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([str(COMPAT / "run"), "unknown"], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: compat/run aiokafka|")

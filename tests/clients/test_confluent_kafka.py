@@ -138,7 +138,7 @@ def read_from(consumer: Consumer, topic: str, count: int, partition: int = 0, of
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_whole_in_every_codec(codec, broker, create, consumer) -> None:
+def test_records_are_read_unchanged_in_every_codec(codec, broker, create, consumer) -> None:
     topic = create()
     sent = [
         (f"key-{n}".encode(), (b"value-%d " % n) * 20, [("n", b"%d" % n), ("empty", b""), ("null", None)])
@@ -179,7 +179,7 @@ def test_idempotent_producer_keeps_the_order(broker, create, consumer) -> None:
     assert [m.value() for m in read_from(consumer(), topic, 2000)] == [b"%d" % n for n in range(2000)]
 
 
-def test_null_key_null_value_and_empty_value_stay_apart(broker, create, consumer) -> None:
+def test_null_key_null_value_and_empty_value_are_distinguished(broker, create, consumer) -> None:
     topic = create()
     produced = Produced(broker.bootstrap)
     for key, value in [(None, b""), (b"", None), (None, None), (b"k", b"v")]:
@@ -206,7 +206,7 @@ def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(broker, 
     assert message.value() == bytes(199_000)
 
 
-def test_records_of_several_megabytes_pass_when_the_topic_allows_them(broker, create, consumer) -> None:
+def test_records_of_several_megabytes_if_the_topic_allows_them(broker, create, consumer) -> None:
     topic = create(config={"max.message.bytes": "8000000"})
     value = os.urandom(5_000_000)
     produced = Produced(broker.bootstrap, message_max_bytes=8_000_000)
@@ -253,7 +253,7 @@ def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
     assert one.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (0, 100)
 
 
-def test_seek_goes_back_and_forth(broker, create, consumer) -> None:
+def test_seek_backwards_and_forwards(broker, create, consumer) -> None:
     topic = create()
     produced = Produced(broker.bootstrap)
     for n in range(100):
@@ -275,7 +275,7 @@ def test_reading_beyond_the_end_follows_the_reset_policy(broker, create, consume
     assert [m.value() for m in read_from(consumer(auto_offset_reset="earliest"), topic, 1, offset=1000)] == [b"only"]
 
 
-def test_end_of_partition_is_told(broker, create, consumer) -> None:
+def test_end_of_partition_is_reported(broker, create, consumer) -> None:
     topic = create()
     produced = Produced(broker.bootstrap)
     produced.send(topic, b"only")
@@ -291,7 +291,7 @@ def test_end_of_partition_is_told(broker, create, consumer) -> None:
     assert seen == [b"only", KafkaError._PARTITION_EOF]
 
 
-def test_a_record_without_a_key_is_told_from_its_neighbours(broker, create) -> None:
+def test_the_record_without_a_key_is_named_in_the_error(broker, create) -> None:
     """A compacted topic rejects the batch, and the client knows which record was the cause (KIP-467)."""
     topic = create(config={"cleanup.policy": "compact"})
     produced = Produced(broker.bootstrap, linger_ms=500)
@@ -399,7 +399,7 @@ def test_three_members_share_the_partitions(strategy, broker, create, consumer, 
     poll_all(rest, lambda: sorted(p.partition for one in rest for p in one.assignment()) == list(range(6)))
 
 
-def test_static_member_takes_its_partitions_back(broker, create, consumer, topic_name) -> None:
+def test_static_member_gets_its_partitions_again(broker, create, consumer, topic_name) -> None:
     topic, group = create(2), topic_name("group")
 
     def member(name: str) -> Consumer:

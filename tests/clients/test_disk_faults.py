@@ -157,7 +157,7 @@ def counting() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("policy", ["always", "os"])
-def test_a_full_disk_refuses_appends_serves_reads_and_goes_on_when_there_is_room(
+def test_a_full_disk_fails_appends_but_not_reads_until_space_is_free(
     mount: Mount, start: Start, dial: Dial, policy: str
 ) -> None:
     disk = mount("size=6m")
@@ -181,9 +181,7 @@ def test_a_full_disk_refuses_appends_serves_reads_and_goes_on_when_there_is_room
     assert "Traceback" not in server.log()
 
 
-def test_what_a_full_disk_acknowledged_survives_kill9_and_a_start_when_there_is_room(
-    mount: Mount, start: Start, dial: Dial
-) -> None:
+def test_records_acknowledged_on_a_full_disk_survive_kill9(mount: Mount, start: Start, dial: Dial) -> None:
     disk = mount("size=5m")
     (disk / "ballast").write_bytes(bytes(1 << 20))
     server = start(disk)
@@ -198,7 +196,7 @@ def test_what_a_full_disk_acknowledged_survives_kill9_and_a_start_when_there_is_
     assert send(client, "t", 9000) == 0
 
 
-def test_a_first_start_on_a_full_disk_ends_in_one_sentence(mount: Mount, start: Start) -> None:
+def test_a_first_start_on_a_full_disk_fails_with_one_sentence(mount: Mount, start: Start) -> None:
     disk = mount("size=1m")
     with pytest.raises(OSError, match="No space left"):
         (disk / "ballast").write_bytes(bytes(2 << 20))
@@ -208,7 +206,7 @@ def test_a_first_start_on_a_full_disk_ends_in_one_sentence(mount: Mount, start: 
     assert log.strip() == f"barnabas serve: Cannot use the data directory {disk}: No space left on device"
 
 
-def test_a_stop_on_a_full_disk_says_so_and_the_next_start_has_all_that_was_acknowledged(
+def test_a_stop_on_a_full_disk_is_reported_and_acknowledged_records_are_kept(
     mount: Mount, start: Start, dial: Dial
 ) -> None:
     disk = mount("size=5m")
@@ -225,7 +223,7 @@ def test_a_stop_on_a_full_disk_says_so_and_the_next_start_has_all_that_was_ackno
     assert read_all(dial(server), "t") == acknowledged
 
 
-def test_retention_goes_on_and_makes_room_on_a_full_disk(mount: Mount, start: Start, dial: Dial) -> None:
+def test_retention_frees_space_on_a_full_disk(mount: Mount, start: Start, dial: Dial) -> None:
     disk = mount("size=6m")
     server = start(disk, {"log.retention.check.interval.ms": "100"})
     client = dial(server)
@@ -278,7 +276,7 @@ def test_a_data_directory_that_is_removed_stops_the_broker(
     assert "Traceback" not in server.log()
 
 
-def test_a_file_system_unmounted_under_one_of_two_directories_leaves_the_other_served(
+def test_an_unmounted_log_directory_does_not_stop_the_other(
     mount: Mount, tmp_path: Path, start: Start, dial: Dial
 ) -> None:
     disk = mount("size=8m")
@@ -300,9 +298,7 @@ def test_a_file_system_unmounted_under_one_of_two_directories_leaves_the_other_s
     assert server.stop() == 0
 
 
-def test_out_of_file_descriptors_the_logs_keep_theirs_and_connections_wait(
-    tmp_path: Path, start: Start, dial: Dial
-) -> None:
+def test_without_file_descriptors_logs_work_and_connections_wait(tmp_path: Path, start: Start, dial: Dial) -> None:
     server = start(tmp_path / "data")
     client = dial(server)
     client.create_topic("t")

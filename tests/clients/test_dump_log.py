@@ -106,7 +106,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_what_kafka_can_unpack_we_can(tmp_path: Path, name: str) -> None:
+def test_batches_that_kafka_decompresses_are_decompressed(tmp_path: Path, name: str) -> None:
     codec, payload = UNUSUAL[name]
     path = tmp_path / f"{0:020d}.log"
     path.write_bytes(batch_of(payload, codec, 0) + batch_of(payload, codec, 20))
@@ -117,7 +117,7 @@ def test_lz4_of_dependent_blocks_is_refused_by_both(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}.log"
     several_blocks = build_batch([(0, None, b"value " * 50_000)])[HEADER_SIZE:]
     path.write_bytes(batch_of(lz4.frame.compress(several_blocks, block_linked=True), 3, 0))
-    assert "Unreadable records" in our_dump([path], "--deep-iteration").complaints[0]
+    assert "Unreadable records" in our_dump([path], "--deep-iteration").problems[0]
     with pytest.raises(AssertionError, match="Dependent block stream is unsupported"):
         kafkas_dump([path], "--deep-iteration")
 

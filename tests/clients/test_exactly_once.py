@@ -30,12 +30,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
 
 
 @CLIENTS
-def test_a_copy_is_exact_whoever_is_killed(start_broker, tmp_path, client):
+def test_a_copy_is_exact_when_clients_and_broker_are_killed(start_broker, tmp_path, client):
     hold(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED, RATE), KILLS)
 
 
 @CLIENTS
-def test_every_record_of_a_share_group_ends_once_whoever_is_killed(start_broker, tmp_path, client):
+def test_every_share_group_record_ends_once_when_clients_and_broker_are_killed(start_broker, tmp_path, client):
     hold(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED, RATE), (KILLS + 1) // 2)
 
 

@@ -71,7 +71,7 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_members_of_one_library_share_and_hand_over(broker, start_group, library):
+def test_members_of_one_library_share_and_reassign_partitions(broker, start_group, library):
     group = start_group(broker)
     group.produce(120)
     first = group.join(library)
@@ -88,7 +88,7 @@ def test_members_of_one_library_share_and_hand_over(broker, start_group, library
 
 
 @pytest.mark.slow
-def test_cooperative_members_keep_what_they_need_not_give_up(broker, start_group):
+def test_cooperative_members_keep_partitions_that_do_not_move(broker, start_group):
     """KIP-429, cooperative-sticky: when a second member joins, the first one loses only the partitions that move."""
     group = start_group(broker)
     first = group.join(strategy="cooperative-sticky")
@@ -112,22 +112,22 @@ def test_cooperative_members_keep_what_they_need_not_give_up(broker, start_group
     group.wait_committed()
 
 
-def test_a_static_member_that_restarts_disturbs_nobody(broker, start_group):
+def test_a_restarted_static_member_causes_no_rebalance(broker, start_group):
     """KIP-345: the member is killed and rejoins within its session timeout, with a new member id."""
     group = start_group(broker)
-    stays = group.join(instance="stays")
+    other = group.join(instance="other")
     group.settle()
-    goes = group.join(instance="goes")
+    restarted = group.join(instance="restarted")
     group.settle()
-    owned, changes = goes.owned(), len(stays.events("assigned", "revoked"))
+    owned, changes = restarted.owned(), len(other.events("assigned", "revoked"))
     before = group.members_by_instance()
-    group.drop(goes, "kill")
-    back = group.join(instance="goes")
+    group.drop(restarted, "kill")
+    back = group.join(instance="restarted")
     wait_until(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}")
     after = group.members_by_instance()
-    assert after["goes"] != before["goes"]
-    assert after["stays"] == before["stays"]
-    assert len(stays.events("assigned", "revoked")) == changes
+    assert after["restarted"] != before["restarted"]
+    assert after["other"] == before["other"]
+    assert len(other.events("assigned", "revoked")) == changes
     group.produce(120)
     group.wait_read()
 

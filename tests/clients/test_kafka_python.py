@@ -38,8 +38,8 @@ def create(admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
 
     def create_topic(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
         name = topic_name()
-        wanted = {"num_partitions": partitions, "replication_factor": 1, "configs": configs or {}}
-        admin.create_topics({name: wanted}, wait_for_metadata=True)
+        settings = {"num_partitions": partitions, "replication_factor": 1, "configs": configs or {}}
+        admin.create_topics({name: settings}, wait_for_metadata=True)
         return name
 
     return create_topic
@@ -92,7 +92,7 @@ def read_from(consumer: KafkaConsumer, topic: str, count: int, partition: int = 
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_whole_in_every_codec(codec, create, producer, consumer) -> None:
+def test_records_are_read_unchanged_in_every_codec(codec, create, producer, consumer) -> None:
     topic = create()
     sent = [(f"key-{n}".encode(), (b"value-%d " % n) * 20, [("n", b"%d" % n), ("empty", b"")]) for n in range(300)]
     one = producer(compression_type=codec, acks="all", linger_ms=5)
@@ -139,7 +139,7 @@ def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(create, 
     assert record.value == bytes(199_000)
 
 
-def test_keys_go_where_kafkas_partitioner_puts_them(create, producer, consumer) -> None:
+def test_records_of_a_key_are_in_one_partition(create, producer, consumer) -> None:
     topic = create(6)
     one = producer()
     sent = [one.send(topic, b"%d" % n, key=b"key-%d" % (n % 50)) for n in range(300)]
@@ -169,7 +169,7 @@ def test_offsets_are_found_by_timestamp(create, producer, consumer) -> None:
     assert reader.end_offsets([partition]) == {partition: 50}
 
 
-def test_seek_goes_back_and_forth(create, producer, consumer) -> None:
+def test_seek_backwards_and_forwards(create, producer, consumer) -> None:
     topic = create()
     one = producer()
     for n in range(100):

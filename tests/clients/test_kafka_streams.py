@@ -165,7 +165,7 @@ def test_standby_tasks(start_broker, application, chance, protocol):
 
 
 @pytest.mark.slow
-def test_who_has_what_is_known_everywhere(start_broker, application, protocol):
+def test_every_instance_knows_all_assignments(start_broker, application, protocol):
     """Interactive queries: each instance knows the partitions of all instances."""
     words = application(start_broker(config=FAST_SESSIONS), *protocol)
     one = words.start("application.server=here:1", state="one").running()
@@ -233,7 +233,7 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
 
 
 @pytest.mark.slow
-def test_kafka_and_barnabas_take_turns_under_an_application(application, chance, tmp_path):
+def test_kafka_and_barnabas_in_turn_under_one_application(application, chance, tmp_path):
     """Both brokers use one data directory in turn: the group, its tasks, offsets and transactions are kept."""
     directory = Directory(tmp_path / "node", config=FAST_SESSIONS)
     try:

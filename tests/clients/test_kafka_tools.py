@@ -193,7 +193,7 @@ def test_groups_describe_a_group_of_the_consumer_protocol(tools, broker, topic, 
     assert (found["CLIENT-ID"], found["#PARTITIONS"]) == ("modern", "2")
 
 
-def test_groups_describe_of_nobody_is_an_error(tools):
+def test_groups_describe_of_an_unknown_group_is_an_error(tools):
     assert "GroupIdNotFoundException: Group nobody not found" in tools.groups("--describe", "--group", "nobody")
 
 
@@ -233,7 +233,7 @@ def test_groups_reset_offsets_from_a_file(tools, broker, topic, group, tmp_path)
     assert offsets_of(broker, group, topic, 2) == [3, 0]
 
 
-def test_groups_reset_offsets_of_a_group_at_work_is_refused(tools, broker, member, topic, group):
+def test_groups_reset_offsets_of_an_active_group_is_refused(tools, broker, member, topic, group):
     asked = ["--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute"]
     assert "only be reset if the group" in tools.groups(*asked)
     assert offsets_of(broker, group, topic) == [4]
@@ -246,7 +246,7 @@ def test_groups_delete_offsets(tools, broker, topic, group):
     assert offsets_of(broker, group, topic, 2) == [2, -1001]
 
 
-def test_groups_delete_offsets_of_a_group_at_work_is_refused(tools, broker, member, topic, group):
+def test_groups_delete_offsets_of_an_active_group_is_refused(tools, broker, member, topic, group):
     text = tools.groups("--delete-offsets", "--group", group, "--topic", topic)
     assert "subscribed to it" in text
     assert offsets_of(broker, group, topic) == [4]
@@ -259,7 +259,7 @@ def test_groups_delete(tools, broker, topic, group):
     assert group not in tools.groups("--list").split()
 
 
-def test_groups_delete_of_a_group_at_work_is_refused(tools, member, group):
+def test_groups_delete_of_an_active_group_is_refused(tools, member, group):
     assert "is not empty" in tools.groups("--delete", "--group", group)
     assert group in tools.groups("--list").split()
 
@@ -305,7 +305,7 @@ def test_transactions_describe(tools, open_transaction, topic):
     producer.commit_transaction(DEADLINE_S)
 
 
-def test_transactions_describe_of_nobody_is_an_error(tools):
+def test_transactions_describe_of_an_unknown_id_is_an_error(tools):
     text = tools.transactions("describe", "--transactional-id", "nobody", expected=1)
     assert "nobody" in text
 

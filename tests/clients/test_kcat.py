@@ -163,10 +163,10 @@ def create(broker: Server, topic: str) -> Callable[..., str]:
 
 def first_batch(bootstrap: str, topic: str) -> BatchView:
     """The first batch of partition 0 as the broker sends it."""
-    wanted = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    partition = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20,
-        topics=[FetchRequestFetchTopic(topic=topic, partitions=[wanted])],
+        topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
     )  # fmt: skip
     client = RawClient(bootstrap)
     try:
@@ -177,7 +177,7 @@ def first_batch(bootstrap: str, topic: str) -> BatchView:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_records_come_back_whole_in_every_codec(codec, kcat, create) -> None:
+def test_records_are_read_unchanged_in_every_codec(codec, kcat, create) -> None:
     topic = create()
     lines = [f"key-{n}:value-{n} " + "and more " * 20 for n in range(500)]
     kcat("-P", "-t", topic, "-K:", "-z", codec, data="\n".join(lines).encode())
@@ -199,13 +199,13 @@ def test_idempotent_producer_keeps_the_order(kcat, create) -> None:
     assert kcat.consume(topic) == [str(n) for n in range(1000)]
 
 
-def test_headers_come_back_in_order_with_their_repetitions(kcat, create) -> None:
+def test_headers_keep_their_order_and_duplicates(kcat, create) -> None:
     topic = create()
     kcat("-P", "-t", topic, "-H", "a=1", "-H", "b=two", "-H", "a=again", data=b"value\n")
     assert kcat.consume(topic, "-f", "%h|%s\n") == ["a=1,b=two,a=again|value"]
 
 
-def test_null_keys_and_null_values_stay_apart_from_empty_ones(kcat, create) -> None:
+def test_null_keys_and_values_are_distinguished_from_empty_ones(kcat, create) -> None:
     topic = create()
     kcat("-P", "-t", topic, "-K:", "-Z", data=b"tombstone:\n:no key\nkey:value\n")
     kcat("-P", "-t", topic, "-K:", data=b"empty:\n")
@@ -229,7 +229,7 @@ def test_whole_files_are_single_records(kcat, create, tmp_path) -> None:
         assert done.stdout == content
 
 
-def test_json_envelope_tells_all_of_a_record(kcat, create) -> None:
+def test_json_envelope_contains_the_whole_record(kcat, create) -> None:
     topic = create(config={"message.timestamp.type": "LogAppendTime"})
     before = int(time.time() * 1000)
     kcat("-P", "-t", topic, "-k", "key", "-H", "a=1", data=b"value\n")
@@ -277,8 +277,8 @@ def timed(broker: Server, create: Callable[..., str]) -> str:
 
 
 def test_consuming_between_two_timestamps(kcat, timed) -> None:
-    envelope = kcat.consume(timed, "-o", f"s@{EPOCH + 20_500}", "-o", f"e@{EPOCH + 25_000}", "-f", "%s %T\n")
-    assert envelope == [f"{n} {EPOCH + 1000 * n}" for n in range(21, 25)]
+    lines = kcat.consume(timed, "-o", f"s@{EPOCH + 20_500}", "-o", f"e@{EPOCH + 25_000}", "-f", "%s %T\n")
+    assert lines == [f"{n} {EPOCH + 1000 * n}" for n in range(21, 25)]
 
 
 def test_offsets_are_queried_by_timestamp(kcat, timed) -> None:
@@ -348,15 +348,15 @@ def test_group_commits_and_resumes(kcat, create, topic_name) -> None:
     kcat.produce(topic, range(20))
 
     def read() -> list[int]:
-        envelope = kcat("-G", group, "-q", "-e", "-X", "topic.auto.offset.reset=earliest", topic)
-        return sorted(int(line) for line in envelope.splitlines())
+        output = kcat("-G", group, "-q", "-e", "-X", "topic.auto.offset.reset=earliest", topic)
+        return sorted(int(line) for line in output.splitlines())
 
     assert read() == list(range(20))
     kcat.produce(topic, range(20, 25))
     assert read() == list(range(20, 25))
 
 
-def test_members_of_a_group_share_the_partitions_and_hand_over(kcat, create, topic_name) -> None:
+def test_members_of_a_group_share_and_reassign_the_partitions(kcat, create, topic_name) -> None:
     topic, group = create(4), topic_name("group")
     settings = ["-X", "topic.auto.offset.reset=earliest", "-X", "heartbeat.interval.ms=300"]
 
@@ -382,7 +382,7 @@ def _keyed(numbers: range) -> bytes:
     return "".join(f"key-{n}:{n}\n" for n in numbers).encode()
 
 
-def test_following_consumer_lives_through_a_kill_9_of_the_broker(start_broker, kcat_at, topic) -> None:
+def test_running_consumer_continues_after_a_kill_9_of_the_broker(start_broker, kcat_at, topic) -> None:
     server = start_broker()
     kcat = kcat_at(server.bootstrap)
     create_topic(server.bootstrap, topic)

@@ -118,7 +118,7 @@ def _read(bootstrap, topic, partition):
 
 @pytest.mark.timeout(60 + 10 * KILLS)
 @pytest.mark.parametrize("policy", ["always", "os"])
-def test_what_was_acknowledged_survives_kill_9(start_broker, topic_name, policy):
+def test_acknowledged_records_survive_kill_9(start_broker, topic_name, policy):
     print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
     chance = random.Random(SEED)
     server = start_broker(config={**BROKER, "barnabas.log.sync": policy})

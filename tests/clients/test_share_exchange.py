@@ -35,8 +35,8 @@ def observe(bootstrap, group):
         return found if found.error_code not in LOADING else None
 
     described = wait_until(describe, "the group's coordinator has loaded")
-    wanted = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
-    (offsets,) = ask(bootstrap, DescribeShareGroupOffsetsRequest(groups=[wanted]), 1).groups
+    requested = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    (offsets,) = ask(bootstrap, DescribeShareGroupOffsetsRequest(groups=[requested]), 1).groups
     positions = {
         (topic.topic_name, one.partition_index): (one.start_offset, one.lag)
         for topic in offsets.topics
@@ -60,7 +60,7 @@ def take(bootstrap, count):
     return found
 
 
-def test_a_queue_is_worked_off_by_turns(tmp_path):
+def test_a_share_group_consumes_with_both_brokers_in_turn(tmp_path):
     """Records accepted with one broker are not delivered by the other; offsets, epochs and states are the same."""
     directory = Directory(tmp_path, config=CONFIG)
     bootstrap = directory.bootstrap

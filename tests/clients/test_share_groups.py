@@ -124,10 +124,10 @@ def test_records_are_accepted_released_and_rejected(broker, topic):
 class Member:
     """The process of one member, and its diary."""
 
-    def __init__(self, diary, **told):
+    def __init__(self, diary, **options):
         self.diary = Path(diary)
         command = [sys.executable, str(Path(__file__).with_name("share_member.py"))]
-        self.process = subprocess.Popen([*command, json.dumps({**told, "diary": str(diary)})])
+        self.process = subprocess.Popen([*command, json.dumps({**options, "diary": str(diary)})])
 
     def events(self, kind):
         if not self.diary.exists():
@@ -154,8 +154,8 @@ class Member:
 def start_member(tmp_path):
     members = []
 
-    def start(**told):
-        members.append(Member(tmp_path / f"diary-{len(members)}", **told))
+    def start(**options):
+        members.append(Member(tmp_path / f"diary-{len(members)}", **options))
         return members[-1]
 
     yield start
@@ -168,25 +168,25 @@ def describe(bootstrap, group):
     return found
 
 
-def test_members_share_one_partition_and_take_over_from_one_who_is_killed(broker, topic, start_member):
+def test_records_of_a_killed_member_are_delivered_to_others(broker, topic, start_member):
     """Records acquired by a killed member are delivered to the others; accepted records are not."""
     prepare(broker.bootstrap, topic, topic)
-    told = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
-    sitter = start_member(**told, hold=3600)
+    options = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
+    holder = start_member(**options, hold=3600)
     wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member")
     produce(broker.bootstrap, topic, [f"a{n}" for n in range(20)])
-    wait_until(lambda: sitter.values("got"), "the first member has something")
-    others = [start_member(**told) for _ in range(2)]
+    wait_until(lambda: holder.values("got"), "the first member has acquired records")
+    others = [start_member(**options) for _ in range(2)]
     wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members")
     produce(broker.bootstrap, topic, [f"b{n}" for n in range(20)])
     wait_until(
         lambda: (
             {f"b{n}" for n in range(20)}
-            <= {v for member in others for v in member.values("accepted")} | set(sitter.values("got"))
+            <= {v for member in others for v in member.values("accepted")} | set(holder.values("got"))
         ),
         "everything is given out",
     )
-    sitter.kill()
+    holder.kill()
     everything = {f"{letter}{n}" for letter in "ab" for n in range(20)}
     wait_until(
         lambda: {value for member in others for value in member.values("accepted")} == everything,
@@ -194,10 +194,10 @@ def test_members_share_one_partition_and_take_over_from_one_who_is_killed(broker
     )
     accepted = Counter(value for member in others for value in member.values("accepted"))
     assert set(accepted.values()) == {1}, accepted.most_common(3)
-    assert sitter.values("accepted") == []
+    assert holder.values("accepted") == []
 
 
-def test_what_was_accepted_outlives_the_broker(start_broker, topic, start_member):
+def test_accepted_records_survive_a_kill_of_the_broker(start_broker, topic, start_member):
     """G5: acknowledgements with a response are durable; the group continues after a kill -9."""
     server = start_broker()
     prepare(server.bootstrap, topic, topic, partitions=3)
@@ -243,8 +243,8 @@ def test_kafkas_consumer_and_tools(broker, topic):
     prepare(bootstrap, topic, group, partitions=2)
     produce(bootstrap, topic, [f"v{n}" for n in range(100)])
     options = ["--topic", topic, "--group-id", group, "--max-messages", "100", "--acknowledgement-mode", "sync"]
-    said = kafka_tool("VerifiableShareConsumer", bootstrap, *options, "--offset-reset-strategy", "earliest")
-    events = [json.loads(line) for line in said.splitlines()]
+    output = kafka_tool("VerifiableShareConsumer", bootstrap, *options, "--offset-reset-strategy", "earliest")
+    events = [json.loads(line) for line in output.splitlines()]
     acknowledged = [
         (each["topic"], each["partition"], offset)
         for event in events
@@ -280,9 +280,9 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     consumer.close()
     server.stop()
     files = sorted(Path(server.data_dir).rglob("__share_group_state-*/*.log"))
-    said = kafkas_dump([file for file in files if file.stat().st_size], "--share-group-state-decoder")
-    assert not said.complaints
-    found = [re.search(r"key: (\{.*\}) payload: (\{.*\})", line) for line in said.lines]
+    dump = kafkas_dump([file for file in files if file.stat().st_size], "--share-group-state-decoder")
+    assert not dump.problems
+    found = [re.search(r"key: (\{.*\}) payload: (\{.*\})", line) for line in dump.lines]
     keys = [json.loads(match[1]) for match in found if match]
     values = [json.loads(match[2]) for match in found if match]
     assert {(key["data"]["groupId"], key["data"]["partition"]) for key in keys} == {(topic, 0)}
@@ -292,7 +292,7 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     ]
 
 
-def test_a_group_reads_again_what_its_position_is_set_back_to(broker, topic):
+def test_a_group_reads_again_after_its_offset_is_reset(broker, topic):
     """AlterShareGroupOffsets of a group that has consumed; DeleteShareGroupOffsets removes the offsets."""
     prepare(broker.bootstrap, topic, topic)
     produce(broker.bootstrap, topic, [f"v{n}" for n in range(5)])
@@ -302,7 +302,7 @@ def test_a_group_reads_again_what_its_position_is_set_back_to(broker, topic):
         assert {message.value() for message in poll(consumer, len(expected))} == expected
         assert set(consumer.commit_sync(30).values()) == {None}
         consumer.close()
-        wait_until(lambda: describe(broker.bootstrap, topic).group_state == "Empty", "nobody reads")
+        wait_until(lambda: describe(broker.bootstrap, topic).group_state == "Empty", "the group has no members")
         if offset is not None:
             partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
             asked = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])

@@ -71,7 +71,7 @@ def test_batch_read_by_timestamps(spark, broker, create) -> None:
     ]
 
 
-def test_batch_read_by_a_timestamp_after_the_last_record_fails_or_is_empty_as_told(spark, broker, create) -> None:
+def test_batch_read_by_a_timestamp_after_the_last_record_by_strategy(spark, broker, create) -> None:
     """ListOffsets returns -1, which Spark handles as `startingOffsetsByTimestampStrategy` says."""
     topic = create()
     produce(broker, topic, range(10))
@@ -89,7 +89,7 @@ def test_batch_read_of_assigned_partitions(spark, broker, create) -> None:
     assert numbers(source(spark.read, broker, assign=json.dumps({topic: [2]}))) == list(range(2, 30, 3))
 
 
-def test_batch_read_of_a_big_topic_is_whole(spark, broker, create) -> None:
+def test_batch_read_of_a_big_topic_is_complete(spark, broker, create) -> None:
     topic = create(4)
     produce(broker, topic, range(40_000), 4)
     frame = source(spark.read, broker, subscribe=topic, minPartitions="8")
@@ -147,7 +147,7 @@ def test_stream_restarts_from_its_checkpoint_losing_and_repeating_nothing(spark,
     assert read.select("partition", "offset").distinct().count() == 600
 
 
-def test_stream_stopped_in_the_middle_goes_on_where_it_was(spark, broker, create, tmp_path) -> None:
+def test_stream_stopped_in_the_middle_continues(spark, broker, create, tmp_path) -> None:
     topic = create(2)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     produce(broker, topic, range(400), 2)
@@ -249,7 +249,7 @@ def test_read_committed_source_reads_plain_records(spark, broker, create) -> Non
     assert numbers(frame) == list(range(40))
 
 
-def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
+def test_truncation_under_a_stream_is_reported(spark, broker, create, tmp_path) -> None:
     """A stream whose next offset was deleted fails, unless `failOnDataLoss` is false."""
     topic = create(1)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
@@ -270,7 +270,7 @@ def test_truncation_under_a_stream_is_told(spark, broker, create, tmp_path) -> N
     assert found == [*range(10), *range(20, 30)]
 
 
-def test_recreated_topic_under_a_stream_is_told(spark, broker, create, tmp_path) -> None:
+def test_recreated_topic_under_a_stream_is_reported(spark, broker, create, tmp_path) -> None:
     """R22: a stream that has read more offsets than the new topic has must not continue."""
     topic = create(1)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"

@@ -38,8 +38,8 @@ def stream(spark, broker) -> Stream:
     """`stream(loss_fails, **options) -> frame`, from the earliest offset on."""
 
     def read(loss_fails: bool, **options: object) -> Any:
-        told = {"startingOffsets": "earliest", "failOnDataLoss": str(loss_fails).lower()}
-        return source(spark.readStream, broker, **(AGAIN | told | options))
+        defaults = {"startingOffsets": "earliest", "failOnDataLoss": str(loss_fails).lower()}
+        return source(spark.readStream, broker, **(AGAIN | defaults | options))
 
     return read
 
@@ -56,7 +56,7 @@ def test_records_deleted_while_the_stream_was_down(stream: Stream, broker, creat
     assert batches.all() == sorted([*range(20), *range(20, 60, 2), *range(41, 60, 2)])
 
 
-def test_records_deleted_before_they_were_due(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
+def test_records_deleted_before_they_were_read(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
     """A running stream skips deleted records; those that its task has fetched already are still processed."""
     topic, batches = create(), Batches()
     for first in range(0, 100, 10):
@@ -75,7 +75,7 @@ def test_records_deleted_before_they_were_due(stream: Stream, broker, create: Cr
     assert len(found) < 100
 
 
-def test_all_records_of_a_batch_deleted_before_it_is_done_again(
+def test_all_records_of_a_batch_deleted_before_it_is_repeated(
     stream: Stream, broker, create: Create, tmp_path: Path
 ) -> None:
     topic, batches = create(), Batches()
@@ -97,7 +97,7 @@ def test_all_records_of_a_batch_deleted_before_it_is_done_again(
 def test_a_new_partition_that_has_lost_its_first_records(
     stream: Stream, broker, create: Create, tmp_path: Path
 ) -> None:
-    """Deleted records of a partition that was added meanwhile are lost data too."""
+    """Deleted records of a partition that was added while the stream was stopped are lost data too."""
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     take_available(stream(True, subscribe=topic), batches, tmp_path)
@@ -164,7 +164,7 @@ def test_a_topic_recreated_with_fewer_records(stream: Stream, broker, create: Cr
     assert batches.all() == [*range(10), *range(105, 120)]
 
 
-def test_a_topic_recreated_with_more_records_is_taken_for_the_old_one(
+def test_a_topic_recreated_with_more_records_is_not_detected(
     stream: Stream, broker, create: Create, tmp_path: Path
 ) -> None:
     """The connector identifies topics by name: the first records of the new topic are skipped without an error."""

@@ -57,10 +57,10 @@ def evens_and_odds(broker, create: Create) -> str:
     return topic
 
 
-def test_all_of_a_topic_is_what_a_batch_reads_unless_told(read: Read, evens_and_odds: str) -> None:
+def test_a_batch_reads_the_whole_topic_by_default(read: Read, evens_and_odds: str) -> None:
     assert numbers(read(subscribe=evens_and_odds)) == list(range(100))
-    told = read(subscribe=evens_and_odds, startingOffsets="earliest", endingOffsets="latest")
-    assert numbers(told) == list(range(100))
+    explicit = read(subscribe=evens_and_odds, startingOffsets="earliest", endingOffsets="latest")
+    assert numbers(explicit) == list(range(100))
 
 
 def test_offsets_of_each_partition_and_minus_one_and_two(each_read: Read, evens_and_odds: str) -> None:
@@ -109,14 +109,16 @@ def test_timestamps_must_name_every_partition(read: Read, evens_and_odds: str) -
 def test_a_start_that_no_record_has_reached_is_an_error(each_read: Read, evens_and_odds: str) -> None:
     """`error` is the default strategy; one partition without such a record suffices."""
     each = by_partition(evens_and_odds, at(0), at(500))
-    for told in ({}, {"startingOffsetsByTimestampStrategy": "error"}):
+    for strategy in ({}, {"startingOffsetsByTimestampStrategy": "error"}):
         with pytest.raises(Exception, match="No offset matched"):
-            numbers(each_read(subscribe=evens_and_odds, startingTimestamp=LATE, **told))
+            numbers(each_read(subscribe=evens_and_odds, startingTimestamp=LATE, **strategy))
         with pytest.raises(Exception, match="No offset matched"):
-            numbers(each_read(subscribe=evens_and_odds, startingOffsetsByTimestamp=each, **told))
+            numbers(each_read(subscribe=evens_and_odds, startingOffsetsByTimestamp=each, **strategy))
 
 
-def test_a_start_that_no_record_has_reached_is_the_end_when_told_so(each_read: Read, evens_and_odds: str) -> None:
+def test_a_start_that_no_record_has_reached_is_the_end_with_strategy_latest(
+    each_read: Read, evens_and_odds: str
+) -> None:
     latest = {"subscribe": evens_and_odds, "startingOffsetsByTimestampStrategy": "latest"}
     assert numbers(each_read(startingTimestamp=LATE, **latest)) == []
     assert numbers(each_read(startingTimestamp=at(99), **latest)) == [99]
@@ -130,7 +132,7 @@ def test_an_end_that_no_record_has_reached_is_the_end_of_the_log(read: Read, eve
     assert numbers(read(subscribe=evens_and_odds, endingOffsetsByTimestamp=each)) == [0, *range(1, 100, 2)]
 
 
-def test_a_timestamp_for_all_goes_before_one_for_each_and_that_before_offsets(read: Read, evens_and_odds: str) -> None:
+def test_precedence_of_timestamps_for_all_for_each_and_offsets(read: Read, evens_and_odds: str) -> None:
     each = {
         "subscribe": evens_and_odds,
         "startingOffsets": by_partition(evens_and_odds, 3, 3),
@@ -171,7 +173,7 @@ def test_topics_by_list_by_pattern_and_partitions_by_name(
     assert numbers(each_read(subscribe=f"{one},{two}", startingOffsets=both)) == sorted([9, *range(12, 40, 3), 37])
 
 
-def test_a_pattern_is_looked_for_within_names(read: Read, broker, create: Create, topic_name: Name) -> None:
+def test_a_pattern_matches_parts_of_names(read: Read, broker, create: Create, topic_name: Name) -> None:
     """A pattern matches parts of names unless it is anchored; the deprecated lookup matches whole names."""
     stem = topic_name("within")
     for n, name in enumerate((f"{stem}-a", f"{stem}-a-b", f"not-{stem}-a")):
@@ -193,7 +195,7 @@ def test_empty_topics_and_partitions(read: Read, broker, create: Create) -> None
     assert numbers(read(subscribe=sparse, startingOffsets=by_partition(sparse, -2, 0, 0, -2))) == [2]
 
 
-def test_as_many_tasks_as_told(read: Read, evens_and_odds: str) -> None:
+def test_number_of_tasks(read: Read, evens_and_odds: str) -> None:
     """In a batch `maxRecordsPerPartition` applies only if `minPartitions` asks for more tasks than partitions."""
 
     def tasks(**options: object) -> int:
@@ -219,7 +221,7 @@ def test_a_frame_that_is_used_again_asks_again_where_a_topic_ends(read: Read, br
     assert fixed.count() == 20
 
 
-def test_what_was_deleted_in_front_is_not_read(read: Read, broker, evens_and_odds: str) -> None:
+def test_deleted_records_are_not_read(read: Read, broker, evens_and_odds: str) -> None:
     delete_records(broker, evens_and_odds, 40)
     assert numbers(read(subscribe=evens_and_odds)) == sorted([*range(80, 100, 2), *range(1, 100, 2)])
     gone = {"subscribe": evens_and_odds, "startingOffsets": by_partition(evens_and_odds, 30, 45)}

@@ -44,11 +44,11 @@ def test_columns_and_their_types(spark, broker, create: Create) -> None:
         "timestamp": "timestamp",
         "timestampType": "int",
     }
-    told = source(spark.read, broker, subscribe=topic, includeHeaders="true").schema
-    assert told["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
-    told = source(spark.readStream, broker, subscribe=topic, includeHeaders="true")
-    assert told.isStreaming
-    assert told.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
+    schema = source(spark.read, broker, subscribe=topic, includeHeaders="true").schema
+    assert schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
+    frame = source(spark.readStream, broker, subscribe=topic, includeHeaders="true")
+    assert frame.isStreaming
+    assert frame.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
 
 
 def bytes_of(cell: bytearray | None) -> bytes | None:
@@ -72,16 +72,16 @@ def test_missing_and_empty_keys_values_and_headers(spark, broker, create: Create
             for row in frame.orderBy("offset").collect()
         ]
 
-    wanted = [(key, value, some or []) for key, value, some in sent]
+    expected = [(key, value, some or []) for key, value, some in sent]
     frame = source(spark.read, broker, subscribe=topic, includeHeaders="true")
-    assert plain(frame) == wanted
+    assert plain(frame) == expected
     streamed: list[object] = []
     stream = source(spark.readStream, broker, subscribe=topic, includeHeaders="true", startingOffsets="earliest")
     take_available(stream, lambda batch, _: streamed.extend(plain(batch)), tmp_path)
-    assert streamed == wanted
+    assert streamed == expected
     sink(frame.select("key", "value", "headers").write, broker, topic=copy, includeHeaders="true").save()
     messages = sorted(consume(broker, copy, len(sent)), key=lambda message: message.offset())
-    assert [(m.key(), m.value(), m.headers() or []) for m in messages] == wanted
+    assert [(m.key(), m.value(), m.headers() or []) for m in messages] == expected
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -110,7 +110,7 @@ def test_a_topic_with_every_codec(spark, broker, create: Create) -> None:
 
 
 @pytest.mark.parametrize("megabytes", [1, 5])
-def test_large_records_there_and_back(spark, broker, create: Create, megabytes: int) -> None:
+def test_large_records_written_and_read(spark, broker, create: Create, megabytes: int) -> None:
     """Records above the fetch size: the first record of a response is complete."""
     topic = create(1, **LARGE)
     size = megabytes * 1_000_000
@@ -153,8 +153,8 @@ def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -
 
     # records before 2500 are in closed segments and cannot change any more
     wait_until(lambda: settled() == list(range(0, 2500, 7)), "the log is compacted")
-    whole = numbers(read())
-    assert {n % 10: n for n in whole if n % 7} == {n % 10: n for n in range(4000) if n % 7}
+    records = numbers(read())
+    assert {n % 10: n for n in records if n % 7} == {n % 10: n for n in range(4000) if n % 7}
     between = {"startingOffsets": by_partition(topic, 102), "endingOffsets": by_partition(topic, 144)}
     assert numbers(read(**between)) == [105, 112, 119, 126, 133, 140]
     nothing = {"startingOffsets": by_partition(topic, 106), "endingOffsets": by_partition(topic, 111)}
@@ -188,8 +188,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_option_that_no_read_takes(spark, broker, case: str) -> None:
-    told, message = REFUSED[case]
-    options = {key: value for key, value in ({"subscribe": "t"} | told).items() if value is not None}
+    invalid, message = REFUSED[case]
+    options = {key: value for key, value in ({"subscribe": "t"} | invalid).items() if value is not None}
     with pytest.raises(Exception, match=message):
         numbers(source(spark.read, broker, **options))
 
@@ -228,7 +228,7 @@ def test_the_address_of_a_broker_is_needed(spark) -> None:
         spark.read.format("kafka").option("subscribe", "t").load().collect()
 
 
-def test_a_topic_that_is_not_there_is_told(spark, broker, topic_name: Name) -> None:
+def test_a_missing_topic_is_reported(spark, broker, topic_name: Name) -> None:
     """The lookup does not create the topic."""
     frame = source(spark.read, broker, subscribe=topic_name(), fetchOffset__numRetries=1)
     with pytest.raises(Exception, match="UnknownTopicOrPartition"):

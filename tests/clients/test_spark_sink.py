@@ -37,7 +37,7 @@ def values(broker: Any, topic: str, count: int) -> list[int]:
     return sorted(int(message.value()) for message in consume(broker, topic, count))
 
 
-def test_the_topic_option_goes_before_the_column(spark, broker, create: Create) -> None:
+def test_the_topic_option_overrides_the_column(spark, broker, create: Create) -> None:
     option, column = create(), create()
     frame = rows(spark, 20, f"'{column}' AS topic")
     sink(frame.write, broker, topic=option).save()
@@ -60,30 +60,32 @@ def test_text_and_bytes_as_keys_and_values(spark, broker, create: Create) -> Non
     sink(
         frame.selectExpr("CAST(key AS BINARY) AS key", "CAST(value AS BINARY) AS value").write, broker, topic=binary
     ).save()
-    wanted = {(f"ключ-{n}".encode(), f"значение-{n}".encode()) for n in range(3)}
+    expected = {(f"ключ-{n}".encode(), f"значение-{n}".encode()) for n in range(3)}
     for topic in (text, binary):
-        assert {(message.key(), message.value()) for message in consume(broker, topic, 3)} == wanted
+        assert {(message.key(), message.value()) for message in consume(broker, topic, 3)} == expected
 
 
 def test_the_partition_column_and_the_key_choose_the_partition(spark, broker, create: Create) -> None:
     """Without a partition column, or if it is null, the key's hash chooses, as in the Java producer."""
-    told, hashed = create(4), create(4)
-    sink(rows(spark, 40, "CAST(3 - id % 4 AS INT) AS partition", "'same' AS key").write, broker, topic=told).save()
-    assert {(int(m.value()), m.partition()) for m in consume(broker, told, 40)} == {(n, 3 - n % 4) for n in range(40)}
+    by_column, by_key = create(4), create(4)
+    sink(rows(spark, 40, "CAST(3 - id % 4 AS INT) AS partition", "'same' AS key").write, broker, topic=by_column).save()
+    assert {(int(m.value()), m.partition()) for m in consume(broker, by_column, 40)} == {
+        (n, 3 - n % 4) for n in range(40)
+    }
     frame = rows(spark, 40, "CAST(NULL AS INT) AS partition", "CAST(id % 5 AS STRING) AS key")
-    sink(frame.write, broker, topic=hashed).save()
-    chosen = {(m.key(), m.partition()) for m in consume(broker, hashed, 40)}
+    sink(frame.write, broker, topic=by_key).save()
+    chosen = {(m.key(), m.partition()) for m in consume(broker, by_key, 40)}
     assert len(chosen) == 5
     assert len({partition for _, partition in chosen}) > 1
 
 
-def test_a_partition_that_is_not_there_fails_the_write(spark, broker, create: Create) -> None:
+def test_a_missing_partition_fails_the_write(spark, broker, create: Create) -> None:
     frame = rows(spark, 1, "CAST(7 AS INT) AS partition")
     with pytest.raises(Exception, match=r"not present in metadata|TimeoutException"):
         sink(frame.write, broker, topic=create(2), kafka__max__block__ms=500).save()
 
 
-def test_headers_are_written_when_told(spark, broker, create: Create) -> None:
+def test_headers_are_written_with_include_headers(spark, broker, create: Create) -> None:
     some, none = create(), create()
     frame = rows(spark, 4, "array(struct('a' AS key, X'00ff' AS value), struct('a' AS key, NULL AS value)) AS headers")
     frame = frame.selectExpr("value", "CAST(headers AS array<struct<key:string,value:binary>>) AS headers")
@@ -141,7 +143,7 @@ def test_columns_that_a_stream_cannot_write(spark, broker, create: Create, tmp_p
 
 
 @pytest.mark.parametrize("option", ["kafka.key.serializer", "kafka.value.serializer"])
-def test_serializers_are_not_the_users(spark, broker, option: str) -> None:
+def test_serializers_cannot_be_set(spark, broker, option: str) -> None:
     with pytest.raises(Exception, match=f"'{option.removeprefix('kafka.')}' is not supported"):
         sink(rows(spark, 1).write, broker, topic="t", **{option: "x"}).save()
 
@@ -178,7 +180,7 @@ def test_options_of_the_producer(spark, broker, create: Create, case: str) -> No
     assert values(broker, topic, 500) == list(range(500))
 
 
-def test_many_tasks_write_at_once(spark, broker, create: Create) -> None:
+def test_many_tasks_write_concurrently(spark, broker, create: Create) -> None:
     topic = create(3)
     frame = spark.range(0, 20_000, 1, 8).selectExpr("CAST(id AS STRING) AS value")
     sink(frame.write, broker, topic=topic).save()
@@ -227,10 +229,10 @@ def test_a_stream_of_counts(spark, broker, create: Create, tmp_path, mode: str) 
     query.stop()
     count = {"update": 3, "complete": 5}[mode]
     messages = sorted(consume(broker, target, count), key=lambda message: message.offset())
-    told = [(m.key(), m.value()) for m in messages]
-    assert told[-1 if mode == "update" else 0] == {"update": (b"0", b"2"), "complete": (b"0", b"1")}[mode]
+    records = [(m.key(), m.value()) for m in messages]
+    assert records[-1 if mode == "update" else 0] == {"update": (b"0", b"2"), "complete": (b"0", b"1")}[mode]
     assert (
-        sorted(told)
+        sorted(records)
         == {
             "update": [(b"0", b"1"), (b"0", b"2"), (b"1", b"1")],
             "complete": [(b"0", b"1"), (b"0", b"1"), (b"0", b"2"), (b"1", b"1"), (b"1", b"1")],
@@ -265,7 +267,7 @@ def test_rows_written_are_counted_in_the_progress(spark, broker, create: Create,
     assert values(broker, target, 25) == list(range(25))
 
 
-def test_each_batch_written_by_hand(spark, broker, create: Create, tmp_path) -> None:
+def test_each_batch_written_by_foreach_batch(spark, broker, create: Create, tmp_path) -> None:
     """foreachBatch with two writes of one batch, which is read twice."""
     origin, all_of_it, even = create(2), create(), create()
     produce(broker, origin, range(40), 2)
@@ -300,7 +302,7 @@ def test_a_batch_that_failed_in_the_middle_is_written_again(spark, broker, creat
     assert [n for n in range(15, 20) if found.count(n) != 1] == []
 
 
-def test_json_there_and_back(spark, broker, create: Create) -> None:
+def test_json_written_and_read(spark, broker, create: Create) -> None:
     topic = create()
     frame = spark.range(5).selectExpr("to_json(named_struct('id', id, 'twice', id * 2)) AS value")
     sink(frame.write, broker, topic=topic).save()

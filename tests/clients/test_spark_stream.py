@@ -47,8 +47,8 @@ def stream(spark, broker) -> Stream:
     return read
 
 
-def test_a_stream_begins_at_the_end_unless_told_and_goes_on_there(spark, broker, create: Create, tmp_path) -> None:
-    """After a restart the checkpoint's offsets apply, not the option: records produced meanwhile are read."""
+def test_a_stream_begins_at_the_end_by_default_and_continues_there(spark, broker, create: Create, tmp_path) -> None:
+    """After a restart the checkpoint's offsets apply, not the option: records produced between the runs are read."""
     topic, batches = create(2), Batches()
     produce(broker, topic, range(10), 2)
 
@@ -83,14 +83,14 @@ def test_offsets_of_each_partition_begin_a_stream(stream: Stream, broker, create
 def test_timestamps_begin_a_stream(stream: Stream, broker, create: Create, tmp_path) -> None:
     topic = create(2)
     produce(broker, topic, range(40), 2)
-    for name, options, wanted in [
+    for name, options, expected in [
         ("all", {"startingTimestamp": at(31)}, list(range(31, 40))),
         ("each", {"startingOffsetsByTimestamp": by_partition(topic, at(30), at(37))}, [30, 32, 34, 36, 37, 38, 39]),
         ("no end", {"startingTimestamp": at(38), "endingTimestamp": at(39)}, [38, 39]),
     ]:
         batches = Batches()
         take_available(stream(subscribe=topic, **options), batches, tmp_path / name)
-        assert batches.all() == wanted, name
+        assert batches.all() == expected, name
 
 
 def test_a_timestamp_that_no_record_has_reached(stream: Stream, broker, create: Create, tmp_path) -> None:
@@ -108,7 +108,7 @@ def test_a_timestamp_that_no_record_has_reached(stream: Stream, broker, create: 
     assert batches.all() == list(range(10, 20))
 
 
-def test_batches_of_at_most_so_many_offsets(stream: Stream, broker, create: Create, tmp_path) -> None:
+def test_max_offsets_per_trigger(stream: Stream, broker, create: Create, tmp_path) -> None:
     """AvailableNow runs until all is read, and each partition contributes its share of a batch."""
     big, small, batches = create(2), create(), Batches()
     produce(broker, big, range(80), 2)
@@ -127,7 +127,7 @@ def test_once_takes_all_in_one_batch(stream: Stream, broker, create: Create, tmp
     assert batches.sizes() == [100]
 
 
-def test_available_now_leaves_what_comes_later(stream: Stream, broker, create: Create, tmp_path) -> None:
+def test_available_now_does_not_read_later_records(stream: Stream, broker, create: Create, tmp_path) -> None:
     topic, batches = create(2), Batches()
     produce(broker, topic, range(40), 2)
 
@@ -141,7 +141,7 @@ def test_available_now_leaves_what_comes_later(stream: Stream, broker, create: C
     assert batches.all() == [*range(40), *range(1000, 1020)]
 
 
-def test_a_batch_waits_for_so_many_offsets(stream: Stream, broker, create: Create, tmp_path) -> None:
+def test_min_offsets_per_trigger(stream: Stream, broker, create: Create, tmp_path) -> None:
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     options = {"minOffsetsPerTrigger": 20, "maxTriggerDelay": "10m"}
@@ -155,7 +155,7 @@ def test_a_batch_waits_for_so_many_offsets(stream: Stream, broker, create: Creat
     query.stop()
 
 
-def test_a_batch_waits_no_longer_than_told(stream: Stream, broker, create: Create, tmp_path) -> None:
+def test_max_trigger_delay(stream: Stream, broker, create: Create, tmp_path) -> None:
     topic, batches = create(), Batches()
     produce(broker, topic, range(10))
     options = {"minOffsetsPerTrigger": 1000, "maxTriggerDelay": "1s"}
@@ -183,7 +183,7 @@ def test_tasks_of_a_batch(stream: Stream, broker, create: Create, tmp_path) -> N
     assert tasks == [2, 6, 6]
 
 
-def test_a_batch_that_was_interrupted_is_done_again_with_the_same_records(
+def test_an_interrupted_batch_is_repeated_with_the_same_records(
     stream: Stream, broker, create: Create, tmp_path
 ) -> None:
     topic, batches = create(2), Batches()
@@ -241,18 +241,18 @@ def test_how_far_behind_a_stream_is(stream: Stream, broker, create: Create, tmp_
         availableNow=True,
     )
     ended(query)
-    told = [progress["sources"][0] for progress in query.recentProgress if progress["numInputRows"]]
-    assert [one["numInputRows"] for one in told] == [30, 30]
-    ends, latest = ([json.loads(one[which])[topic] for one in told] for which in ("endOffset", "latestOffset"))
-    assert json.loads(told[1]["startOffset"])[topic] == ends[0]
+    sources = [progress["sources"][0] for progress in query.recentProgress if progress["numInputRows"]]
+    assert [one["numInputRows"] for one in sources] == [30, 30]
+    ends, latest = ([json.loads(one[which])[topic] for one in sources] for which in ("endOffset", "latestOffset"))
+    assert json.loads(sources[1]["startOffset"])[topic] == ends[0]
     assert ends[1] == latest[0] == latest[1] == {"0": 50, "1": 10}
     behind = [50 - ends[0]["0"], 10 - ends[0]["1"]]
-    assert told[0]["metrics"] == {
+    assert sources[0]["metrics"] == {
         "minOffsetsBehindLatest": str(min(behind)),
         "maxOffsetsBehindLatest": str(max(behind)),
         "avgOffsetsBehindLatest": str(sum(behind) / 2),
     }
-    assert set(told[1]["metrics"].values()) == {"0", "0.0"}
+    assert set(sources[1]["metrics"].values()) == {"0", "0.0"}
 
 
 def test_queries_share_a_topic_and_each_has_all(stream: Stream, broker, create: Create, tmp_path) -> None:
@@ -316,7 +316,7 @@ def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tm
     assert of_prefixed.all() == of_named.all() == list(range(30))
 
 
-def test_a_stream_goes_on_when_its_broker_is_back(spark, start_broker, topic_name: Name, tmp_path) -> None:
+def test_a_stream_continues_when_its_broker_is_back(spark, start_broker, topic_name: Name, tmp_path) -> None:
     """From topic to topic, with a clean restart of the broker between batches."""
     broker = start_broker()
     origin, target = create_topic(broker, topic_name(), 2), create_topic(broker, topic_name(), 2)

@@ -100,7 +100,7 @@ def test_a_stream_in_batches_smaller_than_the_gaps(spark, broker, create: Create
     assert len(batches.of) == -(-19 // limit)
 
 
-def test_an_open_transaction_holds_back_what_is_behind_it(spark, broker, create: Create, writer, tmp_path) -> None:
+def test_an_open_transaction_blocks_later_records(spark, broker, create: Create, writer, tmp_path) -> None:
     """read_committed shows nothing after its first record, not even plain records; read_uncommitted shows all."""
     topic = create()
     committed, uncommitted = Batches(), Batches()
@@ -136,7 +136,7 @@ def test_an_open_transaction_that_is_aborted(spark, broker, create: Create, writ
     query.stop()
 
 
-def test_only_aborted_transactions_are_no_loss(spark, broker, create: Create, writer, tmp_path) -> None:
+def test_aborted_transactions_are_not_data_loss(spark, broker, create: Create, writer, tmp_path) -> None:
     topic, batches = create(2), Batches()
     transaction(writer, topic, range(20), 2, commit=False)
     assert numbers(source(spark.read, broker, subscribe=topic, **COMMITTED)) == []
@@ -148,7 +148,7 @@ def test_only_aborted_transactions_are_no_loss(spark, broker, create: Create, wr
     assert batches.all() == list(range(20, 30))
 
 
-def test_records_of_several_transactions_between_each_other(spark, broker, create: Create, topic_name) -> None:
+def test_records_of_interleaved_transactions(spark, broker, create: Create, topic_name) -> None:
     """Concurrent producers to one partition: the aborted records of each are left out."""
     topic = create()
     writers = [transactional(broker, topic_name()) for _ in range(3)]

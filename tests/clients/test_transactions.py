@@ -197,7 +197,7 @@ def test_an_exactly_once_copy(broker, topic_name):
     assert Counter(read_all(broker.bootstrap, target, 2)) == Counter(map(str, range(200)))
 
 
-def test_a_transaction_of_a_producer_that_died_is_aborted_in_time(start_broker, topic):
+def test_a_transaction_of_a_killed_producer_is_aborted_after_its_timeout(start_broker, topic):
     """T10: transaction.timeout.ms aborts it, so readers continue."""
     server = start_broker(config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     make_topic(server.bootstrap, topic)
