@@ -69,8 +69,8 @@ SHARE_GROUPS = (
     Mutant(
         "initialized-though-it-failed",
         "coord/groups/share/registry.py",
-        "        done = without(minus(asked, failed), gone)\n",
-        "        done = without(asked, gone)\n",
+        "        done = without(minus(asked, failed), deleted)\n",
+        "        done = without(asked, deleted)\n",
         f"{_GROUP}::test_state_that_cannot_be_initialized_fails_the_heartbeat",
     ),
     Mutant(
@@ -104,7 +104,7 @@ SHARE_GROUPS = (
     Mutant(
         "topic-id-of-a-deleted-topic-kept",
         _GROUPS,
-        "            if gone:\n",
+        "            if deleted:\n",
         "            if False:\n",
         f"{_GROUP}::test_topics_that_come_and_go",
     ),

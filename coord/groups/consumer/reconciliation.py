@@ -42,7 +42,7 @@ def reconciled(
         if owned is None or owned:
             raise KafkaError(
                 ErrorCode.FENCED_MEMBER_EPOCH,
-                "The member is in a state that is not known here. It must give up all its partitions and join again.",
+                "The member is in an unknown state. The member must abandon all its partitions and rejoin.",
             )
         return _advanced(member, epoch, target, is_free, subscribed, owned)
     if member.state is MemberState.UNREVOKED and _still_owns(member.revoking, owned):

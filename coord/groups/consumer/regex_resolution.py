@@ -1,16 +1,16 @@
-"""Resolves the regular expressions of consumer groups: which topics each of them stands for (KIP-848).
+"""Resolves the regular expressions of consumer groups to topics (KIP-848).
 
-A heartbeat that brings a new expression is answered with what is resolved already. Resolving is a step of its own, of
-at most `MATCHES_PER_STEP` comparisons at a time, so that no expression delays other requests. Its result is a record
-for each expression that has changed and, when the group's topics have changed, a new group epoch; members get the
-partitions with their next heartbeats. Expressions are resolved
+The response to a heartbeat with a new expression has the assignment by what is resolved already. The expression is
+resolved afterwards, in steps of at most `MATCHES_PER_STEP` comparisons, so that no expression delays other requests.
+The result is a record for each expression that has changed and, when the group's topics have changed, a new group
+epoch; members get the partitions with their next heartbeats. Expressions are resolved
 
 - when they are new, immediately;
 - when topics have been created or deleted, but not within `REFRESH_MIN_S` of the last time;
 - after `REFRESH_MAX_S`, and when a coordinator has loaded the group.
 
-Source: Kafka 4.4 `GroupMetadataManager.maybeUpdateRegularExpressions`, which resolves new expressions too at most every
-10 seconds, and only with heartbeats.
+Source: Kafka 4.4 `GroupMetadataManager.maybeUpdateRegularExpressions`. There new expressions, too, are resolved at most
+every 10 seconds, and only with heartbeats.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
-MATCHES_PER_STEP = 2_000
-"""How many names are compared with expressions in one step: 1 to 2 ms."""
+MATCHES_PER_STEP = 1_000
+"""How many names are compared with expressions in one step, which takes about 2 ms on a busy core."""
 STEP_PAUSE_S = 0.001
 """Pause before the first step and between two, in which other requests are handled."""
 REFRESH_MIN_S = 10.0
 """Minimum time between the end of a resolution and a refresh because topics have changed."""
 REFRESH_MAX_S = 600.0
-"""Time after which expressions are refreshed though nothing is known to have changed."""
+"""Time after which expressions are refreshed even if no topics have changed."""
 
 _STEP = ConsumerTimer("consumer-regex-step")
 
 
 class Resolution:
-    """The resolution of expressions of one group, as far as it has come."""
+    """The resolution of expressions of one group, in progress."""
 
     def __init__(self, group_id: str, jobs: Mapping[str, Sequence[str]], changed: Collection[str] | None) -> None:
-        """`jobs` has the names to match by expression. Topics that are not in `changed` keep the result they have.
+        """`jobs` has the names to match by expression; topics that are not in `changed` keep their last result.
 
-        `changed` None: all names are matched.
+        `changed` None: `jobs` has all names.
         """
         self.group_id = group_id
         self._jobs = deque(jobs.items())
@@ -62,7 +62,7 @@ class Resolution:
         self._found: dict[str, set[str]] = {regex: set() for regex in jobs}
 
     def step(self, most: int) -> int:
-        """Match at most so many names; how many were matched."""
+        """Match at most so many names; returns how many were matched."""
         left = most
         while self._jobs and left:
             regex, names = self._jobs[0]
@@ -81,7 +81,7 @@ class Resolution:
         return not self._jobs
 
     def apply(self, regexes: Mapping[str, ResolvedRegex], at: Moment) -> dict[str, ResolvedRegex]:
-        """The expressions that are new or stand for other topics than they do in `regexes`."""
+        """The expressions that are not in `regexes` or have other topics there, with their new topics."""
         changed = {}
         for regex, found in self._found.items():
             known = regexes.get(regex)
@@ -103,9 +103,9 @@ class RegexResolver:
         self._queue: dict[str, None] = {}
         """The groups to be resolved, in order."""
         self._current: Resolution | None = None
-        """The resolution of the first group of the queue, once it has begun."""
+        """The resolution of the first group of the queue; None before it has begun."""
         self._changed: dict[str, set[str] | None] = {}
-        """By group: topics created or deleted since its last resolution began; None: any may have been."""
+        """By group: topics created or deleted since its last resolution began; None: unknown."""
         self._ended_at: dict[str, float] = {}
         """By group: when its last resolution ended, monotonic seconds."""
 
@@ -121,7 +121,7 @@ class RegexResolver:
             self.request(group.group_id, at)
 
     def topics_changed(self, group: ConsumerGroup, topics: Collection[str], at: Moment) -> None:
-        """Topics were created, deleted or changed: refresh the group's expressions as soon as they may be."""
+        """Topics were created, deleted or changed: refresh the group's expressions, at the earliest time allowed."""
         if not group.regex_counts:
             return
         group_id = group.group_id
@@ -146,14 +146,14 @@ class RegexResolver:
     # ---- timers
 
     def refresh_due(self, group_id: str, at: Moment) -> None:
-        """It is time to refresh a group's expressions: all of them, unless the topics that have changed are known."""
+        """Refresh a group's expressions: against the topics that have changed, or if these are unknown, against all."""
         self._changed.setdefault(group_id, None)
         self.request(group_id, at)
 
     def step(self, find: Callable[[str], ConsumerGroup | None], at: Moment, result: Result) -> ConsumerGroup | None:
-        """Resolve for a while; `find` gives a group by its id. Gives a group whose topics have changed by it.
+        """Run one step; `find` returns a group by its id. Returns a group that has got a new epoch.
 
-        There are records of at most one group in `result`: the next one must see them replayed.
+        `result` has records of at most one group, since they must be replayed before the next step.
         """
         left = MATCHES_PER_STEP
         moved = None
@@ -187,7 +187,7 @@ class RegexResolver:
         return Resolution(group.group_id, jobs, changed)
 
     def _finish(self, group: ConsumerGroup, resolution: Resolution, at: Moment, result: Result) -> ConsumerGroup | None:
-        """Record what has changed for expressions that members still subscribe to; the group if its topics have."""
+        """Record the expressions that have changed; returns the group if it has got a new epoch."""
         group_id = group.group_id
         self._drop(group_id)
         self._ended_at[group_id] = at.now
@@ -198,7 +198,7 @@ class RegexResolver:
         result.records += [records.regular_expression(group_id, regex, resolved) for regex, resolved in changed.items()]
         regexes = {**group.regexes, **changed}
         if any(regex not in regexes for regex in group.regex_counts):
-            self.request(group_id, at)  # they came while the others were being resolved
+            self.request(group_id, at)  # members have subscribed to them during the resolution
         if changed:
             result.on_failure(lambda later: self._failed(group_id, later))
         if all(resolved.topics == _topics(group.regexes.get(regex)) for regex, resolved in changed.items()):
@@ -214,7 +214,7 @@ class RegexResolver:
         return group
 
     def _failed(self, group_id: str, at: Moment) -> Result:
-        """The records of a resolution could not be written: resolve again later."""
+        """The records could not be written: resolve all expressions again later."""
         self._changed[group_id] = None
         self._timers.set(ConsumerTimer("consumer-regex", group_id), at.now + REFRESH_MIN_S)
         return Result()

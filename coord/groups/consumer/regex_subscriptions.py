@@ -1,6 +1,6 @@
 """The regular expressions that a group subscribes to, as a heartbeat changes them (KIP-848).
 
-Which topics an expression stands for is resolved afterwards (`regex_resolution.py`).
+Expressions are resolved to topics afterwards (`regex_resolution.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def update(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember)
 def _wanted(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> set[str]:
     """The expressions that members subscribe to once `member` has replaced `before`."""
     counts = group.regex_counts.copy()
-    if before.subscribed_regex:  # a static member under a new id has what the old one had
+    if before.subscribed_regex:  # a static member with a new id replaces the old one
         counts[before.subscribed_regex] -= 1
     if member.subscribed_regex:
         counts[member.subscribed_regex] += 1

@@ -178,7 +178,7 @@ def _deleted_states(
     group = registry.find(group_id)
     deleted = set(partitions) - {topic_id for topic_id, failed in failures.items() if failed}
     if deleted and group is not None:
-        registry.write_states(group, group.state_partitions.forgotten(deleted), result)
+        registry.write_states(group, group.state_partitions.without_topics(deleted), result)
     for topic in answer.responses:
         error = next(iter(failures.get(topic.topic_id, {}).values()), None)
         if error is not None and not topic.error_code:

@@ -105,9 +105,11 @@ class ShareGroups:
         for group in self._registry:
             if any(group.is_subscribed_to(topic) for topic in topics):
                 group.is_stale = True
-            gone = {topic_id for topic_id in group.state_partitions.topic_ids if self._topics.by_id(topic_id) is None}
-            if gone:
-                self._registry.write_states(group, group.state_partitions.forgotten(gone), result)
+            deleted = {
+                topic_id for topic_id in group.state_partitions.topic_ids if self._topics.by_id(topic_id) is None
+            }
+            if deleted:
+                self._registry.write_states(group, group.state_partitions.without_topics(deleted), result)
 
     def _renew_session(self, group_id: str, member_id: str, at: Moment) -> None:
         timeout_ms = self._configs(group_id).share_session_timeout_ms

@@ -96,10 +96,10 @@ class ShareGroupRegistry:
         if group is None:
             return  # deleted meanwhile
         asked = initialization.partitions
-        gone = {topic_id for topic_id in asked if self.topics.by_id(topic_id) is None}
+        deleted = {topic_id for topic_id in asked if self.topics.by_id(topic_id) is None}
         failed = {topic_id: frozenset(failures.get(topic_id, ())) for topic_id in asked}
-        done = without(minus(asked, failed), gone)
-        self.write_states(group, group.state_partitions.ended(done, failed).forgotten(gone), result)
+        done = without(minus(asked, failed), deleted)
+        self.write_states(group, group.state_partitions.ended(done, failed).without_topics(deleted), result)
 
     def _remove(self, initialization: Initialization) -> None:
         left = [one for one in self._initializations.get(initialization.group_id, ()) if one is not initialization]

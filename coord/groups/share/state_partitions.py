@@ -46,7 +46,7 @@ class StatePartitions(NamedTuple):
             without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting | set(topic_ids)
         )
 
-    def forgotten(self, topic_ids: Collection[Uuid]) -> StatePartitions:
+    def without_topics(self, topic_ids: Collection[Uuid]) -> StatePartitions:
         """These topics have no state any more."""
         return StatePartitions(
             without(self.initializing, topic_ids), without(self.initialized, topic_ids), self.deleting - set(topic_ids)

@@ -228,9 +228,9 @@ def _assign_standbys(board: _Board) -> None:
     """Assign standbys: as before, unless another assignment is more even or uses more racks."""
     _place_standbys(board)
     members = [member for process in board.processes.values() for member in process.members]
-    anew = {member.member_id: member.standby for member in members}
+    fresh = {member.member_id: member.standby for member in members}
     before = None if board.spec.tags else _as_before(board)
-    if before is not None and _unevenness(board, before) <= _unevenness(board, anew):
+    if before is not None and _unevenness(board, before) <= _unevenness(board, fresh):
         for member in members:
             member.standby = before[member.member_id]
 

@@ -33,7 +33,7 @@ def reconciled(
         if owned is None or owned:
             raise KafkaError(
                 ErrorCode.FENCED_MEMBER_EPOCH,
-                "The member is in a state that is not known here. It must give up all its tasks and join again.",
+                "The member is in an unknown state. The member must abandon all its tasks and rejoin.",
             )
         return _advanced(member, epoch, epoch, target, holders, owned)
     if member.is_reconciled_to(epoch):
