@@ -102,7 +102,7 @@ func commitAndResume(r *run, kind string, options ...kgo.Opt) {
 	check(committed.At == 7, "committed is %d", committed.At)
 	second := r.member(group, topic, options...)
 	r.until("the rest is read", func() bool { return second.count() == 3 })
-	check(string(second.read[0].Value) == "7", "goes on at %s", second.read[0].Value)
+	check(string(second.read[0].Value) == "7", "continues at %s", second.read[0].Value)
 }
 
 func groupOfThree(r *run, kind string, options ...kgo.Opt) {

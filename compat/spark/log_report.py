@@ -198,16 +198,16 @@ def main() -> int:
     parser.add_argument("--bootstrap", help="a running broker; without it, one is started for this run")
     parser.add_argument("--topic", default="log-report")
     parser.add_argument("--work-dir", help="directory for the checkpoint, the table and the broker's data")
-    told = parser.parse_args()
-    log = Path(told.file)
+    arguments = parser.parse_args()
+    log = Path(arguments.file)
     if not log.is_file():
         parser.error(f"there is no file {log}: name a log to count")
-    work_dir = Path(told.work_dir or ROOT / ".cache" / "log-report")
+    work_dir = Path(arguments.work_dir or ROOT / ".cache" / "log-report")
     work_dir.mkdir(parents=True, exist_ok=True)
-    if told.bootstrap:
-        return 0 if report(log, told.bootstrap, told.topic, work_dir) else 1
+    if arguments.bootstrap:
+        return 0 if report(log, arguments.bootstrap, arguments.topic, work_dir) else 1
     with own_broker(work_dir) as bootstrap:
-        return 0 if report(log, bootstrap, told.topic, work_dir) else 1
+        return 0 if report(log, bootstrap, arguments.topic, work_dir) else 1
 
 
 if __name__ == "__main__":

@@ -401,7 +401,7 @@ public final class Compat {
         long before = System.currentTimeMillis();
         RecordMetadata answer = producer("compression.type", "zstd")
             .send(new ProducerRecord<>(topic, 0, 1L, null, bytes("value"))).get(30, TimeUnit.SECONDS);
-        check(answer.timestamp() >= before - 1000, "the producer is told the append time, not " + answer.timestamp());
+        check(answer.timestamp() >= before - 1000, "the producer receives the append time, not " + answer.timestamp());
         KafkaConsumer<byte[], byte[]> consumer = consumer();
         assign(consumer, topic, 0, 0);
         ConsumerRecord<byte[], byte[]> record = read(consumer, 1).get(0);

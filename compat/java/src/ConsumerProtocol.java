@@ -118,7 +118,7 @@ final class ConsumerProtocol {
     }
 
     private void unknownAssignor() {
-        KafkaConsumer<byte[], byte[]> member = member(Compat.unique("group"), "group.remote.assignor", "nobody");
+        KafkaConsumer<byte[], byte[]> member = member(Compat.unique("group"), "group.remote.assignor", "unknown");
         member.subscribe(List.of(Compat.unique("topic")));
         fails(member, UnsupportedAssignorException.class);
     }

@@ -24,21 +24,21 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(200);
 
-    private final Map<String, String> told;
+    private final Map<String, String> options;
     private final FileOutputStream diary;
     private volatile boolean isOver;
 
-    private GroupMember(Map<String, String> told) throws IOException {
-        this.told = told;
-        this.diary = new FileOutputStream(told.get("diary"), true);
+    private GroupMember(Map<String, String> options) throws IOException {
+        this.options = options;
+        this.diary = new FileOutputStream(options.get("diary"), true);
     }
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> told = new HashMap<>();
+        Map<String, String> options = new HashMap<>();
         for (String argument : arguments) {
-            told.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
+            options.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
         }
-        GroupMember member = new GroupMember(told);
+        GroupMember member = new GroupMember(options);
         Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             member.isOver = true;
@@ -54,7 +54,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
     private void run() {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings())) {
-            consumer.subscribe(List.of(told.get("topic")), this);
+            consumer.subscribe(List.of(options.get("topic")), this);
             while (!isOver) {
                 try {
                     ConsumerRecords<String, String> records = consumer.poll(POLL);
@@ -75,42 +75,42 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
     private Properties settings() {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", told.get("bootstrap"));
-        settings.put("group.id", told.get("group"));
-        settings.put("group.protocol", told.getOrDefault("protocol", "classic"));
+        settings.put("bootstrap.servers", options.get("bootstrap"));
+        settings.put("group.id", options.get("group"));
+        settings.put("group.protocol", options.getOrDefault("protocol", "classic"));
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
         settings.put("key.deserializer", StringDeserializer.class.getName());
         settings.put("value.deserializer", StringDeserializer.class.getName());
         settings.put("reconnect.backoff.max.ms", "500");
-        if (told.containsKey("instance")) {
-            settings.put("group.instance.id", told.get("instance"));
+        if (options.containsKey("instance")) {
+            settings.put("group.instance.id", options.get("instance"));
         }
         if (settings.get("group.protocol").equals("classic")) {
-            settings.put("session.timeout.ms", told.get("session_ms"));
+            settings.put("session.timeout.ms", options.get("session_ms"));
             settings.put("heartbeat.interval.ms", "1000");
             settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer."
-                + (told.getOrDefault("strategy", "range").equals("range") ? "Range" : "CooperativeSticky") + "Assignor");
+                + (options.getOrDefault("strategy", "range").equals("range") ? "Range" : "CooperativeSticky") + "Assignor");
         }
         return settings;
     }
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-        tell("assigned", partitions);
+        writePartitions("assigned", partitions);
     }
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-        tell("revoked", partitions);
+        writePartitions("revoked", partitions);
     }
 
     @Override
     public void onPartitionsLost(Collection<TopicPartition> partitions) {
-        tell("lost", partitions);
+        writePartitions("lost", partitions);
     }
 
-    private void tell(String event, Collection<TopicPartition> partitions) {
+    private void writePartitions(String event, Collection<TopicPartition> partitions) {
         String numbers = partitions.stream().map(one -> String.valueOf(one.partition())).sorted()
             .collect(Collectors.joining(", "));
         write(event, "\"partitions\": [" + numbers + "]");

@@ -46,23 +46,23 @@ public final class HistoryClient {
     private static final Duration CALL = Duration.ofSeconds(20);
     private static final int OUTSTANDING = 500;
 
-    private final Map<String, String> told;
+    private final Map<String, String> options;
     private final FileOutputStream history;
     private final Random chance;
     private volatile boolean isOver;
 
-    private HistoryClient(Map<String, String> told) throws IOException {
-        this.told = told;
-        this.history = new FileOutputStream(told.get("history"), true);
-        this.chance = new Random((told.get("seed") + " " + told.get("process")).hashCode());
+    private HistoryClient(Map<String, String> options) throws IOException {
+        this.options = options;
+        this.history = new FileOutputStream(options.get("history"), true);
+        this.chance = new Random((options.get("seed") + " " + options.get("process")).hashCode());
     }
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> told = new HashMap<>();
+        Map<String, String> options = new HashMap<>();
         for (String argument : List.of(arguments).subList(1, arguments.length)) {
-            told.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
+            options.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
         }
-        HistoryClient client = new HistoryClient(told);
+        HistoryClient client = new HistoryClient(options);
         Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             client.isOver = true;
@@ -86,7 +86,7 @@ public final class HistoryClient {
 
     /** Writes an event; the fields are JSON, each with a leading comma. */
     private synchronized void event(String type, String fields) {
-        String line = "{\"at\": " + System.nanoTime() / 1e9 + ", \"process\": " + quoted(told.get("process"))
+        String line = "{\"at\": " + System.nanoTime() / 1e9 + ", \"process\": " + quoted(options.get("process"))
             + ", \"type\": \"" + type + "\"" + fields + "}\n";
         try {
             history.write(line.getBytes(StandardCharsets.UTF_8));
@@ -133,7 +133,7 @@ public final class HistoryClient {
 
     private Properties properties() {
         Properties properties = new Properties();
-        properties.put("bootstrap.servers", told.get("bootstrap"));
+        properties.put("bootstrap.servers", options.get("bootstrap"));
         properties.put("reconnect.backoff.ms", "20");
         properties.put("reconnect.backoff.max.ms", "200");
         properties.put("retry.backoff.ms", "20");
@@ -150,9 +150,9 @@ public final class HistoryClient {
         properties.put("auto.offset.reset", "earliest");
         properties.put("max.poll.records", "40");
         properties.put("fetch.max.wait.ms", "50");
-        properties.put("group.protocol", told.getOrDefault("protocol", "classic"));
+        properties.put("group.protocol", options.getOrDefault("protocol", "classic"));
         if (properties.get("group.protocol").equals("classic")) {
-            int sessionMs = Integer.parseInt(told.get("session_ms"));
+            int sessionMs = Integer.parseInt(options.get("session_ms"));
             properties.put("session.timeout.ms", String.valueOf(sessionMs));
             properties.put("heartbeat.interval.ms", String.valueOf(sessionMs / 5));
         }
@@ -226,9 +226,9 @@ public final class HistoryClient {
     // ---------------------------------------------------------------- roles
 
     private void write() throws InterruptedException {
-        String topic = told.get("source");
-        int partitions = Integer.parseInt(told.get("partitions"));
-        double rate = Double.parseDouble(told.get("rate"));
+        String topic = options.get("source");
+        int partitions = Integer.parseInt(options.get("partitions"));
+        double rate = Double.parseDouble(options.get("rate"));
         long began = System.nanoTime();
         int number = 0;
         Semaphore outstanding = new Semaphore(OUTSTANDING);
@@ -238,7 +238,7 @@ public final class HistoryClient {
                     Thread.sleep(5);
                     continue;
                 }
-                send(producer, topic, chance.nextInt(partitions), told.get("process") + "/" + number++, outstanding);
+                send(producer, topic, chance.nextInt(partitions), options.get("process") + "/" + number++, outstanding);
             }
         }
     }
@@ -259,15 +259,15 @@ public final class HistoryClient {
     }
 
     private void copy() {
-        String transactionalId = told.get("group") + "-" + told.get("slot");
+        String transactionalId = options.get("group") + "-" + options.get("slot");
         while (!isOver) {
             try (
-                KafkaConsumer<String, String> consumer = consumer(List.of(told.get("source")), told.get("group"));
+                KafkaConsumer<String, String> consumer = consumer(List.of(options.get("source")), options.get("group"));
                 KafkaProducer<String, String> producer = producer(transactionalId)
             ) {
                 again(producer::initTransactions);
                 for (int number = 0; !isOver; number++) {
-                    step(told.get("process") + "/" + System.identityHashCode(producer) + "/" + number, producer, consumer);
+                    step(options.get("process") + "/" + System.identityHashCode(producer) + "/" + number, producer, consumer);
                 }
             } catch (KafkaException error) {
                 note("starting over", error);
@@ -296,7 +296,7 @@ public final class HistoryClient {
         String txn, KafkaProducer<String, String> producer, KafkaConsumer<String, String> consumer,
         ConsumerRecords<String, String> records
     ) {
-        String target = told.get("target");
+        String target = options.get("target");
         for (ConsumerRecord<String, String> record : records) {
             String what = value(target, record.partition(), record.value()) + field("txn", txn);
             event("send", what);
@@ -310,7 +310,7 @@ public final class HistoryClient {
             abort(txn, producer, consumer);
             return;
         }
-        String offsets = offsets(told.get("group"), next(records)) + field("txn", txn);
+        String offsets = offsets(options.get("group"), next(records)) + field("txn", txn);
         event("committing_offsets", offsets);
         again(() -> producer.sendOffsetsToTransaction(next(records), consumer.groupMetadata()));
         event("committed_offsets", offsets);
@@ -322,7 +322,7 @@ public final class HistoryClient {
     private void abort(String txn, KafkaProducer<String, String> producer, KafkaConsumer<String, String> consumer) {
         again(producer::abortTransaction);
         event("aborted", field("txn", txn));
-        for (Map.Entry<TopicPartition, OffsetAndMetadata> one : committed(consumer, told.get("group")).entrySet()) {
+        for (Map.Entry<TopicPartition, OffsetAndMetadata> one : committed(consumer, options.get("group")).entrySet()) {
             long offset = one.getValue() == null ? 0 : one.getValue().offset();
             event("seek", field("topic", one.getKey().topic()) + ", \"partition\": " + one.getKey().partition()
                 + ", \"offset\": " + offset);
@@ -332,14 +332,14 @@ public final class HistoryClient {
 
     private void share() {
         Properties properties = properties();
-        properties.put("group.id", told.get("share_group"));
+        properties.put("group.id", options.get("share_group"));
         properties.put("share.acknowledgement.mode", "explicit");
         properties.put("max.poll.records", "40");
         try (
             KafkaShareConsumer<String, String> consumer =
                 new KafkaShareConsumer<>(properties, new StringDeserializer(), new StringDeserializer())
         ) {
-            consumer.subscribe(List.of(told.get("source")));
+            consumer.subscribe(List.of(options.get("source")));
             while (!isOver) {
                 try {
                     shareBatch(consumer, consumer.poll(POLL));
@@ -355,7 +355,7 @@ public final class HistoryClient {
         if (records.isEmpty()) {
             return;
         }
-        String group = field("group", told.get("share_group"));
+        String group = field("group", options.get("share_group"));
         event("acquired", group + rows("records", records, one ->
             place(one) + ", " + quoted(one.value()) + ", " + one.deliveryCount().get()));
         Map<ConsumerRecord<String, String>, AcknowledgeType> kinds = new LinkedHashMap<>();
@@ -384,8 +384,8 @@ public final class HistoryClient {
     }
 
     private void read() {
-        String group = told.get("group") + "-readers";
-        try (KafkaConsumer<String, String> consumer = consumer(List.of(told.get("source"), told.get("target")), group)) {
+        String group = options.get("group") + "-readers";
+        try (KafkaConsumer<String, String> consumer = consumer(List.of(options.get("source"), options.get("target")), group)) {
             while (!isOver) {
                 ConsumerRecords<String, String> records = poll(consumer);
                 if (records.isEmpty()) {

@@ -148,17 +148,17 @@ final class ShareGroups {
         String topic = compat.create(1);
         send(topic, 20);
         KafkaShareConsumer<byte[], byte[]> consumer = member(group(), topic, "share.acknowledgement.mode", "explicit");
-        Map<Long, Exception> told = new HashMap<>();
+        Map<Long, Exception> acknowledged = new HashMap<>();
         consumer.setAcknowledgementCommitCallback((offsets, error) ->
-            offsets.values().forEach(some -> some.forEach(offset -> told.put(offset, error))));
+            offsets.values().forEach(some -> some.forEach(offset -> acknowledged.put(offset, error))));
         poll(consumer, 20).forEach(consumer::acknowledge);
         consumer.commitAsync();
         long deadline = System.nanoTime() + PATIENCE.toNanos();
-        while (told.size() < 20) {
-            Compat.check(System.nanoTime() < deadline, "told of " + told.size() + " offsets of 20");
+        while (acknowledged.size() < 20) {
+            Compat.check(System.nanoTime() < deadline, "acknowledged " + acknowledged.size() + " offsets of 20");
             consumer.poll(Duration.ofMillis(100));
         }
-        told.values().forEach(error -> Compat.checkEquals(error, null));
+        acknowledged.values().forEach(error -> Compat.checkEquals(error, null));
     }
 
     private void deliveryLimit() throws Exception {

@@ -294,9 +294,9 @@ final class Transactions {
         checkThrows(List.of(ProducerFencedException.class, InvalidProducerEpochException.class), zombie::commitTransaction);
         checkCommitted(topic, List.of("successor"));
         successor.beginTransaction();
-        send(successor, topic, 0, "goes on");
+        send(successor, topic, 0, "continues");
         successor.commitTransaction();
-        checkCommitted(topic, List.of("successor", "goes on"));
+        checkCommitted(topic, List.of("successor", "continues"));
     }
 
     private void successorAborts() throws Exception {
@@ -399,8 +399,8 @@ final class Transactions {
         TopicPartition where = new TopicPartition(source, 0);
         KafkaProducer<byte[], byte[]> producer = producer(Compat.unique("id"));
         producer.beginTransaction();
-        KafkaConsumer<byte[], byte[]> nobody = compat.consumer("group.id", group);
-        producer.sendOffsetsToTransaction(Map.of(where, new OffsetAndMetadata(5)), nobody.groupMetadata());
+        KafkaConsumer<byte[], byte[]> unsubscribed = compat.consumer("group.id", group);
+        producer.sendOffsetsToTransaction(Map.of(where, new OffsetAndMetadata(5)), unsubscribed.groupMetadata());
         producer.flush();
         KafkaConsumer<byte[], byte[]> reader = compat.consumer("group.id", group);
         checkThrows(
