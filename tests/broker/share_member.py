@@ -88,7 +88,7 @@ class Member:
         self.client = queue.client(client_id=member_id)
         self.epoch = 0
 
-    def fetch_request(self, *, acks=None, **wishes):
+    def fetch_request(self, *, acks=None, **options):
         """A ShareFetch; `acks` are (first, last, types) of partition 0, or a dict by partition."""
         acks = acks if isinstance(acks, dict) else {0: acks or []}
         named = self.partitions if self.epoch == 0 else ()
@@ -102,10 +102,10 @@ class Member:
                     for first, last, types in acks.get(index, [])
                 ],
             )
-            for index in sorted({*named, *(index for index, said in acks.items() if said)})
+            for index in sorted({*named, *(index for index, batches in acks.items() if batches)})
         ]
         values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
-        values.update(wishes)
+        values.update(options)
         return g.ShareFetchRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -116,8 +116,8 @@ class Member:
             **values,
         )
 
-    def send(self, *, version=VERSION, **wishes):
-        self.client.send(self.fetch_request(**wishes), version)
+    def send(self, *, version=VERSION, **options):
+        self.client.send(self.fetch_request(**options), version)
 
     def answers(self):
         found = self.client.answers()
@@ -126,22 +126,22 @@ class Member:
                 self.epoch += 1
         return found
 
-    def fetch(self, **wishes):
+    def fetch(self, **options):
         """Send a request and return its response, which must be immediate."""
-        self.send(**wishes)
+        self.send(**options)
         (answer,) = self.answers()
         return answer
 
-    def take(self, **wishes):
+    def take(self, **options):
         """Fetch; (first, last, delivery count) of what was acquired in partition 0."""
-        answer = self.fetch(**wishes)
+        answer = self.fetch(**options)
         assert answer.error_code == 0, answer
         return acquired(answer)
 
-    def acknowledge_request(self, *said, epoch=None, renews=False):
+    def acknowledge_request(self, *acks, epoch=None, renews=False):
         batches = [
             g.ShareAcknowledgeRequestAcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
-            for first, last, types in said
+            for first, last, types in acks
         ]
         topics = [
             g.AcknowledgeTopic(
@@ -154,17 +154,17 @@ class Member:
             member_id=self.member_id,
             share_session_epoch=self.epoch if epoch is None else epoch,
             is_renew_ack=renews,
-            topics=topics if said else [],
+            topics=topics if acks else [],
         )
 
-    def acknowledge(self, *said, **options):
+    def acknowledge(self, *acks, **options):
         """Acknowledge (first, last, types) of partition 0; the error of the request, or of the partition."""
-        request = self.acknowledge_request(*said, **options)
+        request = self.acknowledge_request(*acks, **options)
         answer = self.client.ask(request, VERSION, g.ShareAcknowledgeResponse)
         if answer.error_code:
             return answer.error_code
         self.epoch += 1
-        return answer.responses[0].partitions[0].error_code if said else 0
+        return answer.responses[0].partitions[0].error_code if acks else 0
 
 
 def acquired(answer, partition=0):

@@ -157,8 +157,8 @@ async def test_a_damaged_log_is_uncleanable_and_others_are_cleaned(
         await until(lambda: "uncleanable" in caplog.text, "the damage is logged")
         produce(memory, "good", 30)
         await until(lambda: caplog.text.count("Cleaned <Partition good-0>") > 1, "the good one is cleaned again")
-        (said,) = [record for record in caplog.records if "uncleanable" in record.getMessage()]
-        assert said.getMessage() == (
+        (warning,) = [record for record in caplog.records if "uncleanable" in record.getMessage()]
+        assert warning.getMessage() == (
             "Cannot clean <Partition bad-0>: The CRC of the batch at offset 0 does not match its bytes. "
             "It is marked as uncleanable and grows until the broker is started again"
         )

@@ -119,10 +119,10 @@ def test_two_members_share(client, group, topic):
     first = join(client, group, "m1", subscribed_topic_names=[name])
     second = beat(client, group, "m2", 0, subscribed_topic_names=[name])
     assert given(second) == {}
-    told = beat_until(client, group, "m1", first.member_epoch, given)
-    kept = given(told)
+    reduced = beat_until(client, group, "m1", first.member_epoch, given)
+    kept = given(reduced)
     assert len(kept[topic_id]) == 2
-    assert told.member_epoch == first.member_epoch
+    assert reduced.member_epoch == first.member_epoch
     done = beat(client, group, "m1", first.member_epoch, owned=kept)
     assert done.member_epoch > first.member_epoch
     got = beat_until(client, group, "m2", second.member_epoch, given)

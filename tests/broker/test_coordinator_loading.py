@@ -1,4 +1,4 @@
-"""G2, T1: coordinators with large logs are loaded beside the serving loop; requests are rejected meanwhile."""
+"""G2, T1: large logs of coordinators are loaded beside the serving loop; until then requests are rejected."""
 
 from __future__ import annotations
 

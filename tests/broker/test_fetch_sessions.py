@@ -26,52 +26,52 @@ def start(client: Client, *partitions, **options) -> FetchResponse:
     return answer
 
 
-def go_on(session_id: int, epoch: int, *partitions, **options) -> FetchRequest:
+def next_fetch(session_id: int, epoch: int, *partitions, **options) -> FetchRequest:
     options.setdefault("max_wait_ms", 0)
     return fetch(*partitions, session_id=session_id, session_epoch=epoch, **options)
 
 
-def told(answer: FetchResponse) -> list[int]:
+def partitions_of(answer: FetchResponse) -> list[int]:
     return [partition.partition_index for topic in answer.responses for partition in topic.partitions]
 
 
 def test_an_incremental_response_has_only_changes(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1), at(0, partition=2))
     assert first.session_id > 0
-    assert told(first) == [0, 1, 2]
-    nothing = client.ask(go_on(first.session_id, 1), 12, FetchResponse)
-    assert (nothing.error_code, nothing.session_id, told(nothing)) == (0, first.session_id, [])
+    assert partitions_of(first) == [0, 1, 2]
+    nothing = client.ask(next_fetch(first.session_id, 1), 12, FetchResponse)
+    assert (nothing.error_code, nothing.session_id, partitions_of(nothing)) == (0, first.session_id, [])
     append(memory, "t", b"a", partition=1)
-    answer = client.ask(go_on(first.session_id, 2), 12, FetchResponse)
-    assert told(answer) == [1]
+    answer = client.ask(next_fetch(first.session_id, 2), 12, FetchResponse)
+    assert partitions_of(answer) == [1]
     assert values(answer.responses[0].partitions[0]) == [(0, b"a")]
-    after = client.ask(go_on(first.session_id, 3, at(1, partition=1)), 12, FetchResponse)
-    assert told(after) == []
+    after = client.ask(next_fetch(first.session_id, 3, at(1, partition=1)), 12, FetchResponse)
+    assert partitions_of(after) == []
 
 
 def test_a_waiting_session_is_woken_by_any_of_its_partitions(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1))
-    client.send(go_on(first.session_id, 1, max_wait_ms=60_000), 12)
+    client.send(next_fetch(first.session_id, 1, max_wait_ms=60_000), 12)
     assert client.answers() == []
     append(memory, "t", b"a", partition=1)
     (answer,) = client.answers()
     assert isinstance(answer, FetchResponse)
-    assert told(answer) == [1]
+    assert partitions_of(answer) == [1]
 
 
 def test_forgotten_partitions_are_not_read_any_more(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0), at(0, partition=1))
     append(memory, "t", b"a")
     append(memory, "t", b"a", partition=1)
-    request = go_on(first.session_id, 1)
+    request = next_fetch(first.session_id, 1)
     request.topics = []
     request.forgotten_topics_data = [FetchRequestForgottenTopic(topic="t", partitions=[0])]
-    assert told(client.ask(request, 12, FetchResponse)) == [1]
+    assert partitions_of(client.ask(request, 12, FetchResponse)) == [1]
 
 
 def test_a_session_without_partitions_is_closed(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
-    request = go_on(first.session_id, 1)
+    request = next_fetch(first.session_id, 1)
     request.topics = []
     request.forgotten_topics_data = [FetchRequestForgottenTopic(topic="t", partitions=[0])]
     assert client.ask(request, 12, FetchResponse).session_id == 0
@@ -96,17 +96,17 @@ def test_epoch_zero_with_an_id_replaces_the_session(memory: MemoryBroker, client
 
 def test_an_unknown_session_and_a_wrong_epoch_are_errors(client: Client) -> None:
     first = start(client, at(0))
-    unknown = client.ask(go_on(first.session_id ^ 1, 1), 12, FetchResponse)
+    unknown = client.ask(next_fetch(first.session_id ^ 1, 1), 12, FetchResponse)
     assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    early = client.ask(go_on(first.session_id, 2), 12, FetchResponse)
+    early = client.ask(next_fetch(first.session_id, 2), 12, FetchResponse)
     assert early.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    assert client.ask(go_on(first.session_id, 1), 12, FetchResponse).error_code == 0
+    assert client.ask(next_fetch(first.session_id, 1), 12, FetchResponse).error_code == 0
 
 
 def test_a_session_uses_either_names_or_ids(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
     topic_id = memory.broker.image.topics["t"].topic_id
-    answer = client.ask(go_on(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
+    answer = client.ask(next_fetch(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
     assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
@@ -129,8 +129,8 @@ def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroke
     assert [bool(partition.records) for partition in first.responses[0].partitions] == [True, False, False]
     orders = []
     for epoch in range(1, 6):
-        answer = client.ask(go_on(first.session_id, epoch, max_bytes=10), 12, FetchResponse)
-        orders.append(told(answer)[0])
+        answer = client.ask(next_fetch(first.session_id, epoch, max_bytes=10), 12, FetchResponse)
+        orders.append(partitions_of(answer)[0])
     assert set(orders[:3]) == {0, 1, 2}
 
 

@@ -183,7 +183,7 @@ def test_a_second_member_waits_until_the_first_has_joined_again(client, connect,
     other = second.read()
     assert again.generation_id == other.generation_id == first.generation_id + 1
     assert again.leader == other.leader
-    assert len(again.members) + len(other.members) == 2, "one of them is told everybody"
+    assert len(again.members) + len(other.members) == 2, "only the leader receives the members"
     client_leads = bool(again.members)
     follower, leader = (second, client) if client_leads else (client, second)
     follows, leads = (other, again) if client_leads else (again, other)

@@ -227,10 +227,10 @@ def test_api_versions_are_those_of_the_registry(client: Client, version: int) ->
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answer = client.ask(request, version, ApiVersionsResponse)
     assert answer.error_code == 0
-    told = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
-    assert set(told) == set(SERVED)
-    assert all(told[key] == served_versions(key) for key in SERVED if key != ApiKey.PRODUCE)
-    assert told[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
+    ranges = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+    assert set(ranges) == set(SERVED)
+    assert all(ranges[key] == served_versions(key) for key in SERVED if key != ApiKey.PRODUCE)
+    assert ranges[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
     if version >= 3:
         assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
 

@@ -484,7 +484,7 @@ async def test_the_address_the_client_has_connected_to_is_advertised(tmp_path: P
 
 
 @pytest.mark.trio
-async def test_requests_go_on_after_a_turn_sent_all_it_may(tmp_path: Path) -> None:
+async def test_requests_continue_after_a_turn_sent_its_maximum(tmp_path: Path) -> None:
     """Responses of exactly the size of a turn must not hold back the following requests for ever."""
     async with serving(tmp_path) as loopback:
         peer = await loopback.dial()

@@ -61,7 +61,9 @@ def set_aside(memory: MemoryBroker) -> list[str]:
 
 
 @pytest.mark.trio
-async def test_old_segments_go_after_a_week_by_default(memory: MemoryBroker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_old_segments_are_deleted_after_a_week_by_default(
+    memory: MemoryBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 2)
     memory.advance(7 * DAY_S)
@@ -102,9 +104,7 @@ async def test_changed_retention_holds_at_the_next_check(memory: MemoryBroker) -
 
 
 @pytest.mark.trio
-async def test_timestamp_in_the_future_is_warned_of_once(
-    memory: MemoryBroker, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_timestamp_in_the_future_is_logged_once(memory: MemoryBroker, caplog: pytest.LogCaptureFixture) -> None:
     """L12: the producer's clock is wrong; the segment stays until that time has passed."""
     checks = Retention(memory.broker.loop, memory.broker.partitions)
     produce(memory, 1, timestamp=START_MS + 3_000_000)

@@ -191,8 +191,8 @@ def test_invalid_types_of_acknowledgements_are_rejected(queue):
     queue.produce(b"a", b"b", b"c")
     member = Member(queue, "one")
     member.take()
-    for said in [(0, 2, []), (0, 2, [1, 1]), (0, 2, [5]), (0, 2, [-1]), (0, 2, [RENEW]), (2, 0, [1])]:
-        assert member.acknowledge(said) == E.INVALID_REQUEST
+    for ack in [(0, 2, []), (0, 2, [1, 1]), (0, 2, [5]), (0, 2, [-1]), (0, 2, [RENEW]), (2, 0, [1])]:
+        assert member.acknowledge(ack) == E.INVALID_REQUEST
     assert member.acknowledge((0, 3, [ACCEPT])) == E.INVALID_REQUEST
     assert member.acknowledge((0, 2, [0, 1, 2])) == 0
     assert member.take() == [(2, 2, 2)]

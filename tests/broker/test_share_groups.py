@@ -152,8 +152,8 @@ def test_members_and_partitions_are_described(memory):
 def test_two_members_share_the_partitions(memory):
     first = beat(memory, "m1", topics=["t"])
     second = beat(memory, "m2", topics=["t"])
-    assert assigned(memory, second) == set(), "the last assignment is too young"
-    assert 0 < second.heartbeat_interval_ms <= 1000, "it is told to come again soon"
+    assert assigned(memory, second) == set(), "the last assignment is too recent"
+    assert 0 < second.heartbeat_interval_ms <= 1000, "the next heartbeat is requested soon"
     memory.advance(1.0)
     second = beat(memory, "m2", epoch=second.member_epoch)
     assert second.heartbeat_interval_ms == 5000
@@ -268,7 +268,7 @@ def test_a_group_is_the_same_after_a_restart(memory):
     assert describe(memory) == before
     assert beat(memory, epoch=epoch).error_code == 0
     memory.advance(46)
-    assert describe(memory).group_state == "Empty", "sessions begin anew with the start"
+    assert describe(memory).group_state == "Empty", "session timeouts begin at the restart"
 
 
 def test_offsets_of_an_empty_group_are_described_and_altered(memory):
