@@ -115,7 +115,7 @@ def read_all(bootstrap: str, topics: dict[str, int], **options: Any) -> dict[str
     ended = set()
     while len(ended) < len(partitions):
         message = consumer.poll(TIMEOUT_S)
-        assert message is not None, f"no more comes, and {set(partitions) - ended} have not ended"
+        assert message is not None, f"no message received; the end of {set(partitions) - ended} is not reached"
         topic, partition = message.topic(), message.partition()
         error = message.error()
         if error is None:

@@ -30,7 +30,7 @@ MARKS = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),
 ]
-EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # younger than Kafka's retention
+EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 PATIENCE_S = 90.0
 Create = Callable[..., str]
 Name = Callable[..., str]
@@ -40,7 +40,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     """Wait until the condition is true; fails after PATIENCE_S seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited too long until {what}"
+        assert time.monotonic() < deadline, f"timed out waiting for: {what}"
         time.sleep(0.02)
 
 
@@ -133,7 +133,9 @@ def add_partitions(broker: Server, topic: str, total: int) -> None:
     """Add partitions to a topic and wait until Metadata contains them."""
     admin = admin_of(broker)
     admin.create_partitions([NewPartitions(topic, total)])[topic].result(20)
-    wait_until(lambda: len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == total, "there are more")
+    wait_until(
+        lambda: len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == total, "the new partitions"
+    )
 
 
 def source(reader: Any, broker: Server, **options: object) -> Any:

@@ -162,7 +162,7 @@ class Application:
         found: dict[str, list[int]] = defaultdict(list)
         ended, deadline = set(), time.monotonic() + DEADLINE_S
         while len(ended) < self.partitions:
-            assert time.monotonic() < deadline, "the topic does not end"
+            assert time.monotonic() < deadline, "the end of the topic was not reached in time"
             for message in consumer.consume(10_000, 1.0):
                 if message.error() is None:
                     found[message.key().decode()].append(struct.unpack(">q", message.value())[0])

@@ -86,7 +86,7 @@ def consume(server: Server, topic: str, offset: int = 0) -> list[tuple[int, byte
                 consumer.close()
                 return found
             found.append((message.offset(), message.key(), message.value()))
-    raise AssertionError(f"no end of {topic} after {len(found)} records")
+    raise AssertionError(f"the end of {topic} was not reached after {len(found)} records")
 
 
 def wait_cleaned(server: Server, name: str, up_to: int = 1) -> None:
@@ -145,7 +145,7 @@ def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
     directory = Path(server.data_dir, f"{topic}-0")
     wait_cleaned(server, f"{topic}-0", int(files_of(directory, ".log")[-1].stem))
     server.stop()
-    assert not list(directory.glob("*.swap")), "what was begun is done before the broker stops"
+    assert not list(directory.glob("*.swap")), "a started swap is completed before the broker stops"
     dump = both_agree(files_of(directory, ".log"), "--deep-iteration", "--print-data-log")
     assert dump.offsets == sorted(set(dump.offsets))
     assert len(dump.offsets) < dump.offsets[-1]

@@ -93,7 +93,7 @@ class Produced:
 
     def flush(self) -> Produced:
         """Wait for the delivery report of every record."""
-        assert self.producer.flush(DEADLINE_S) == 0, "records were not answered in time"
+        assert self.producer.flush(DEADLINE_S) == 0, "records were not acknowledged in time"
         return self
 
 

@@ -52,7 +52,7 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
     server.restart()
     group.produce(300)
     group.settle()
-    assert {member.member_id for member in group.described().members} & before, "members live through the crash"
+    assert {member.member_id for member in group.described().members} & before, "members survive the crash"
     group.wait_read()
     group.wait_committed()
     server.stop()
@@ -67,7 +67,7 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
     wait_until(lambda: group.described().group_state == "Empty", "empty")
     group.join("kafka-python")
     group.settle()
-    assert sum(group.values().values()) == read, "what was committed is not read again"
+    assert sum(group.values().values()) == read, "committed records are not read again"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -49,7 +49,7 @@ def wait_until(holds, what):
     """Call `holds()` until its result is true, and return the result."""
     deadline = time.monotonic() + DEADLINE_S
     while not (found := holds()):
-        assert time.monotonic() < deadline, f"never: {what() if callable(what) else what}"
+        assert time.monotonic() < deadline, f"timed out waiting for: {what() if callable(what) else what}"
         time.sleep(0.05)
     return found
 

@@ -56,13 +56,13 @@ def test_from_topic_to_topic_and_again_from_the_checkpoint(spark, broker, create
     produce(broker, origin, range(40), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest")
     query = run(frame, broker, target, tmp_path, "1 second")
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 20}, "an epoch has all")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 20}, "an epoch with all records")
     produce(broker, origin, range(40, 60), 2)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 30, "1": 30}, "an epoch has what came later")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 30, "1": 30}, "an epoch with the later records")
     query.stop()
     produce(broker, origin, range(60, 100), 2)
     query = run(frame, broker, target, tmp_path, "1 second")
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 50, "1": 50}, "the second run is through")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 50, "1": 50}, "the second run has committed")
     query.stop()
     assert numbers(source(spark.read, broker, subscribe=target)) == list(range(100))
 
@@ -73,9 +73,9 @@ def test_where_it_begins(spark, broker, create: Create, tmp_path: Path) -> None:
     produce(broker, origin, range(20), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets=by_partition(origin, 5, -1))
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 10, "1": 10}, "the first epoch is through")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 10, "1": 10}, "the first epoch is committed")
     produce(broker, origin, range(20, 30), 2)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 15, "1": 15}, "the rest is through")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 15, "1": 15}, "the rest is committed")
     query.stop()
     assert values(broker, target, 15) == sorted([*range(10, 20, 2), *range(20, 30)])
 
@@ -122,7 +122,7 @@ def test_transactions(spark, broker, create: Create, topic: str, tmp_path: Path,
         spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.isolation.level": level}
     )
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 38}, "all is read")
+    wait_until(lambda: committed(tmp_path, origin) == {"0": 38}, "all records are read")
     query.stop()
     shown = range(35) if level == "read_uncommitted" else [*range(10), *range(20, 35)]
     assert values(broker, target, len(shown)) == list(shown)

@@ -296,7 +296,9 @@ def test_a_batch_that_failed_in_the_middle_is_written_again(spark, broker, creat
     with pytest.raises(Exception, match="interrupted"):
         run("15")
     run("-1")
-    wait_until(lambda: {*numbers(source(spark.read, broker, subscribe=target))} == {*range(20)}, "all is written")
+    wait_until(
+        lambda: {*numbers(source(spark.read, broker, subscribe=target))} == {*range(20)}, "all records are written"
+    )
     found = numbers(source(spark.read, broker, subscribe=target))
     assert [n for n in found if n < 10] == list(range(10))
     assert [n for n in range(15, 20) if found.count(n) != 1] == []

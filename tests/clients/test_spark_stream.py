@@ -148,10 +148,10 @@ def test_min_offsets_per_trigger(stream: Stream, broker, create: Create, tmp_pat
     query = start(stream(subscribe=topic, **options), batches, tmp_path)
     query.processAllAvailable()  # the first batch does not wait
     produce(broker, topic, range(10, 15))
-    wait_until(lambda: latest_offset(query, topic) == 15, "the stream has seen the five")
+    wait_until(lambda: latest_offset(query, topic) == 15, "the stream has received the offset of the five records")
     assert batches.sizes() == [10]
     produce(broker, topic, range(15, 40))
-    wait_until(lambda: batches.sizes() == [10, 30], "there are enough for a batch")
+    wait_until(lambda: batches.sizes() == [10, 30], "there are enough records for a batch")
     query.stop()
 
 
@@ -324,7 +324,7 @@ def test_a_stream_continues_when_its_broker_is_back(spark, start_broker, topic_n
     options = {"subscribe": origin, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 50}
     frame = source(spark.readStream, broker, **options).select("key", "value")
     query = sink(frame.writeStream, broker, topic=target, checkpointLocation=str(tmp_path)).start()
-    wait_until(lambda: len(query.recentProgress) >= 2, "two batches are through")
+    wait_until(lambda: len(query.recentProgress) >= 2, "two batches are complete")
     broker.stop()
     broker.restart()
     produce(broker, origin, range(200, 300), 2)

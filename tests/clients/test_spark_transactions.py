@@ -118,7 +118,7 @@ def test_an_open_transaction_blocks_later_records(spark, broker, create: Create,
     assert uncommitted.all() == list(range(30))
     other.stop()
     writer.commit_transaction(30)
-    wait_until(lambda: committed.all() == list(range(30)), "the transaction is shown")
+    wait_until(lambda: committed.all() == list(range(30)), "the transaction is read")
     query.stop()
 
 
@@ -132,7 +132,7 @@ def test_an_open_transaction_that_is_aborted(spark, broker, create: Create, writ
     query.processAllAvailable()
     assert batches.all() == []
     writer.abort_transaction(30)
-    wait_until(lambda: batches.all() == list(range(10, 20)), "what is behind it is shown")
+    wait_until(lambda: batches.all() == list(range(10, 20)), "the records after it are read")
     query.stop()
 
 

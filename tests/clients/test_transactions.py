@@ -55,7 +55,7 @@ def read_all(bootstrap, topic, partitions=1, isolation="read_committed"):
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     values, ended, deadline = [], 0, time.monotonic() + DEADLINE_S
     while ended < partitions:
-        assert time.monotonic() < deadline, "the topic does not end"
+        assert time.monotonic() < deadline, "the end of the topic was not reached in time"
         for message in consumer.consume(10_000, 1.0):
             if message.error() is None:
                 values.append(message.value().decode())
@@ -163,7 +163,7 @@ class CopyLoop:
         deadline = time.monotonic() + 4 * DEADLINE_S
         self.open()
         while True:
-            assert time.monotonic() < deadline, "the copy does not end"
+            assert time.monotonic() < deadline, "the copy was not complete in time"
             try:
                 if not self.step() and self.committed() == total:
                     break
