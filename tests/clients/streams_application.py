@@ -139,7 +139,7 @@ class Application:
             producer.produce(f"{self.name}-lines", " ".join(words), partition=chance.randrange(self.partitions))
         assert producer.flush(DEADLINE_S) == 0
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write one given line."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         producer.produce(f"{self.name}-lines", line)

@@ -54,9 +54,9 @@ class Clients:
         admin = await self.admin()
         answer = await admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
         assert [error[1] for error in answer.topic_errors] == [0]
-        await self.appears(admin, topic, partitions)
+        await self.wait_for_leaders(admin, topic, partitions)
 
-    async def appears(self, admin: AIOKafkaAdminClient, topic: str, partitions: int) -> None:
+    async def wait_for_leaders(self, admin: AIOKafkaAdminClient, topic: str, partitions: int) -> None:
         """Wait until Metadata names a leader of every partition (Kafka needs a moment)."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
@@ -226,7 +226,7 @@ def test_admin_creates_describes_widens_and_deletes_topics(broker, topic) -> Non
         assert [error[1] for error in answer.topic_errors] == [kafka_errors.TopicAlreadyExistsError.errno]
         answer = await admin.create_partitions({topic: NewPartitions(4)})
         assert [error[1] for error in answer.topic_errors] == [0]
-        await clients.appears(admin, topic, 4)
+        await clients.wait_for_leaders(admin, topic, 4)
         assert topic in await admin.list_topics()
         answer = await admin.delete_topics([topic])
         assert [error[1] for error in answer.topic_error_codes] == [0]

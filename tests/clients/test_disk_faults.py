@@ -31,7 +31,7 @@ from tests.broker.test_produce import produce, to
 WAIT_S = 30.0
 Mount = Callable[..., Path]
 Start = Callable[..., BarnabasServer]
-Dial = Callable[[BarnabasServer], RawClient]
+Connect = Callable[[BarnabasServer], RawClient]
 BATCH_BYTES = 60_000
 SMALL = {"log.segment.bytes": str(1 << 20), "offsets.topic.num.partitions": "1", "log.segment.delete.delay.ms": "0"}
 
@@ -70,7 +70,7 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
 
 @pytest.fixture
-def dial() -> Iterator[Dial]:
+def connect() -> Iterator[Connect]:
     """A factory of clients that are closed after the test."""
     clients: list[RawClient] = []
 
@@ -158,12 +158,12 @@ def counting() -> Iterator[int]:
 
 @pytest.mark.parametrize("policy", ["always", "os"])
 def test_a_full_disk_fails_appends_but_not_reads_until_space_is_free(
-    mount: Mount, start: Start, dial: Dial, policy: str
+    mount: Mount, start: Start, connect: Connect, policy: str
 ) -> None:
     disk = mount("size=6m")
     (disk / "ballast").write_bytes(bytes(2 << 20))
     server = start(disk, {"barnabas.log.sync": policy})
-    client, other = dial(server), dial(server)
+    client, other = connect(server), connect(server)
     client.create_topic("t")
     numbers = counting()
     acknowledged = fill(client, "t", numbers)
@@ -181,17 +181,17 @@ def test_a_full_disk_fails_appends_but_not_reads_until_space_is_free(
     assert "Traceback" not in server.log()
 
 
-def test_records_acknowledged_on_a_full_disk_survive_kill9(mount: Mount, start: Start, dial: Dial) -> None:
+def test_records_acknowledged_on_a_full_disk_survive_kill9(mount: Mount, start: Start, connect: Connect) -> None:
     disk = mount("size=5m")
     (disk / "ballast").write_bytes(bytes(1 << 20))
     server = start(disk)
-    client = dial(server)
+    client = connect(server)
     client.create_topic("t")
     acknowledged = fill(client, "t", counting())
     server.kill9()
     (disk / "ballast").unlink()
     server.restart()
-    client = dial(server)
+    client = connect(server)
     assert read_all(client, "t") == acknowledged
     assert send(client, "t", 9000) == 0
 
@@ -207,12 +207,12 @@ def test_a_first_start_on_a_full_disk_fails_with_one_sentence(mount: Mount, star
 
 
 def test_a_stop_on_a_full_disk_is_reported_and_acknowledged_records_are_kept(
-    mount: Mount, start: Start, dial: Dial
+    mount: Mount, start: Start, connect: Connect
 ) -> None:
     disk = mount("size=5m")
     (disk / "ballast").write_bytes(bytes(1 << 20))
     server = start(disk)
-    client = dial(server)
+    client = connect(server)
     client.create_topic("t")
     acknowledged = fill(client, "t", counting())
     code = server.stop()
@@ -220,13 +220,13 @@ def test_a_stop_on_a_full_disk_is_reported_and_acknowledged_records_are_kept(
     assert (code == 0) == ("Not all logs could be closed" not in server.log())
     (disk / "ballast").unlink()
     server.restart()
-    assert read_all(dial(server), "t") == acknowledged
+    assert read_all(connect(server), "t") == acknowledged
 
 
-def test_retention_frees_space_on_a_full_disk(mount: Mount, start: Start, dial: Dial) -> None:
+def test_retention_frees_space_on_a_full_disk(mount: Mount, start: Start, connect: Connect) -> None:
     disk = mount("size=6m")
     server = start(disk, {"log.retention.check.interval.ms": "100"})
-    client = dial(server)
+    client = connect(server)
     client.create_topic("t")
     numbers = counting()
     acknowledged = fill(client, "t", numbers)
@@ -262,10 +262,10 @@ def test_a_read_only_file_system_is_one_sentence_and_exit_code_2(mount: Mount, s
 
 @pytest.mark.parametrize("policy", ["always", "os"])
 def test_a_data_directory_that_is_removed_stops_the_broker(
-    tmp_path: Path, start: Start, dial: Dial, policy: str
+    tmp_path: Path, start: Start, connect: Connect, policy: str
 ) -> None:
     server = start(tmp_path / "data", {"barnabas.log.sync": policy})
-    client = dial(server)
+    client = connect(server)
     client.create_topic("t")
     assert send(client, "t", 1) == 0
     shutil.rmtree(tmp_path / "data", ignore_errors=True)
@@ -277,12 +277,12 @@ def test_a_data_directory_that_is_removed_stops_the_broker(
 
 
 def test_an_unmounted_log_directory_does_not_stop_the_other(
-    mount: Mount, tmp_path: Path, start: Start, dial: Dial
+    mount: Mount, tmp_path: Path, start: Start, connect: Connect
 ) -> None:
     disk = mount("size=8m")
     first = tmp_path / "first"
     server = start(first, {"log.dirs": f"{first},{disk}"})
-    client = dial(server)
+    client = connect(server)
     topics = ["a", "b", "c"]
     for topic in topics:
         client.create_topic(topic)
@@ -298,9 +298,11 @@ def test_an_unmounted_log_directory_does_not_stop_the_other(
     assert server.stop() == 0
 
 
-def test_without_file_descriptors_logs_work_and_connections_wait(tmp_path: Path, start: Start, dial: Dial) -> None:
+def test_without_file_descriptors_logs_work_and_connections_wait(
+    tmp_path: Path, start: Start, connect: Connect
+) -> None:
     server = start(tmp_path / "data")
-    client = dial(server)
+    client = connect(server)
     client.create_topic("t")
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (60, 60))
     crowd = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(80)]
@@ -310,6 +312,6 @@ def test_without_file_descriptors_logs_work_and_connections_wait(tmp_path: Path,
     until(lambda: "Cannot accept connections for now" in server.log())
     for one in crowd:
         one.close()
-    late = dial(server)
+    late = connect(server)
     assert read_all(late, "t") == list(range(40))
     assert "Traceback" not in server.log()

@@ -31,15 +31,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
 
 @CLIENTS
 def test_a_copy_is_exact_when_clients_and_broker_are_killed(start_broker, tmp_path, client):
-    hold(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED, RATE), KILLS)
+    run_and_check(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED, RATE), KILLS)
 
 
 @CLIENTS
 def test_every_share_group_record_ends_once_when_clients_and_broker_are_killed(start_broker, tmp_path, client):
-    hold(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED, RATE), (KILLS + 1) // 2)
+    run_and_check(ShareRun(start_broker(config=dict(SHARE_BROKER)), client, tmp_path, SEED, RATE), (KILLS + 1) // 2)
 
 
-def hold(run, kills):
+def run_and_check(run, kills):
     print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
     outcome = run(kills, kills)
     print(outcome)

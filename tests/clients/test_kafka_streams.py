@@ -188,7 +188,7 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
     instances = [words.start(state="one").running(), words.start(state="two").running()]
     words.write(50, chance)
     words.check_exactly_once()
-    words.say("!shutdown")
+    words.write_line("!shutdown")
     for instance in instances:
         instance.wait_for_line("STATE ERROR")
 

@@ -28,7 +28,7 @@ from tests.clients.spark_kit import (
 
 pytestmark = [*MARKS, pytest.mark.slow]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
-AGAIN = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
+RETRIES = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
 """A lookup may find a topic in the list, and gone a moment later."""
 Stream = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def stream(spark, broker) -> Stream:
 
     def read(loss_fails: bool, **options: object) -> Any:
         defaults = {"startingOffsets": "earliest", "failOnDataLoss": str(loss_fails).lower()}
-        return source(spark.readStream, broker, **(AGAIN | defaults | options))
+        return source(spark.readStream, broker, **(RETRIES | defaults | options))
 
     return read
 

@@ -158,14 +158,14 @@ def test_results_by_service_and_window_and_alerts(spark):
     assert (few.errors, few.error_rate, few.p99_ms) == (9, 1.0, None)
     assert (ok.errors, ok.error_rate) == (0, 0.0)
 
-    def alarms(**when):
+    def alerts_of(**when):
         return {row.service: row.reason for row in alerts(numbers, Alerts(topic="al", **when)).collect()}
 
-    assert alarms() == {"bad": "error rate of 0.05 or more"}
-    assert alarms(min_requests=1) == {"bad": "error rate of 0.05 or more", "few": "error rate of 0.05 or more"}
-    assert alarms(p99_ms=99) == {"bad": "error rate of 0.05 or more", "web": "p99 of 99 ms or more"}
-    assert alarms(p99_ms=100) == {"bad": "error rate of 0.05 or more"}
-    assert alarms(error_rate=0.01, p99_ms=50) == {
+    assert alerts_of() == {"bad": "error rate of 0.05 or more"}
+    assert alerts_of(min_requests=1) == {"bad": "error rate of 0.05 or more", "few": "error rate of 0.05 or more"}
+    assert alerts_of(p99_ms=99) == {"bad": "error rate of 0.05 or more", "web": "p99 of 99 ms or more"}
+    assert alerts_of(p99_ms=100) == {"bad": "error rate of 0.05 or more"}
+    assert alerts_of(error_rate=0.01, p99_ms=50) == {
         "bad": "error rate of 0.01 or more", "web": "error rate of 0.01 or more, p99 of 50 ms or more",
     }  # fmt: skip
     numbers.unpersist()
