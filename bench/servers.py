@@ -26,6 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 5.0
+TEST_VARIABLES = {
+    f"BARNABAS_{name}" for name in ("CRASH_STATES", "EXAMPLES", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
+}
+"""What sets the size of a test run, and would be an unknown config key to a broker."""
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
 
 
@@ -202,7 +206,11 @@ class BarnabasServer(Server):
         command += ["--data-dir", str(self.data_dir), "--ready-file", str(self._ready_file)]
         for key, value in self.config.items():
             command += ["--set", f"{key}={value}"]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("KAFKA_") and name not in TEST_VARIABLES
+        }
         return command, environment
 
     def _is_ready(self) -> bool:

@@ -200,7 +200,7 @@ def test_a_first_start_on_a_full_disk_fails_with_one_sentence(mount: Mount, star
     disk = mount("size=1m")
     with pytest.raises(OSError, match="No space left"):
         (disk / "ballast").write_bytes(bytes(2 << 20))
-    with pytest.raises(RuntimeError, match="ended with 2"):
+    with pytest.raises(RuntimeError, match="exited with 2"):
         start(disk)
     log = disk.with_name(disk.name + ".log").read_text()
     assert log.strip() == f"barnabas serve: Cannot use the data directory {disk}: No space left on device"
