@@ -204,6 +204,7 @@ def kept_states(partitions):
     return found
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_runs(seed):
     world = World(seed)
