@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -26,6 +27,10 @@ from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
 from bench.servers import BarnabasServer, Server  # noqa: E402
 
 pytest_plugins = ["tests.parallel"]
+
+# No test depends on time: neither an example nor its generation may fail for being slow on a busy machine.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _live: dict[str, Server] = {}
 _counter = itertools.count(1)

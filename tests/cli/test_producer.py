@@ -40,7 +40,7 @@ def _produce(broker: ScriptedBroker, values: list[bytes], *, timeout_s: float = 
     return producer
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(faults=st.lists(st.sampled_from(FAULTS), max_size=12), count=st.integers(1, 40))
 def test_idempotent_producer_appends_each_record_once_and_in_order(faults: list[str], count: int) -> None:
     """I1, I2: if requests or responses are lost, retries neither lose, duplicate nor reorder records."""
@@ -51,7 +51,7 @@ def test_idempotent_producer_appends_each_record_once_and_in_order(faults: list[
     assert producer.acknowledged_records == count
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(faults=st.lists(st.sampled_from(FAULTS), max_size=8), count=st.integers(1, 30))
 def test_without_idempotence_every_record_arrives_and_order_is_kept(faults: list[str], count: int) -> None:
     """A lost response may duplicate a batch, but never reorder batches."""
