@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
 
 from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.crc import crc32c
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.records import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -35,9 +36,11 @@ Origin = Literal["client", "coordinator", "replication"]
 _LAST_CODEC = int(max(Codec))  # computed once: iterating over an enum costs as much as all other checks
 _UNLIMITED_MS = 2**63 - 1
 
-
 _MAX_RECORD_ERRORS = 1000
 """The maximum number of invalid records listed per batch, so that one request does not cause a huge response."""
+_MAX_RECORDS_OF_LATE_BATCH = 5000
+_MAX_BYTES_OF_LATE_BATCH = 4 * 1024 * 1024
+"""The header is sufficient to reject a batch for late timestamps. Its records are listed up to these limits only."""
 
 
 class RecordValidationError(KafkaError):
@@ -152,36 +155,46 @@ def _check_content(records: memoryview, header: BatchHeader, limits: BatchLimits
             earliest = now_ms - limits.message_timestamp_before_max_ms
     needs_keys = "compact" in limits.cleanup_policy and not header.attributes & CONTROL_BIT
     is_late = header.max_timestamp > latest
-    if needs_keys or is_late or earliest > -(2**63):
-        _check_records(records, header, needs_keys=needs_keys, earliest=earliest, latest=latest)
+    if needs_keys or earliest > -(2**63):
+        _check_records(_records_of(records, header), needs_keys=needs_keys, earliest=earliest, latest=latest)
+    elif is_late and header.record_count <= _MAX_RECORDS_OF_LATE_BATCH:
+        try:
+            late = _records_of(records, header, _MAX_BYTES_OF_LATE_BATCH)
+            _check_records(late, needs_keys=False, earliest=earliest, latest=latest)
+        except CorruptRecord:
+            pass  # rejected below
     if is_late:
         raise KafkaError(
             ErrorCode.INVALID_TIMESTAMP, f"The batch's maximum timestamp {header.max_timestamp} is later than {latest}"
         )
 
 
-def _check_records(records: memoryview, header: BatchHeader, *, needs_keys: bool, earliest: int, latest: int) -> None:
+def _check_records(records: Iterator[Record], *, needs_keys: bool, earliest: int, latest: int) -> None:
     """Check each record's key and timestamp (in ms); RecordValidationError lists the invalid records."""
     errors: list[tuple[int, str]] = []
     count = 0
     code = ErrorCode.INVALID_RECORD
-    for index, record in enumerate(_records_of(records, header)):
+    for index, record in enumerate(records):
         timestamp = record.timestamp
         if needs_keys and record.key is None:
             error = "Compacted topic cannot accept message without key"
         elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             code = ErrorCode.INVALID_TIMESTAMP
-            error = (
-                f"Timestamp {timestamp} of message with offset {record.offset} is out of range. "
-                f"The timestamp should be within [{earliest}, {latest}]"
-            )
+            error = ""
         else:
             continue
         count += 1
         if count <= _MAX_RECORD_ERRORS:
-            errors.append((index, error))
+            errors.append((index, error or _out_of_range(record, earliest, latest)))
     if errors:
         raise RecordValidationError(code, _rejection(code, count, errors), errors)
+
+
+def _out_of_range(record: Record, earliest: int, latest: int) -> str:
+    return (
+        f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
+        f"The timestamp should be within [{earliest}, {latest}]"
+    )
 
 
 def _rejection(code: ErrorCode, count: int, errors: Sequence[tuple[int, str]]) -> str:
@@ -195,5 +208,5 @@ def _rejection(code: ErrorCode, count: int, errors: Sequence[tuple[int, str]]) -
     )
 
 
-def _records_of(records: memoryview, header: BatchHeader) -> Iterator[Record]:
-    return iter_records(next(iter_batches(records[header.position : header.position + header.size])))
+def _records_of(records: memoryview, header: BatchHeader, max_size: int = MAX_DECOMPRESSED_SIZE) -> Iterator[Record]:
+    return iter_records(next(iter_batches(records[header.position : header.position + header.size])), max_size)

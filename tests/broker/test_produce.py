@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.storage import batch_check
+from barnabas.wire import records as records_module
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -158,6 +160,27 @@ class TestInvalidRecords:
         answer = self.send(memory, (None, 0), (b"k", 5000), (None, 5000))
         assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
         assert [index for index, _ in listed(answer)] == [0, 1, 2]
+        memory.close()
+
+    def test_a_late_batch_of_many_records_is_rejected_by_its_header(self, tmp_path, monkeypatch) -> None:
+        """Reading the records of a batch that the header alone rejects is bounded, by their number and size."""
+        memory = MemoryBroker(tmp_path, {"log.message.timestamp.after.max.ms": "2000"})
+        memory.create_topic("t")
+        read = []
+
+        def iter_records(batch, max_size):
+            read.append(max_size)
+            return records_module.iter_records(batch, max_size)
+
+        monkeypatch.setattr(batch_check, "iter_records", iter_records)
+        for records in ([(b"k", 5000)] * 5001, [(b"k" * 1000, 5000)] * 4500):
+            builder = BatchBuilder(codec=Codec.ZSTD)
+            for key, age_ms in records:
+                builder.append(timestamp=memory.clock.now_ms + age_ms, key=key, value=b"v")
+            (answer,) = answers(memory.client().ask(produce(to(0, bytes(builder.build()))), 9, ProduceResponse))
+            assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+            assert listed(answer) == []
+        assert read == [4 * 1024 * 1024]
         memory.close()
 
     def test_a_response_lists_a_thousand_at_most(self, tmp_path) -> None:
