@@ -1,7 +1,7 @@
-"""Clocks, timers and callbacks at the end of a turn: what the other parts of the broker use of the event loop.
+"""Clocks, timers, callbacks at the end of a turn and work in slices: what the broker's parts use of the event loop.
 
-A part that needs the time, a timer or a call at the end of the turn takes a `Loop`. Both clocks are arguments, so tests
-control the time.
+A part that needs the time, a timer, a call at the end of the turn or time between turns takes a `Loop`. Both clocks are
+arguments, so tests control the time.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from barnabas.broker.slices import Slices
 from barnabas.broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 class Loop:
-    """The clocks, the timers and the callbacks that run at the end of a turn."""
+    """The clocks, the timers, the callbacks that run at the end of a turn and the work done between turns."""
 
     def __init__(self, now: Callable[[], float], now_ms: Callable[[], int]) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock, in ms since 1970."""
         self.now = now
         self.now_ms = now_ms
         self.timers = Timers(after_firing=self.end_turn)
+        self.slices = Slices(self.timers, now)
         self._callbacks: list[Callable[[], None]] = []
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:

@@ -1,0 +1,107 @@
+"""Work that is too long for one turn of the event loop, done in slices between the turns.
+
+Work is a generator that yields after every step; a step takes at most about a millisecond. All work that is in
+progress shares one slice of `SLICE_S` between two turns, a step each in rotation. So however much work there is,
+connections are served again after one slice. The order between two pieces of work is not defined: work that must
+follow other work is started by its callback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from barnabas.broker.timers import Timers
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+R = TypeVar("R")
+
+SLICE_S = 0.002
+"""How long work runs between two turns, seconds."""
+
+
+class SlicedWork:
+    """One piece of work in progress."""
+
+    __slots__ = ("_failed", "_steps", "_then", "is_done")
+
+    def __init__(
+        self,
+        steps: Generator[None, None, Any],
+        then: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._steps = steps
+        self._then = then
+        self._failed = failed
+        self.is_done = False
+
+    def cancel(self) -> None:
+        """Do no further step and call neither callback; the generator is closed."""
+        if not self.is_done:
+            self.is_done = True
+            self._steps.close()
+
+    def step(self) -> None:
+        """Do one step; after the last one, or a failed one, call the callback."""
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self.is_done = True
+            self._then(end.value)
+        except Exception as error:
+            self.is_done = True
+            self._failed(error)
+
+
+class Slices:
+    """All work that is done in slices."""
+
+    def __init__(self, timers: Timers, now: Callable[[], float]) -> None:
+        """`now` is the monotonic clock of `timers`, seconds."""
+        self._timers = timers
+        self._now = now
+        self._work: deque[SlicedWork] = deque()
+        self._is_scheduled = False
+
+    def start(
+        self,
+        steps: Generator[None, None, R],
+        then: Callable[[R], None],
+        failed: Callable[[Exception], None],
+    ) -> SlicedWork:
+        """Do `steps` between the following turns; then call `then` with the value that the generator returns.
+
+        `failed` is called instead with an exception that a step has raised.
+        """
+        work = SlicedWork(steps, then, failed)
+        self._work.append(work)
+        self._schedule()
+        return work
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._timers.at(self._now(), self._run)
+
+    def _run(self) -> None:
+        """Run one slice. A timer that is due ends the reactor's turn, so turns and slices alternate."""
+        self._is_scheduled = False
+        end = self._now() + SLICE_S
+        while self._work:
+            work = self._work.popleft()
+            if not work.is_done:
+                try:
+                    work.step()
+                except Exception:
+                    logger.exception("The callback of work done in slices failed")
+                if not work.is_done:
+                    self._work.append(work)
+            if self._now() >= end:
+                break
+        if self._work:
+            self._schedule()
