@@ -1,0 +1,251 @@
+"""The healthy client beside an attack, and what is measured of the broker: CPU seconds, memory, its log.
+
+A wait is a lower bound: from a reading of the broker's CPU clock after the request was sent, to a reading after which
+the response was seen not to have arrived. So a client that gets no processor for a while counts nothing that the broker
+did not spend, and a stall that is found is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.records import build_batch
+from bench.servers import BarnabasServer
+from tests.broker.raw_client import RawClient
+
+STALL_LIMIT_S = 0.250
+"""How long a healthy client may wait, in CPU seconds of the broker."""
+MEMORY_LIMIT = 300 << 20
+"""The peak of the broker's resident memory during an attack, bytes."""
+HEALTHY_TOPIC = "healthy"
+CLIENT_ID = "healthy"
+WAIT_S = 60.0
+CPUCLOCK_SCHED = 2  # linux/posix-timers.h
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of all threads of a process, also of ended ones, in nanosecond resolution (clock_getcpuclockid)."""
+    return time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
+
+
+class StalledError(Exception):
+    """The healthy client waits too long already: the attack has succeeded, and its response does not matter."""
+
+
+def needs_linux() -> None:
+    """Skip where there are no CPU clocks and no memory figures of other processes."""
+    if not sys.platform.startswith("linux") or not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the CPU time and the memory of another process are measured as on Linux")
+
+
+class Victim(BarnabasServer):
+    """A broker under attack. `files` is the limit of its open files, if given."""
+
+    def __init__(self, data_dir: Path, *, config: dict[str, str] | None = None, files: int | None = None) -> None:
+        super().__init__(data_dir, config={"barnabas.log.sync": "os"} | (config or {}))
+        self._files = files
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super()._command()
+        if self._files is not None:
+            command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
+        return command, environment
+
+    def cpu(self) -> float:
+        """CPU seconds of the process so far."""
+        return cpu_s(self.pid)
+
+    def status(self, name: str) -> int:
+        """A figure of /proc/PID/status, in bytes: VmRSS, VmHWM."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+        raise KeyError(name)
+
+    def forget_peak(self) -> None:
+        """Let VmHWM, the peak of the resident memory, begin at the present."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def tracebacks(self, start: int = 0) -> str:
+        """What the log has from position `start` on that only a bug writes, or an empty string."""
+        text = self.log()[start:]
+        at = text.find("Traceback (most recent call last)")
+        return text[max(0, at - 500) : at + 3000] if at >= 0 else ""
+
+    def settle(self, quiet_s: float = 0.1) -> None:
+        """Wait until the broker has used less than a fifth of a processor for a while: the attack is worked off."""
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            before = self.cpu()
+            time.sleep(quiet_s)
+            if self.cpu() - before < quiet_s / 5:
+                return
+            assert time.monotonic() < deadline, "the broker stays busy"
+
+
+class HealthyClient:
+    """Sends ApiVersions, Produce and Fetch in a loop, in a thread of its own. `stall_s` is its longest wait."""
+
+    def __init__(self, victim: Victim) -> None:
+        self._pid = victim.pid
+        self._client = RawClient(victim.bootstrap, CLIENT_ID)
+        self._make_topic()
+        self._batch = build_batch([(1, None, b"healthy")])
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="healthy client", daemon=True)
+        self.stall_s = 0.0
+        self.stalled_in = ""
+        self.rounds = 0
+        self.failure: BaseException | None = None
+        self.at_end: list[Callable[[], None]] = []
+        """Called when the block beside the client ends: attackers close their connections."""
+
+    def _make_topic(self) -> None:
+        try:
+            self._client.create_topic(HEALTHY_TOPIC)
+        except AssertionError as error:
+            if "error_code=36" not in str(error):  # it exists
+                raise
+
+    def start(self) -> None:
+        """Begin."""
+        self._round()  # imports and first use are not a wait for others
+        self.stall_s = 0.0
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the request in progress; raises what the loop has failed with."""
+        self._stop.set()
+        self._thread.join(WAIT_S)
+        self._client.close()
+        if self.failure is not None:
+            raise self.failure
+        assert not self._thread.is_alive(), "the healthy client waits for a response that does not come"
+
+    def wait_rounds(self, count: int) -> None:
+        """Wait until the client has done `count` more rounds."""
+        goal = self.rounds + count
+        deadline = time.monotonic() + WAIT_S
+        while self.rounds < goal and self.failure is None:
+            if self.is_stalled:
+                raise StalledError
+            assert time.monotonic() < deadline, f"no {count} rounds of the healthy client in {WAIT_S} s"
+            time.sleep(0.005)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the limit is already exceeded, or the client has failed."""
+        return self.stall_s > STALL_LIMIT_S or self.failure is not None
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._round()
+        except BaseException as error:
+            self.failure = error
+
+    def _round(self) -> None:
+        self._ask(ApiVersionsRequest(), 3)
+        data = PartitionProduceData(index=0, records=self._batch)
+        topic = TopicProduceData(name=HEALTHY_TOPIC, partition_data=[data])
+        produced = self._ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), 9)
+        offset = produced.responses[0].partition_responses[0].base_offset
+        wanted = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+        topic = FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])
+        fetched = self._ask(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[topic]), 12)
+        assert len(fetched.responses[0].partitions[0].records) == len(self._batch)
+        self.rounds += 1
+
+    def _ask(self, request, version):
+        client = self._client
+        client.send(request, version)
+        began = last = cpu_s(self._pid)
+        poll = select.poll()
+        poll.register(client.socket, select.POLLIN)
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            now = cpu_s(self._pid)
+            if poll.poll(1):
+                break
+            last = now
+            if last - began > self.stall_s:
+                self._note(last - began, request)
+            assert time.monotonic() < deadline, f"no response to the healthy client's {type(request).__name__}"
+        return client.read()
+
+    def _note(self, stall_s: float, request: object) -> None:
+        self.stall_s = stall_s
+        self.stalled_in = type(request).__name__
+
+
+def memory_peak_is_below(victim: Victim, limit: int) -> None:
+    """AssertionError if the resident memory has been above the limit since `forget_peak`."""
+    peak = victim.status("VmHWM")
+    assert peak < limit, f"the broker's memory was {peak >> 20} MB at its peak, {limit >> 20} MB are allowed"
+
+
+@contextlib.contextmanager
+def beside_healthy_client(
+    victim: Victim, *, memory_limit: int = MEMORY_LIMIT, stall_limit_s: float = STALL_LIMIT_S
+) -> Iterator[HealthyClient]:
+    """A block with an attack: a healthy client works beside it, and afterwards everything named above is checked.
+
+    A broker that fails one of the checks is killed: the next test's fixture starts it again.
+    """
+    log_start = len(victim.log())
+    healthy = HealthyClient(victim)
+    healthy.start()
+    victim.forget_peak()
+    try:
+        with contextlib.suppress(StalledError):
+            yield healthy
+            healthy.wait_rounds(3)
+            healthy.stop()
+        assert healthy.stall_s <= stall_limit_s, (
+            f"a healthy client's {healthy.stalled_in} waited for {healthy.stall_s:.3f} s of the broker's CPU, "
+            f"{stall_limit_s} s are allowed"
+        )
+        memory_peak_is_below(victim, memory_limit)
+        assert not victim.tracebacks(log_start), victim.tracebacks(log_start)
+    except BaseException:
+        victim.kill9()
+        with contextlib.suppress(BaseException):
+            healthy.stop()
+        raise
+    finally:
+        for close in healthy.at_end:
+            close()
+
+
+def stop_in_grace(victim: Victim, limit_s: float) -> None:
+    """SIGTERM: the broker must end with code 0 and use at most `limit_s` of CPU for that."""
+    process = victim.process
+    assert process is not None
+    before = victim.cpu()
+    process.terminate()
+    spent = 0.0
+    while process.poll() is None:
+        with contextlib.suppress(OSError):
+            spent = victim.cpu() - before
+        if spent > limit_s:
+            victim.kill9()
+            pytest.fail(f"SIGTERM has not ended the broker after {spent:.2f} s of its CPU")
+        time.sleep(0.002)
+    assert process.returncode == 0, f"exit code {process.returncode}:\n{victim.log()[-3000:]}"
+    assert not victim.tracebacks(), victim.tracebacks()
+
+
+def descriptors(pid: int) -> int:
+    """How many files and sockets a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
