@@ -15,6 +15,7 @@ from barnabas.storage.files import Files
 
 _VERSION = "0"
 _UUID_SIZE = 16
+_MAX_INT, _MAX_OFFSET = 2**31 - 1, 2**63 - 1
 
 
 class CorruptCheckpoint(Exception):  # noqa: N818 - named after the condition
@@ -33,6 +34,13 @@ def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> 
     files.rename(temporary, path)
     if sync:
         files.sync_dir(path.rpartition("/")[0])
+
+
+def _number(text: str, greatest: int) -> int:
+    """A number from 0 to `greatest`, in decimal digits. ValueError for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(greatest))) or int(text) > greatest:
+        raise ValueError(f"{text[:30]!r} is not a number from 0 to {greatest}")
+    return int(text)
 
 
 class CheckpointFile:
@@ -56,7 +64,7 @@ class CheckpointFile:
         except FileNotFoundError:
             return []
         except UnicodeDecodeError as error:
-            raise CorruptCheckpoint(f"{self.path} is not text") from error
+            raise CorruptCheckpoint(f"{self.path} is not text: byte {error.start} is not UTF-8") from error
         if lines == [""]:
             return []
         entries = [line for line in lines[2:] if line]
@@ -76,9 +84,9 @@ class CheckpointFile:
         for line in self.read_lines():
             try:
                 first, second = line.split()
-                pairs.append((int(first), int(second)))
+                pairs.append((_number(first, _MAX_INT), _number(second, _MAX_OFFSET)))
             except ValueError as error:
-                raise CorruptCheckpoint(f"{self.path}: {line!r} is not a pair of numbers") from error
+                raise CorruptCheckpoint(f"{self.path}: {line[:100]!r} is not a pair of numbers") from error
         return pairs
 
 
@@ -96,10 +104,10 @@ class OffsetCheckpoint:
         for line in self._file.read_lines():
             try:
                 topic, partition, offset = line.split()
-                offsets[topic, int(partition)] = int(offset)
+                offsets[topic, _number(partition, _MAX_INT)] = _number(offset, _MAX_OFFSET)
             except ValueError as error:
                 raise CorruptCheckpoint(
-                    f"{self._file.path}: {line!r} is not a topic, a partition and an offset"
+                    f"{self._file.path}: {line[:300]!r} is not a topic, a partition and an offset"
                 ) from error
         return offsets
 
@@ -109,11 +117,16 @@ class OffsetCheckpoint:
 
 
 def read_properties(files: Files, path: str) -> dict[str, str]:
-    """The `key=value` lines of a file without comments and blank lines; empty when the file is missing."""
+    """The `key=value` lines of a file without comments and blank lines; empty when the file is missing.
+
+    CorruptCheckpoint when it is not text.
+    """
     try:
         text = files.read_file(path).decode()
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpoint(f"{path} is not text: byte {error.start} is not UTF-8") from error
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith(("#", "!")))
     return {key.strip(): value.strip() for key, _, value in pairs}
 

@@ -36,6 +36,8 @@ LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 _MAX_NAME = 255
+_MAX_PARTITION = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
 OFFSET_DIGITS = 20
 
 
@@ -50,7 +52,7 @@ def snapshot_name(offset: int) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset in a segment file's or snapshot's name; None for any other name."""
+    """The offset in a segment file's or snapshot's name; None for any other name or a number that is no offset."""
     digits = name[:OFFSET_DIGITS]
     if (
         len(digits) == OFFSET_DIGITS
@@ -58,7 +60,8 @@ def offset_of(name: str) -> int | None:
         and digits.isdigit()
         and name[OFFSET_DIGITS : OFFSET_DIGITS + 1] == "."
     ):
-        return int(digits)
+        offset = int(digits)
+        return offset if offset <= _MAX_OFFSET else None
     return None
 
 
@@ -83,7 +86,8 @@ def stray_dir_name(topic: str, partition: int, unique: str) -> str:
 
 def parse_partition_dir(name: str) -> TopicPartition | None:
     """(topic, partition) of a directory's name; None if it is not the name of a partition's directory."""
-    topic, dash, partition = name.rpartition("-")
-    if not dash or not topic or not (partition.isascii() and partition.isdigit()):
+    topic, dash, digits = name.rpartition("-")
+    if not dash or not topic or not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
         return None
-    return topic, int(partition)
+    partition = int(digits)
+    return (topic, partition) if partition <= _MAX_PARTITION and str(partition) == digits else None

@@ -11,23 +11,22 @@ from collections.abc import Sequence
 
 from barnabas.storage import layout
 from barnabas.storage.checkpoint_files import CheckpointFiles
-from barnabas.storage.checkpoints import (
-    CorruptCheckpoint,
-    read_properties,
-    replace_file,
-    write_properties,
-)
+from barnabas.storage.checkpoints import replace_file
 from barnabas.storage.files import File, Files
 from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.layout import TopicPartition
+from barnabas.storage.meta_properties import (
+    DataDirMismatch,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+
+__all__ = ["DataDirLocked", "DataDirMismatch", "LogDir"]
 
 
 class DataDirLocked(Exception):  # noqa: N818 - named after the condition
     """Another process is using the log directory."""
-
-
-class DataDirMismatch(Exception):  # noqa: N818 - named after the condition
-    """The log directory belongs to another node or cluster."""
 
 
 class LogDir:
@@ -84,19 +83,9 @@ class LogDir:
         self.high_watermarks = self.checkpoints.read(layout.REPLICATION_CHECKPOINT)
 
     def _read_identity(self, path: str) -> None:
-        properties = read_properties(self._files, path)
-        self.cluster_id = properties.get("cluster.id", "")
-        self.directory_id = properties.get("directory.id", "")
-        if "broker.id" in properties and "node.id" not in properties:
-            raise DataDirMismatch(
-                f"The log directory {self.path} was used with ZooKeeper: Kafka 3.9 can migrate it to KRaft"
-            )
-        try:
-            self.node_id = int(properties.get("node.id", -1))
-        except ValueError as error:
-            raise CorruptCheckpoint(
-                f"{path} has the node.id {properties['node.id']!r}, which is not a number"
-            ) from error
+        identity = read_meta_properties(self._files, path)
+        if identity is not None:
+            self.node_id, self.cluster_id, self.directory_id = identity
 
     def _make(self) -> None:
         """Make the directory if it is missing; durable, so that a power failure does not remove it."""
@@ -124,13 +113,8 @@ class LogDir:
             return
         self.node_id, self.cluster_id = node_id, cluster_id
         self.directory_id = self.directory_id or directory_id
-        properties = {
-            "version": "1",
-            "node.id": str(node_id),
-            "cluster.id": cluster_id,
-            "directory.id": self.directory_id,
-        }
-        write_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", properties)
+        identity = MetaProperties(node_id, cluster_id, self.directory_id)
+        write_meta_properties(self._files, f"{self.path}/{layout.META_PROPERTIES}", identity)
 
     def offsets_read(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of a checkpoint file as they were read: they still hold for partitions without an open log."""

@@ -91,7 +91,9 @@ class LogDirs:
                 continue
             partition = layout.parse_partition_dir(name)
             if partition is not None:
-                self._found[partition] = log_dir
+                other = self._found.setdefault(partition, log_dir)
+                if other is not log_dir:
+                    raise DataDirMismatch(f"{name} is in both {other.path} and {log_dir.path}: move one of them away")
 
     def _find_missing(self) -> None:
         """Find the partitions with synced records whose directory is missing."""

@@ -17,6 +17,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed
+from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
 from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.salvage import DamagedBytes, offset_limit, walk
@@ -31,6 +32,7 @@ def check_directory(files: Files, path: str) -> DirectoryReport:
     """Check a log directory with every partition in it. OSError when it cannot be read."""
     report = DirectoryReport(path)
     report.is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
+    _check_identity(files, report)
     offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
     recovery_points, log_starts = offsets[layout.RECOVERY_POINT_CHECKPOINT], offsets[layout.LOG_START_CHECKPOINT]
     found = sorted(key for name in files.list_dirs(path) if (key := layout.parse_partition_dir(name)) is not None)
@@ -46,10 +48,17 @@ def check_directory(files: Files, path: str) -> DirectoryReport:
     return report
 
 
+def _check_identity(files: Files, report: DirectoryReport) -> None:
+    try:
+        read_meta_properties(files, f"{report.path}/{layout.META_PROPERTIES}")
+    except (CorruptCheckpoint, DataDirMismatch, OSError) as error:
+        report.damage(layout.META_PROPERTIES, f"no broker starts with it: {error}")
+
+
 def _read_checkpoint(files: Files, report: DirectoryReport, name: str) -> dict[TopicPartition, int]:
     try:
         return OffsetCheckpoint(files, f"{report.path}/{name}").read()
-    except CorruptCheckpoint as error:
+    except (CorruptCheckpoint, OSError) as error:
         report.damage(name, f"it cannot be read: {error}")
         return {}
 
