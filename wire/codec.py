@@ -10,7 +10,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from barnabas.wire.emit import BuildGen, ParseGen
-from barnabas.wire.errors import ProtocolError
+from barnabas.wire.errors import ProtocolError, TooManyElements
 
 if TYPE_CHECKING:
     from construct import Construct
@@ -29,6 +29,15 @@ class Parse(Protocol[M_co]):
     def __call__(self, buf: bytes | bytearray | memoryview, pos: int = 0, /) -> tuple[M_co, int]: ...
 
 
+class ParseWithin(Protocol[M_co]):
+    """As Parse; raises TooManyElements before it makes more than `budget` array elements and tagged fields.
+
+    Nested ones are counted too. Each takes at least a byte, so a message of at most `budget` bytes needs no counting.
+    """
+
+    def __call__(self, buf: bytes | bytearray | memoryview, pos: int, budget: int, /) -> tuple[M_co, int]: ...
+
+
 class Build(Protocol[M_contra]):
     """Encodes a message in chunks; errors as `Message.encode`."""
 
@@ -36,11 +45,15 @@ class Build(Protocol[M_contra]):
 
 
 class Codec(Generic[M]):
-    """Parses and builds one version of a message: `codec.parse(buf, pos)`, `codec.build(message)`."""
+    """Parses and builds one version of a message: `codec.parse(buf, pos)`, `codec.build(message)`.
 
-    __slots__ = ("build", "interpreted", "message_class", "parse", "version")
+    `codec.parse_within(buf, pos, budget)` is for peers that are not trusted.
+    """
+
+    __slots__ = ("build", "interpreted", "message_class", "parse", "parse_within", "version")
 
     parse: Parse[M]
+    parse_within: ParseWithin[M]
     build: Build[M]
 
     def __init__(self, message_class: type[M], version: int, interpreted: Construct[Any, Any]) -> None:
@@ -48,6 +61,7 @@ class Codec(Generic[M]):
         self.version = version
         self.interpreted = interpreted
         self.parse = self._first_parse
+        self.parse_within = self._first_parse_within
         self.build = self._first_build
 
     def __repr__(self) -> str:
@@ -58,6 +72,11 @@ class Codec(Generic[M]):
         self.parse = scope["parse"]
         return self.parse(buf, pos)
 
+    def _first_parse_within(self, buf: bytes | bytearray | memoryview, pos: int, budget: int, /) -> tuple[M, int]:
+        scope = self._parse_code(counts=True).run()
+        self.parse_within = scope["parse"]
+        return self.parse_within(buf, pos, budget)
+
     def _first_build(self, message: M, /) -> list[Chunk]:
         scope = self._build_code().run()
         self.build = scope["build"]
@@ -67,13 +86,13 @@ class Codec(Generic[M]):
         """The generated code, for inspection."""
         return self._parse_code().toString() + self._build_code().toString()
 
-    def _parse_code(self) -> ParseGen:
+    def _parse_code(self, counts: bool = False) -> ParseGen:
         views = holds_records(self.message_class.declared)
-        code = ParseGen(views)
+        code = ParseGen(views, counts)
         code.scope["decode_error"] = self._decode_error
         code.scope["errors"] = (IndexError, struct_error, UnicodeDecodeError, ProtocolError)
         kind = "memoryview" if views else "bytes"
-        with code.function("parse(buf, pos=0)"):
+        with code.function("parse(buf, pos, budget)" if counts else "parse(buf, pos=0)"):
             with code.block(f"if type(buf) is not {kind}:"):
                 code.line(f"buf = {kind}(buf)")
             code.line("end = len(buf)")
@@ -112,6 +131,8 @@ class Codec(Generic[M]):
         return code
 
     def _decode_error(self, error: Exception | None) -> ProtocolError:
+        if isinstance(error, TooManyElements):
+            return error
         why = str(error) if isinstance(error, ProtocolError | UnicodeDecodeError) else "the message is truncated"
         return ProtocolError(f"{self.message_class.__name__} v{self.version}: {why}")
 

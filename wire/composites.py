@@ -55,6 +55,7 @@ class Array(AnyConstruct):
         with reader.block(f"if {count} >= 0:"):
             with reader.block(f"if {count} * {self.element_size} > end - pos:"):
                 reader.line(f"too_many_elements({count}, {field_name(target)})")
+            reader.take(count, field_name(target))
             self._emit_elements(reader, target, count)
         with reader.block("else:"):
             reader.line(f"{target} = None" if self.nullable else f"unexpected_null({field_name(target)})")

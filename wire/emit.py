@@ -99,11 +99,15 @@ class StatementGen(CodeGen):
 
 
 class ParseGen(StatementGen):
-    """Generates parsing code. Its locals: `buf`, `pos` (the current position) and `end`."""
+    """Generates parsing code. Its locals: `buf`, `pos` (the current position) and `end`.
 
-    def __init__(self, views: bool) -> None:
+    Code that counts has another one, `budget`: the number of elements that may still be made.
+    """
+
+    def __init__(self, views: bool, counts: bool = False) -> None:
         super().__init__()
         self.views = views  # whether buf is a memoryview (the message holds records), not bytes
+        self.counts = counts
         self.target = ""
 
     def read(self, subcon: Any, target: str) -> None:
@@ -128,6 +132,13 @@ class ParseGen(StatementGen):
             comma = "" if ", " in targets else ","
             self.line(f"{targets}{comma} = {self.bind_struct(letters, 'unpack_from')}(buf, pos)")
         self.line(f"pos += {struct.calcsize('>' + letters)}")
+
+    def take(self, count: str, name: str) -> None:
+        """Emits code that takes the elements of an array, or tagged fields, from the budget before they are made."""
+        if self.counts:
+            with self.block(f"if {count} > budget:"):
+                self.line(f"over_budget({count}, budget, {name})")
+            self.line(f"budget -= {count}")
 
     def length(self, compact: bool, letter: str, long_form: str = "unsigned_varint") -> str:
         """Emits code that reads a length; returns its local. A compact length is still the length + 1."""

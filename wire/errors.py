@@ -209,3 +209,14 @@ class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
 
 class ProtocolError(Exception):
     """The peer violated the Kafka protocol: log it and close the connection."""
+
+
+class TooManyElements(ProtocolError):  # noqa: N818 (as the others)
+    """A message has more array elements and tagged fields than its reader allows."""
+
+    def __init__(self, count: int, budget: int, name: str) -> None:
+        """`count` elements of the field `name` were announced when `budget` were left."""
+        super().__init__(f"{name} has {count} elements")
+        self.count = count
+        self.budget = budget
+        self.name = name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_STRING = 2**15 - 1
 """Kafka's limit for a string in bytes, in the compact form too."""
+
+UNLIMITED = 2**62
+"""A number of elements that no message has."""
 
 SMALL = 17
 """Arrays of fewer elements than this have a struct.Struct that is made in advance."""
@@ -34,9 +37,14 @@ def string_length(buf: Buffer, pos: int) -> tuple[int, int]:
     return value, pos
 
 
-def unknown_tags(buf: Buffer, pos: int, end: int) -> tuple[tuple[TaggedField, ...], int]:
-    """Reads a section of tagged fields none of which is known; `pos` is the position of the count."""
+def unknown_tags(buf: Buffer, pos: int, end: int, budget: int = UNLIMITED) -> tuple[tuple[TaggedField, ...], int]:
+    """Reads a section of tagged fields none of which is known; `pos` is the position of the count.
+
+    TooManyElements when there are more than `budget`.
+    """
     count, pos = unsigned_varint(buf, pos)
+    if count > budget:
+        over_budget(count, budget, "tagged fields")
     found = []
     for _ in range(count):
         tag, pos = unsigned_varint(buf, pos)
@@ -114,6 +122,11 @@ def unexpected_null_to_build(name: str) -> NoReturn:
 def too_many_elements(count: int, name: str) -> NoReturn:
     """An array with more elements than the remaining bytes can hold."""
     raise ProtocolError(f"{name} has {count} elements, more than the remaining bytes can hold")
+
+
+def over_budget(count: int, budget: int, name: str) -> NoReturn:
+    """An array, or a section of tagged fields, with more elements than the reader allows."""
+    raise TooManyElements(count, budget, name)
 
 
 def wrong_tag_size(tag: int) -> NoReturn:

@@ -80,15 +80,20 @@ class TaggedFields(AnyConstruct):
         reader.cell("B", count)
         reader.flush()
         with reader.block(f"if {count}:"):
+            budget = ", budget" if reader.counts else ""
             if self.known:
-                reader.line(f"pos = {self._emit_reader(reader)}({owner}, buf, pos - 1, end)")
+                reader.line(f"pos{budget} = {self._emit_reader(reader)}({owner}, buf, pos - 1, end{budget})")
             else:
-                reader.line(f"{owner}.unknown_tagged_fields, pos = unknown_tags(buf, pos - 1, end)")
+                reader.line(f"{owner}.unknown_tagged_fields, pos = unknown_tags(buf, pos - 1, end{budget})")
+                if budget:
+                    reader.line(f"budget -= len({owner}.unknown_tagged_fields)")
 
     def _emit_reader(self, reader: ParseGen) -> str:
         name = reader.name("read_tags_")
-        with reader.function(f"{name}(owner, buf, pos, end)"):
+        budget = ", budget" if reader.counts else ""
+        with reader.function(f"{name}(owner, buf, pos, end{budget})"):
             reader.line("count, pos = unsigned_varint(buf, pos)")
+            reader.take("count", "'tagged fields'")
             reader.line("unknown = []")
             with reader.block("for _ in range(count):"):
                 reader.line("tag, pos = unsigned_varint(buf, pos)")
@@ -109,7 +114,7 @@ class TaggedFields(AnyConstruct):
                     reader.line("wrong_tag_size(tag)")
             with reader.block("if unknown:"):
                 reader.line("owner.unknown_tagged_fields = tuple(unknown)")
-            reader.line("return pos")
+            reader.line(f"return pos{budget}")
         return name
 
     def emit_build_from(self, writer: BuildGen, owner: str) -> None:

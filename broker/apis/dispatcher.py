@@ -8,16 +8,18 @@ by its connection, which dispatches no further request until it has an outcome.
 from __future__ import annotations
 
 import logging
+import sys
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import Route, route_for
+from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of a broker."""
 
-    __slots__ = ("_broker",)
+    __slots__ = ("_broker", "_max_elements")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
@@ -57,9 +60,17 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        if route.request_is_flexible:
-            position = _after_tagged_fields(frame, position)
-        request, _ = route.request_codec.parse(frame, position)
+        try:
+            if len(frame) > self._max_elements:  # a smaller one cannot have as many
+                request = _parse_within(route, frame, position, self._max_elements, client_id)
+            else:
+                if route.request_is_flexible:
+                    position = _after_tagged_fields(frame, position)
+                request, _ = route.request_codec.parse(frame, position)
+        except MemoryError:
+            raise ProtocolError(
+                f"{route.name} v{api_version} of the client {client_id!r}, {len(frame)} bytes, does not fit into memory"
+            ) from None
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
@@ -67,6 +78,23 @@ class Dispatcher:
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         _serve(connection, route, correlation_id, request, context)
+
+
+def _parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:
+    """The request of a frame; `position` is that of the header's tagged fields, which count as elements too."""
+    budget = max_elements
+    try:
+        if route.request_is_flexible:
+            tags, position = unknown_tags(frame, position, len(frame), budget)
+            budget -= len(tags)
+        return route.request_codec.parse_within(frame, position, budget)[0]
+    except IndexError:
+        raise ProtocolError("a request shorter than its header") from None
+    except TooManyElements as error:
+        raise ProtocolError(
+            f"{route.name} v{route.api_version} of the client {client_id!r} has {error.count} {error.name} and "
+            f"{max_elements - error.budget} other elements: {max_elements} are allowed (barnabas.request.max.elements)"
+        ) from None
 
 
 def _serve(
@@ -154,7 +182,10 @@ def _respond_with_error(
 def _respond_to_bug(connection: Connection, route: Route, correlation_id: int, request: Message) -> None:
     """Log the current exception and send UNKNOWN_SERVER_ERROR; close the connection if that fails too."""
     peer = (connection.peer_host, connection.peer_port)
-    logger.exception("%s v%d from %s:%d failed", route.name, route.api_version, *peer)
+    if isinstance(sys.exception(), MemoryError):
+        logger.error("%s v%d from %s:%d failed: out of memory", route.name, route.api_version, *peer)
+    else:
+        logger.exception("%s v%d from %s:%d failed", route.name, route.api_version, *peer)
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why.")
     try:
         _respond_with_error(connection, route, correlation_id, request, error)

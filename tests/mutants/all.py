@@ -7,6 +7,7 @@ from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.group_mutants import GROUPS
+from tests.mutants.hostile_mutants import HOSTILE
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
 from tests.mutants.share_group_mutants import SHARE_GROUPS
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHARE,
     *SHARE_GROUPS,
     *STREAMS,
+    *HOSTILE,
 )

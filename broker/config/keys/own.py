@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.configdef import HIGH, string
+from barnabas.wire.configdef import HIGH, MEDIUM, integer, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 
@@ -14,5 +14,15 @@ LOG_SYNC = string(
     "When records are flushed to disk. always: before they are acknowledged and readable. interval: within "
     "log.flush.interval.ms, by default a second. os: when the operating system does it, as in Kafka. The default is "
     "always if a data directory is configured, and os for a temporary one.",
+    used=True,
+)
+
+REQUEST_MAX_ELEMENTS = integer(
+    "barnabas.request.max.elements",
+    50_000,
+    "[1,...]",
+    MEDIUM,
+    "Most elements that a request may have: those of all its arrays, nested ones too, and tagged fields. The "
+    "connection of a request with more is closed, before they take memory and time.",
     used=True,
 )
