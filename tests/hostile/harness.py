@@ -97,8 +97,10 @@ class Victim(BarnabasServer):
 class HealthyClient:
     """Sends ApiVersions, Produce and Fetch in a loop, in a thread of its own. `stall_s` is its longest wait."""
 
-    def __init__(self, victim: Victim) -> None:
+    def __init__(self, victim: Victim, pause_s: float = 0.0) -> None:
+        """`pause_s` is the time between two rounds, seconds."""
         self._pid = victim.pid
+        self._pause_s = pause_s
         self._client = RawClient(victim.bootstrap, CLIENT_ID)
         self._make_topic()
         self._batch = build_batch([(1, None, b"healthy")])
@@ -128,17 +130,21 @@ class HealthyClient:
         """End after the request in progress; raises what the loop has failed with."""
         self._stop.set()
         self._thread.join(WAIT_S)
-        self._client.close()
+        self.close()
         if self.failure is not None:
             raise self.failure
         assert not self._thread.is_alive(), "the healthy client waits for a response that does not come"
 
-    def wait_rounds(self, count: int) -> None:
-        """Wait until the client has done `count` more rounds."""
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def wait_rounds(self, count: int, *, fail_when_stalled: bool = True) -> None:
+        """Wait until the client has done `count` more rounds. StalledError once it is stalled, if that fails."""
         goal = self.rounds + count
         deadline = time.monotonic() + WAIT_S
         while self.rounds < goal and self.failure is None:
-            if self.is_stalled:
+            if fail_when_stalled and self.is_stalled:
                 raise StalledError
             assert time.monotonic() < deadline, f"no {count} rounds of the healthy client in {WAIT_S} s"
             time.sleep(0.005)
@@ -150,7 +156,7 @@ class HealthyClient:
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
+            while not self._stop.wait(self._pause_s):
                 self._round()
         except BaseException as error:
             self.failure = error
