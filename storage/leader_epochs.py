@@ -50,9 +50,17 @@ class LeaderEpochCache:
         return self._epochs[-1] if self._epochs else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add `epoch` with its start offset and remove entries that conflict with it; durable on return."""
+        """Add `epoch` with its start offset and remove entries that conflict with it; durable on return.
+
+        After an OSError the cache is as before, so that the next call writes the file again.
+        """
+        before = self._epochs[:], self._starts[:]
         if self._put(epoch, start_offset):
-            self.save()
+            try:
+                self.save()
+            except OSError:
+                self._epochs, self._starts = before
+                raise
 
     def assign_in_memory(self, epoch: int, start_offset: int) -> None:
         """Like `assign`, without writing the file: for recovery, which writes it once at its end."""

@@ -93,20 +93,31 @@ class LocalLog:
     def delete_segments_below(self, offset: int) -> list[str]:
         """Rename the files of segments wholly below `offset` to `.deleted`, except for the active one; the new names.
 
-        The caller removes the renamed files after file.delete.delay.ms.
+        The caller removes the renamed files after file.delete.delay.ms. A segment's log file is renamed last, and the
+        segment belongs to the log until then: after an OSError the next call continues with it. What was renamed
+        before that is returned then; an OSError is raised if it was nothing.
         """
         renamed: list[str] = []
         while not self.is_cleaning and len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments[0]
+            try:
+                self._rename_deleted(segment, renamed)
+            except OSError:
+                if not renamed:
+                    raise
+                break
             self.segments.remove(segment)
             segment.forget()
             self._reader.forget()
-            for path in [*segment.paths(), self._snapshots.path(segment.base_offset)]:
-                if self.files.exists(path):
-                    self.files.rename(path, path + layout.DELETED_SUFFIX)
-                    renamed.append(path + layout.DELETED_SUFFIX)
-            self._dir_version += 1
         return renamed
+
+    def _rename_deleted(self, segment: Segment, renamed: list[str]) -> None:
+        """Rename the files of a segment that is deleted, and add the new names to `renamed`."""
+        for path in [self._snapshots.path(segment.base_offset), *reversed(segment.paths())]:
+            if self.files.exists(path):
+                self._dir_version += 1
+                self.files.rename(path, path + layout.DELETED_SUFFIX)
+                renamed.append(path + layout.DELETED_SUFFIX)
 
     def replace_segments(self, replaced: Sequence[Segment], new: Segment) -> None:
         """Read from `new` instead of these adjacent segments; `storage.swap` handles their files."""

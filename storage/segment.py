@@ -64,8 +64,12 @@ class Segment(SegmentFiles):
         segment = cls(files, directory, base_offset, created=now, suffix=suffix)
         segment._new_indexes()
         segment._max_timestamp = NO_TIMESTAMP
-        if files.size(segment.file):  # only then: ext4 flushes a file that was truncated to zero when it is closed
-            files.truncate(segment.file, 0)
+        try:
+            if files.size(segment.file):  # only then: ext4 flushes a file that was truncated to zero when it is closed
+                files.truncate(segment.file, 0)
+        except OSError:
+            files.unlink(segment.path(layout.LOG_SUFFIX))  # a start would treat it as the end of the log
+            raise
         return segment
 
     # --- appending
@@ -116,7 +120,7 @@ class Segment(SegmentFiles):
         return self.first_timestamp
 
     def append_aborted(self, entry: AbortedTransaction) -> None:
-        """Add an aborted transaction whose marker is in this segment to the index."""
+        """Add an aborted transaction whose marker is in this segment to the index; nothing is written yet."""
         self.txn_index.append(entry)
         self.has_txn_index = True
 
@@ -153,6 +157,7 @@ class Segment(SegmentFiles):
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
         self.time_index.save()
         self.offset_index.save()
+        self.save_indexes()
 
     # --- timestamps
 

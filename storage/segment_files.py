@@ -105,7 +105,7 @@ class SegmentFiles:
 
     def save_indexes(self) -> None:
         """Write the index entries that are not in the files yet."""
-        for index in (self._offset_index, self._time_index):
+        for index in (self._offset_index, self._time_index, self._txn_index):
             if index is not None and index.unsaved:
                 index.save()
 

@@ -2,6 +2,10 @@
 
 Format (Kafka's `AbortedTxn`): entries of 34 bytes, big endian: version (int16, 0), producer id, first offset, last
 offset, last stable offset (int64 each), in order of last offset. The file exists only if it has entries.
+
+New entries are written like those of the other indexes: at a roll, a flush of the indexes and a close. So the append of
+a marker cannot fail after the marker is in the log, and an entry of a marker that is not in the log does not exist. A
+crash loses no entry, since recovery rebuilds the indexes of everything that was not flushed with its indexes.
 """
 
 from __future__ import annotations
@@ -28,10 +32,11 @@ class AbortedTransaction(NamedTuple):
 class TxnIndex:
     """One segment's index of aborted transactions; kept in memory, since it is nearly always empty."""
 
-    __slots__ = ("_files", "entries", "path")
+    __slots__ = ("_files", "_saved", "entries", "path")
 
     def __init__(self, files: Files, path: str, entries: list[AbortedTransaction] | None = None) -> None:
         self._files = files
+        self._saved = 0
         self.path = path
         self.entries: list[AbortedTransaction] = entries if entries is not None else []
 
@@ -44,12 +49,17 @@ class TxnIndex:
             if version != 0 or (entries and entries[-1].last_offset >= fields[2]):
                 raise DamagedLog(f"{path} is damaged in entry {len(entries)}")
             entries.append(AbortedTransaction(*fields))
-        return cls(files, path, entries)
+        index = cls(files, path, entries)
+        index._saved = len(entries)
+        return index
+
+    @property
+    def unsaved(self) -> int:
+        """The number of entries that are not in the file yet."""
+        return len(self.entries) - self._saved
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Add an aborted transaction after all others and write it to the file."""
-        file = self._files.open(self.path)
-        self._files.write_at(file, _ENTRY.pack(0, *entry), len(self.entries) * ENTRY_SIZE)
+        """Add an aborted transaction after all others; `save` writes it to the file."""
         self.entries.append(entry)
 
     def collect(self, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
@@ -64,15 +74,19 @@ class TxnIndex:
     def truncate_to(self, offset: int) -> None:
         """Remove the transactions that end at or above `offset`."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
-        if len(kept) != len(self.entries):
-            self.entries = kept
+        self.entries = kept
+        if self._saved > len(kept):
             self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
+            self._saved = len(kept)
 
     def save(self) -> None:
-        """Write all entries; without entries remove the file."""
+        """Write the entries that are not in the file yet; without entries remove the file."""
         if not self.entries:
             self._files.unlink(self.path)
             return
+        start = self._saved
         file = self._files.open(self.path)
-        self._files.write_at(file, b"".join(_ENTRY.pack(0, *entry) for entry in self.entries), 0)
+        tail = b"".join(_ENTRY.pack(0, *entry) for entry in self.entries[start:])
+        self._files.write_at(file, tail, start * ENTRY_SIZE)
         self._files.truncate(file, len(self.entries) * ENTRY_SIZE)
+        self._saved = len(self.entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
+from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
@@ -19,6 +20,7 @@ from tests.mutants.transaction_mutants import TRANSACTIONS
 MUTANTS: tuple[Mutant, ...] = (
     *STORAGE,
     *DURABILITY,
+    *DISK_FAULTS,
     *COMPACTION,
     *BROKER,
     *TRANSACTIONS,

@@ -1,0 +1,54 @@
+"""Bugs that only a failed file operation shows: state in memory that is ahead of the files, or half a change."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_FILE = "tests/storage/test_disk_faults.py::"
+_LOG = _FILE + "test_a_log_does_not_depend_on_a_failed_operation"
+
+DISK_FAULTS = (
+    Mutant(
+        "aborted-transaction-written-after-its-marker",
+        "storage/segment.py",
+        "        self.txn_index.append(entry)\n        self.has_txn_index = True\n",
+        "        self.txn_index.append(entry)\n        self.txn_index.save()\n        self.has_txn_index = True\n",
+        _LOG,
+    ),
+    Mutant(
+        "leader-epoch-kept-in-memory-after-a-failed-write",
+        "storage/leader_epochs.py",
+        "                self._epochs, self._starts = before\n",
+        "",
+        _LOG,
+    ),
+    Mutant(
+        "failed-roll-leaves-the-file-of-its-segment",
+        "storage/segment.py",
+        "            files.unlink(segment.path(layout.LOG_SUFFIX))  # a start",
+        "            pass  # a start",
+        _FILE + "test_a_segment_whose_roll_has_failed_is_not_on_the_disk",
+    ),
+    Mutant(
+        "short-write-not-undone",
+        "storage/log.py",
+        "            segment.undo_append()\n",
+        "",
+        _LOG,
+    ),
+    Mutant(
+        "segment-forgotten-before-its-files-are-renamed",
+        "storage/local_log.py",
+        "            try:\n                self._rename_deleted(segment, renamed)\n",
+        "            try:\n                self.segments.remove(segment)\n"
+        "                self._rename_deleted(segment, renamed)\n                self.segments.add(segment)\n",
+        _FILE + "test_what_a_deletion_has_left_is_deleted_by_the_next",
+    ),
+    Mutant(
+        "index-of-a-rolled-segment-not-written",
+        "storage/segment_files.py",
+        "(self._offset_index, self._time_index, self._txn_index):\n            if index is not None and index.unsaved",
+        "(self._offset_index, self._time_index):\n            if index is not None and index.unsaved",
+        _LOG,
+    ),
+)
