@@ -196,7 +196,7 @@ DURABILITY = (
     crashes(
         "leader-epoch-written-after-its-data",
         "storage/leader_epochs.py",
-        "        if self._put(epoch, start_offset):\n            self.save()\n",
-        "        self._put(epoch, start_offset)\n",
+        "            try:\n                self.save()\n",
+        "            try:\n                pass\n",
     ),
 )
