@@ -7,12 +7,16 @@ arguments, so tests control the time.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from barnabas.broker.slices import Slices
 from barnabas.broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
+
+CALLBACKS_S = 0.002
+"""How long the callbacks at the end of a turn run, seconds."""
 
 
 class Loop:
@@ -22,20 +26,30 @@ class Loop:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock, in ms since 1970."""
         self.now = now
         self.now_ms = now_ms
-        self.timers = Timers(after_firing=self.end_turn)
+        self.timers = Timers(now, after_firing=self.end_turn)
         self.slices = Slices(self.timers, now)
-        self._callbacks: list[Callable[[], None]] = []
+        self._callbacks: deque[Callable[[], None]] = deque()
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
         self._callbacks.append(callback)
 
     def end_turn(self) -> None:
-        """End the turn: run its callbacks, and those that they add."""
-        while self._callbacks:
-            callbacks, self._callbacks = self._callbacks, []
-            for callback in callbacks:
-                try:
-                    callback()
-                except Exception:
-                    logger.exception("A callback at the end of a turn failed")
+        """End the turn: run its callbacks, and those that they add, for `CALLBACKS_S`; the others in the next turn."""
+        callbacks = self._callbacks
+        if not callbacks:
+            return
+        end = self.now() + CALLBACKS_S
+        while callbacks:
+            callback = callbacks.popleft()
+            try:
+                callback()
+            except Exception:
+                logger.exception("A callback at the end of a turn failed")
+            if callbacks and self.now() >= end:
+                self.timers.at(end, _nothing)  # ends the next turn, which may come from a timer only
+                return
+
+
+def _nothing() -> None:
+    """A timer that is due ends a turn (`after_firing`)."""

@@ -2,7 +2,8 @@
 
 A heap with lazy removal: `cancel` marks the entry, which is removed from the heap at its deadline. The task sleeps in a
 cancel scope whose deadline is the earliest of all timers, so setting a timer costs a heap push and no task switch. A
-callback that raises is logged and does not stop the others. (`coord.timers` keeps deadlines by key, without callbacks.)
+callback that raises is logged and does not stop the others. Connections are served between two rounds, and a round is
+bounded by time, however many timers are due. (`coord.timers` keeps deadlines by key, without callbacks.)
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from math import inf
 import trio
 
 logger = logging.getLogger("kafka.server.Timers")
+
+
+FIRE_S = 0.002
+"""How long callbacks run between two turns, seconds."""
 
 
 class Timer:
@@ -35,8 +40,9 @@ class Timer:
 class Timers:
     """All timers of the broker, in seconds of the monotonic clock."""
 
-    def __init__(self, after_firing: Callable[[], None] | None = None) -> None:
-        """`after_firing` runs once after each round of callbacks."""
+    def __init__(self, now: Callable[[], float], after_firing: Callable[[], None] | None = None) -> None:
+        """`now` is the monotonic clock, seconds; `after_firing` runs once after each round of callbacks."""
+        self._now = now
         self._heap: list[tuple[float, int, Timer]] = []
         self._tie = count()
         self._scope: trio.CancelScope | None = None
@@ -51,9 +57,10 @@ class Timers:
         return timer
 
     def fire(self, now: float) -> int:
-        """Run the callbacks due at `now`; returns their number."""
+        """Run the callbacks due at `now`, for `FIRE_S` at most; returns their number. The others are due still."""
         heap = self._heap
         fired = 0
+        end = self._now() + FIRE_S
         while heap and heap[0][0] <= now:
             timer = heapq.heappop(heap)[2]
             callback, timer.callback = timer.callback, None
@@ -64,6 +71,8 @@ class Timers:
                 callback()
             except Exception:
                 logger.exception("A timer's callback failed")
+            if self._now() >= end:
+                break
         if fired and self.after_firing is not None:
             self.after_firing()
         return fired
@@ -86,5 +95,4 @@ class Timers:
             with trio.CancelScope(deadline=self.next_deadline()) as self._scope:
                 await trio.sleep(inf)
             self._scope = None  # timers added by callbacks are seen by the next round
-            self.fire(trio.current_time())
-            await trio.lowlevel.checkpoint()
+            self.fire(self._now())

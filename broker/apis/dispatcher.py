@@ -126,7 +126,7 @@ def _deliver(
     if connection.delayed is None:
         return
     connection.delayed = None
-    connection.last_active = connection.now
+    connection.last_active = connection.clock()  # idle time counts from the response
     if isinstance(outcome, KafkaError):
         try:
             _respond_with_error(connection, route, correlation_id, request, outcome)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.SocketServer")
 
 ACCEPT_BATCH = 64
-"""Connections accepted from one listener in a turn."""
+"""Connections accepted from one listener in a turn, at most."""
+ACCEPT_S = 0.001
+"""How long connections are accepted from one listener in a turn, seconds."""
 NO_DESCRIPTORS_PAUSE_S = 0.1
 """How long accepting pauses when file descriptors are exhausted, seconds."""
 WARNING_INTERVAL_S = 10.0
@@ -68,9 +70,10 @@ class Acceptor:
         self._poller.register(listener.socket.fileno(), READ, listener)
 
     def accept(self, listener: Listener) -> None:
-        """Accept what is waiting on a listener, at most `ACCEPT_BATCH` connections."""
+        """Accept what is waiting on a listener, at most `ACCEPT_BATCH` connections and for `ACCEPT_S`."""
         if self.is_paused:
             return
+        end = self._loop.now() + ACCEPT_S
         for _ in range(ACCEPT_BATCH):
             try:
                 self._check_descriptors()
@@ -86,6 +89,8 @@ class Acceptor:
                 self._admit(listener, accepted, peer)
             except OSError:
                 accepted.close()
+            if self._loop.now() >= end:
+                return
 
     def _check_descriptors(self) -> None:
         """OSError when the next descriptor is one of those kept for the logs: the connection waits in the backlog."""

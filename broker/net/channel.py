@@ -28,31 +28,30 @@ _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 class Channel:
     """A socket, its connection, and what the poller was asked to watch it for."""
 
-    __slots__ = ("_slice_sent", "connection", "fd", "interest", "is_queued", "socket")
+    __slots__ = ("_slice_sent", "connection", "fd", "interest", "is_heavy", "is_queued", "is_waiting", "socket")
 
     def __init__(self, accepted: socket.socket, connection: Connection) -> None:
         self.socket = accepted
         self.fd = accepted.fileno()
         self.connection = connection
         self.interest = READ
-        self.is_queued = False
+        self.is_queued = False  # for sending
+        self.is_waiting = False  # in the rotation of the connections that have used up their share of a turn
+        self.is_heavy = False  # whether it used up its share when it was last served
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
 
-    def flush(self, now: float) -> None:
-        """Send what the socket accepts, at most about TURN_BYTES; then go on with requests that were held back."""
+    def flush(self) -> int:
+        """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""
         connection = self.connection
-        budget = TURN_BYTES
-        while True:
-            if not connection.out:
-                connection.drained(now)
-            if not connection.out or budget <= 0:
-                return
+        total = 0
+        while connection.out and total < TURN_BYTES:
             try:
                 sent = self._send_some()
             except BlockingIOError:
-                return
-            budget -= sent
+                break
+            total += sent
             connection.out_bytes -= sent
+        return total
 
     def _send_some(self) -> int:
         """Send a part of `out` with one system call; BlockingIOError when the socket's buffer is full."""

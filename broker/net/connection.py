@@ -5,7 +5,8 @@ The transport asks `space()` where to read to (None: its own shared buffer), pas
 wait for a delayed response. A frame is valid only while it is dispatched: a handler copies what it keeps.
 
 Invariants: requests are handled one at a time and in order (a delayed response holds back the following frames, as
-Kafka's mute does); a frame's buffer grows with the bytes that arrive, never with the announced size.
+Kafka's mute does); a frame's buffer grows with the bytes that arrive, never with the announced size; the requests of
+one call take at most `SHARE_S` and one request more, the others are kept for `resume`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SMALL_SLICE_BYTES = 16 * 1024
 """File slices smaller than this are read into the response; larger ones are sent by the kernel (sendfile)."""
 OUT_LIMIT_BYTES = 2 * 1024 * 1024
 """Further requests wait while this many bytes of responses have not been sent."""
+SHARE_S = 0.001
+"""How long a connection's requests are handled before those of the other connections, seconds."""
 
 _MIN_FRAME_BYTES = 4
 _SIZE = Struct(">i")
@@ -44,10 +47,13 @@ class Connection:
         "_is_admitted",
         "_max_frame_bytes",
         "_reserved",
+        "_share_end",
         "client_software",
+        "clock",
         "delayed",
         "is_closed",
         "is_closing",
+        "is_ended",
         "last_active",
         "listener",
         "local_host",
@@ -71,9 +77,12 @@ class Connection:
         max_frame_bytes: int,
         buffers: FrameBuffers,
         on_output: Callable[[Connection], None],
-        now: float,
+        clock: Callable[[], float],
     ) -> None:
-        """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read."""
+        """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read.
+
+        `clock` is the monotonic clock, seconds.
+        """
         self._dispatch = dispatch
         self.listener = listener
         self.peer_host, self.peer_port = peer
@@ -82,12 +91,13 @@ class Connection:
         self._buffers = buffers
         self.on_output = on_output
         self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
-        self.now = now
-        self.last_active = now
+        self.clock = clock
+        self.now = self.last_active = self._share_end = clock()
         self.out: deque[Chunk] = deque()
         self.out_bytes = 0
         self.is_closing = False  # no more reading; closes once `out` has been sent
         self.is_closed = False
+        self.is_ended = False  # the peer has closed its side
         self.client_software = ("", "")
         self._buffer: bytearray | None = None
         self._filled = 0
@@ -103,14 +113,35 @@ class Connection:
         buffer = self._buffer
         if buffer is None or self.delayed is not None or self._frame_end - self._filled < SMALL_SLICE_BYTES:
             return None
+        if not self._is_admitted:
+            return None
         if self._filled == len(buffer):
             self._grow(min(self._frame_end, 4 * self._filled))
         return memoryview(self._buffer)[self._filled : self._frame_end]  # type: ignore[arg-type]
 
     @property
     def wants_data(self) -> bool:
-        """Whether the transport should read: not while requests that were read already are held back."""
-        return not (self.is_closing or (self._buffer is not None and (self.is_held or not self._is_admitted)))
+        """Whether the transport should read: not while requests that were read already are kept."""
+        if self.is_closing or self.is_ended:
+            return False
+        return self._buffer is None or not (self.is_held or not self._is_admitted or self._has_frame)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether `resume` has something to do: a request was kept, and nothing holds it back any more."""
+        return self._has_frame and not (self.is_held or self.out or self.is_closing)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the connection is to be closed now: nothing is left to be sent, or to be handled."""
+        if self.out or self.must_still_respond:
+            return False
+        return self.is_closing or (self.is_ended and not self.can_resume)
+
+    @property
+    def _has_frame(self) -> bool:
+        """Whether a complete request was kept."""
+        return self._buffer is not None and 0 < self._frame_end <= self._filled
 
     @property
     def is_held(self) -> bool:
@@ -137,6 +168,7 @@ class Connection:
     def filled(self, count: int, now: float) -> None:
         """`count` bytes were read into `space()`."""
         self.now = now
+        self._share_end = now + SHARE_S
         self._filled += count
         if self._filled >= self._frame_end:
             self._release_buffer()
@@ -144,6 +176,7 @@ class Connection:
     def receive(self, data: memoryview, now: float) -> None:
         """Take received bytes; `data` belongs to the transport and is not kept."""
         self.now = now
+        self._share_end = now + SHARE_S
         if self.is_closing:
             return
         if self._buffer is None:
@@ -156,13 +189,17 @@ class Connection:
         else:
             self._complete(data)
 
-    def drained(self, now: float) -> None:
-        """Everything in `out` has been sent: go on with requests that were held back."""
+    def resume(self, now: float) -> None:
+        """Go on with requests that were kept: the share of a turn was used up, or a response had to be sent first."""
         self.now = now
-        if self._buffer is None or self.is_held or self.is_closing:
-            return
-        if 0 < self._frame_end <= self._filled:
+        self._share_end = now + SHARE_S
+        if self._has_frame and not self.is_held and not self.is_closing:
             self._release_buffer()
+
+    def end(self) -> None:
+        """The peer has closed its side. What it has sent is still handled and answered, as in Kafka, until a send
+        fails; a delayed response is not waited for, except one whose request has taken effect."""
+        self.is_ended = True
 
     def admit(self) -> None:
         """The frame that has begun fits into queued.max.request.bytes now: go on reading it."""
@@ -203,6 +240,8 @@ class Connection:
             self._dispatch(self, data[position + 4 : frame_end])
             position = frame_end
             if self.delayed is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
+                break
+            if position < end and self.clock() >= self._share_end:
                 break
         if position:
             self.last_active = self.now
@@ -262,13 +301,16 @@ class Connection:
         self._buffers.give_back(buffer)
 
     def _reserve(self) -> None:
-        """Reserve the size of a large frame that has begun (queued.max.request.bytes)."""
-        if self._frame_end > FIRST_BUFFER_BYTES and not self._reserved:
+        """Reserve the size of a large frame that has begun (queued.max.request.bytes); a complete one needs none."""
+        if self._frame_end > FIRST_BUFFER_BYTES and self._frame_end > self._filled and not self._reserved:
             self._is_admitted = self._buffers.reserve(self, self._frame_end)
             if self._is_admitted:
                 self._reserved = self._frame_end
 
     def _release_reservation(self) -> None:
+        if not self._is_admitted:
+            self._is_admitted = True
+            self._buffers.leave(self)
         if self._reserved:
             reserved, self._reserved = self._reserved, 0
             self._buffers.release(reserved)

@@ -16,8 +16,6 @@ FIRST_BUFFER_BYTES = 64 * 1024
 class Reader(Protocol):
     """A connection that reads a large frame."""
 
-    is_closed: bool
-
     @property
     def frame_bytes(self) -> int:
         """The size of the frame."""
@@ -55,14 +53,20 @@ class FrameBuffers:
     def release(self, size: int) -> None:
         """A frame of `size` bytes is done: admit waiting ones that fit now."""
         self.reserved_bytes -= size
+        self._admit_waiting()
+
+    def leave(self, reader: Reader) -> None:
+        """`reader` does not wait any longer: its connection is closed, or its frame is complete."""
+        self._waiting.remove(reader)
+        self._admit_waiting()
+
+    def _admit_waiting(self) -> None:
         while self._waiting:
-            reader = self._waiting[0]
-            if not reader.is_closed:
-                if self.reserved_bytes and self.reserved_bytes + reader.frame_bytes > self.max_bytes:
-                    return
-                self.reserved_bytes += reader.frame_bytes
-                reader.admit()
-            self._waiting.popleft()
+            size = self._waiting[0].frame_bytes
+            if self.reserved_bytes and self.reserved_bytes + size > self.max_bytes:
+                return
+            self.reserved_bytes += size
+            self._waiting.popleft().admit()
 
     def take(self, wanted: int) -> bytearray:
         """A buffer, perhaps smaller than `wanted`: the caller grows it as bytes arrive."""

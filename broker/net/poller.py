@@ -12,6 +12,8 @@ from typing import Protocol
 
 READ = 1
 WRITE = 2
+CLOSED = 4
+"""The connection is reset or closed in both directions: whatever is sent is lost. Reported whatever the interest."""
 
 
 class Poller(Protocol):
@@ -24,7 +26,7 @@ class Poller(Protocol):
         """Watch a descriptor."""
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Change what a descriptor is watched for."""
+        """Change what a descriptor is watched for; with the interest 0, only for CLOSED."""
 
     def unregister(self, fd: int) -> None:
         """Stop watching a descriptor."""
@@ -67,10 +69,7 @@ class EpollPoller:
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
         """What is ready."""
         targets = self._targets
-        return [
-            (targets[fd], (READ if mask & ~select.EPOLLOUT else 0) | (WRITE if mask & select.EPOLLOUT else 0))
-            for fd, mask in self._epoll.poll(timeout_s)
-        ]
+        return [(targets[fd], _READY_OF.get(mask) or _ready_of(mask)) for fd, mask in self._epoll.poll(timeout_s)]
 
     def close(self) -> None:
         """Close the descriptor."""
@@ -78,13 +77,19 @@ class EpollPoller:
         self._epoll.close()
 
 
-class SelectorPoller:
-    """`selectors`, on other systems: kqueue where available."""
+def _ready_of(mask: int) -> int:
+    ready = (READ if mask & ~select.EPOLLOUT else 0) | (WRITE if mask & select.EPOLLOUT else 0)
+    return ready | (CLOSED if mask & (select.EPOLLERR | select.EPOLLHUP) else 0)
 
-    __slots__ = ("_selector",)
+
+class SelectorPoller:
+    """`selectors`, on other systems: kqueue where available. It reports no CLOSED: a send or a read fails instead."""
+
+    __slots__ = ("_selector", "_silent")
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._silent: set[int] = set()  # descriptors with the interest 0, which a selector does not know
 
     def fileno(self) -> int:
         """The selector's descriptor; OSError if it has none."""
@@ -99,11 +104,21 @@ class SelectorPoller:
 
     def modify(self, fd: int, interest: int, target: object) -> None:
         """Change what a descriptor is watched for."""
-        self._selector.modify(fd, _SELECT_OF[interest], target)
+        if not interest:
+            self.unregister(fd)
+            self._silent.add(fd)
+        elif fd in self._silent:
+            self._silent.remove(fd)
+            self.register(fd, interest, target)
+        else:
+            self._selector.modify(fd, _SELECT_OF[interest], target)
 
     def unregister(self, fd: int) -> None:
         """Stop watching a descriptor."""
-        self._selector.unregister(fd)
+        if fd in self._silent:
+            self._silent.remove(fd)
+        else:
+            self._selector.unregister(fd)
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
         """What is ready."""
@@ -122,7 +137,12 @@ class SelectorPoller:
 
 _EPOLL = hasattr(select, "epoll")
 _EPOLL_OF = (
-    {READ: select.EPOLLIN, WRITE: select.EPOLLOUT, READ | WRITE: select.EPOLLIN | select.EPOLLOUT} if _EPOLL else {}
+    {0: 0, READ: select.EPOLLIN, WRITE: select.EPOLLOUT, READ | WRITE: select.EPOLLIN | select.EPOLLOUT}
+    if _EPOLL
+    else {}
+)
+_READY_OF = (
+    {select.EPOLLIN: READ, select.EPOLLOUT: WRITE, select.EPOLLIN | select.EPOLLOUT: READ | WRITE} if _EPOLL else {}
 )
 _SELECT_OF = {
     READ: selectors.EVENT_READ,

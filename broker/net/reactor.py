@@ -6,6 +6,11 @@ was produced. That gives about twice the requests per second of a task per conne
 While there is traffic the task polls for the next event itself for up to a millisecond, since a round through trio's
 scheduler costs more than most requests. Connections are isolated: an exception closes only the connection it came from.
 
+A turn is bounded by time, and one request more. What is left is served in the next turns, before the poller is asked
+again. A connection that has used up its share (`SHARE_S`) is put into a rotation with the others of its kind: they are
+served after the connections that have not, one of them at least in each turn. So pipelined and expensive requests delay
+those who send them, and a request of anybody else waits for about a turn.
+
 How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
 """
 
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,9 +26,9 @@ import trio
 
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import Connection
+from barnabas.broker.net.connection import SHARE_S, Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
-from barnabas.broker.net.poller import READ, WRITE, make_poller
+from barnabas.broker.net.poller import CLOSED, READ, WRITE, make_poller
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -34,7 +40,16 @@ logger = logging.getLogger("kafka.network.SocketServer")
 SCRATCH_BYTES = 256 * 1024
 LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
-TURNS_PER_CHECKPOINT = 32
+TURN_S = 0.004
+"""How long requests are handled in a turn, seconds; then what they have produced is sent."""
+SEND_S = 0.002
+"""How long responses are sent in a turn, seconds."""
+CHECKPOINT_S = 0.01
+"""How long the reactor serves before it lets trio run other tasks, seconds."""
+FAILED_TURN_PAUSE_S = 0.01
+"""How long the reactor waits after a turn that failed, so that a permanent failure does not fill the log."""
+_SEND_CHECK_BYTES = 64 * 1024
+_SEND_BASE_BYTES = 4096
 
 
 class Reactor:
@@ -51,8 +66,11 @@ class Reactor:
         self._buffers = FrameBuffers(limits.max_queued_bytes)
         self._channels: dict[Connection, Channel] = {}
         self._per_ip: dict[str, int] = {}
-        self._to_flush: list[Channel] = []
+        self._to_flush: deque[Channel] = deque()
+        self._rotation: deque[Channel] = deque()
+        self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
         self._in_turn = False
+        self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
 
     @property
@@ -70,47 +88,131 @@ class Reactor:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        poll = self._poller.poll
-        fd = self._poller.fileno()
-        turns = 0
+        clock = self._loop.now
+        timers = self._loop.timers
+        next_checkpoint = clock() + CHECKPOINT_S
+        linger_s = 0.0
         try:
             while True:
-                events = poll(LINGER_S if turns else 0)
-                if not events:
-                    turns = 0
-                    await trio.lowlevel.wait_readable(fd)
+                try:
+                    was_busy = self.turn(linger_s)
+                except Exception:
+                    logger.exception("A turn of the event loop failed")
+                    await trio.sleep(FAILED_TURN_PAUSE_S)
                     continue
-                self._turn(events)
-                turns += 1
-                if turns % TURNS_PER_CHECKPOINT == 0 or self._loop.timers.is_due(self._loop.now()):
+                if not was_busy:
+                    linger_s = 0.0
+                    await self._wait_for_work()
+                    continue
+                linger_s = LINGER_S
+                now = clock()
+                if now >= next_checkpoint or timers.is_due(now):
                     await trio.lowlevel.checkpoint()
+                    next_checkpoint = clock() + CHECKPOINT_S
         finally:
             self._close_all()
 
-    def _turn(self, events: list[tuple[object, int]]) -> None:
-        now = self._loop.now()
+    async def _wait_for_work(self) -> None:
+        with trio.CancelScope() as self._sleep:
+            await trio.lowlevel.wait_readable(self._poller.fileno())
+        self._sleep = None
+
+    def _wake(self) -> None:
+        """End the wait of `run`: there is work that the poller does not know of."""
+        if self._sleep is not None:
+            self._sleep.cancel()
+
+    def turn(self, linger_s: float = 0.0) -> bool:
+        """Serve what is ready, for `TURN_S` and `SEND_S` at most, and one request more; False if nothing was ready.
+
+        `linger_s` is how long to wait until something is, seconds.
+        """
+        events = self._unserved
+        if events:
+            self._unserved = []
+        else:
+            has_work = self._rotation or self._to_flush
+            events = self._poller.poll(0 if has_work else linger_s)
+            if not events and not has_work:
+                return False
         self._in_turn = True
-        for target, ready in events:
+        try:
+            now = self._loop.now()
+            end = now + TURN_S
+            now = self._serve(events, now, end)
+            if self._rotation:
+                self._serve_rotation(now, end)
+            self._loop.end_turn()
+            self._send_queued()
+        finally:
+            self._in_turn = False
+        return True
+
+    def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> float:
+        """Serve events until `end`; the others are kept for the next turn. Returns the time."""
+        clock = self._loop.now
+        for index, (target, ready) in enumerate(events):
             if type(target) is Channel:
-                if ready & READ:
-                    self._read(target, now)
+                if ready & CLOSED:
+                    self._close(target)
+                    continue
                 if ready & WRITE:
+                    target.connection.last_active = now  # the peer has read what was sent before
                     self._queue(target)
-            elif isinstance(target, Listener):
+                if ready & READ:
+                    if target.is_heavy:
+                        self._rotate(target)
+                        continue
+                    self._read(target, now)
+            else:
+                self._serve_other(target)
+            before, now = now, clock()
+            if now - before >= SHARE_S and type(target) is Channel:
+                target.is_heavy = True
+            if now >= end:
+                self._unserved = events[index + 1 :]
+                break
+        return now
+
+    def _serve_other(self, target: object) -> None:
+        """Serve a listener, or a descriptor that was given to `watch`."""
+        try:
+            if isinstance(target, Listener):
                 self.acceptor.accept(target)
             else:
                 target()  # type: ignore[operator]  # given to `watch`
-        self._loop.end_turn()
-        self._flush_queued(now)
-        self._in_turn = False
+        except Exception:
+            logger.exception("The event loop's callback %r failed", target)
+
+    def _rotate(self, channel: Channel) -> None:
+        """Serve a channel after the others: it has used up its share of a turn."""
+        if not channel.is_waiting:
+            channel.is_waiting = True
+            self._rotation.append(channel)
+
+    def _serve_rotation(self, now: float, end: float) -> None:
+        """Serve the channels in the rotation until `end`, each once at most and one at least."""
+        clock = self._loop.now
+        for _ in range(len(self._rotation)):
+            channel = self._rotation.popleft()
+            channel.is_waiting = False
+            self._go_on(channel, now)
+            before, now = now, clock()
+            channel.is_heavy = now - before >= SHARE_S
+            if now >= end:
+                break
 
     def send_outside_turn(self) -> None:
         """Send what was produced outside of a turn."""
         if self._in_turn:
             return
         self._in_turn = True
-        self._flush_queued(self._loop.now())
-        self._in_turn = False
+        try:
+            self._send_queued()
+        finally:
+            self._in_turn = False
+        if self._to_flush or self._rotation:
+            self._wake()
 
     # -- accepting
 
@@ -135,7 +237,7 @@ class Reactor:
             max_frame_bytes=limits.max_frame_bytes,
             buffers=self._buffers,
             on_output=self._on_output,
-            now=self._loop.now(),
+            clock=self._loop.now,
         )
         channel = Channel(accepted, connection)
         self._poller.register(channel.fd, READ, channel)
@@ -144,8 +246,26 @@ class Reactor:
 
     # -- reading
 
+    def _go_on(self, channel: Channel, now: float) -> None:
+        """Handle the requests that a connection has kept, or read from it."""
+        connection = channel.connection
+        if connection.is_closed:
+            return
+        if not connection.can_resume:
+            if connection.wants_data:
+                self._read(channel, now)
+            return
+        try:
+            connection.resume(now)
+        except Exception as error:
+            self._failed(channel, error)
+            return
+        self._queue(channel)
+
     def _read(self, channel: Channel, now: float) -> None:
         connection = channel.connection
+        if connection.is_closed:
+            return
         budget = TURN_BYTES
         try:
             while budget > 0:
@@ -153,38 +273,42 @@ class Reactor:
                 if space is None:
                     count = channel.socket.recv_into(self._scratch)
                     if not count:
-                        self._close(channel)
-                        return
+                        connection.end()
+                        break
                     connection.receive(self._scratch[:count], now)
                     budget = 0 if connection.space() is None else budget - count
                 else:
                     count = channel.socket.recv_into(space)
                     space.release()
                     if not count:
-                        self._close(channel)
-                        return
+                        connection.end()
+                        break
                     connection.filled(count, now)
                     budget -= count
         except BlockingIOError:
             pass
-        except ProtocolError as error:
-            self._refuse(channel, error)
-            return
-        except OSError:
-            self._close(channel)
-            return
-        except Exception:
-            logger.exception("The connection from %s:%d failed", connection.peer_host, connection.peer_port)
-            self._close(channel)
+        except Exception as error:
+            self._failed(channel, error)
             return
         self._queue(channel)
+
+    def _failed(self, channel: Channel, error: Exception) -> None:
+        """Close a connection because of an error of its peer, of its socket, or a bug."""
+        connection = channel.connection
+        if isinstance(error, ProtocolError):
+            self._refuse(channel, error)
+            return
+        if not isinstance(error, OSError):
+            peer = (connection.peer_host, connection.peer_port)
+            logger.error("The connection from %s:%d failed", *peer, exc_info=error)
+        self._close(channel)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
         connection = channel.connection
         logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
         connection.is_closing = True
         try:
-            channel.flush(self._loop.now())  # responses to the valid requests before it
+            channel.flush()  # responses to the valid requests before it
         except Exception:
             logger.debug("Responses to %s:%d are lost", connection.peer_host, connection.peer_port, exc_info=True)
         self._close(channel)
@@ -205,41 +329,47 @@ class Reactor:
             channel.is_queued = True
             self._to_flush.append(channel)
 
-    def _flush_queued(self, now: float) -> None:
-        while self._to_flush:
-            queued, self._to_flush = self._to_flush, []
-            for channel in queued:
-                channel.is_queued = False
-                if channel.connection.is_closed:
-                    continue
+    def _send_queued(self) -> None:
+        """Send responses for `SEND_S` at most; the others are sent in the next turn."""
+        queue = self._to_flush
+        if not queue:
+            return
+        clock = self._loop.now
+        end = clock() + SEND_S
+        weight = 0
+        while queue:
+            channel = queue.popleft()
+            channel.is_queued = False
+            if not channel.connection.is_closed:
                 try:
-                    channel.flush(now)
+                    weight += _SEND_BASE_BYTES + channel.flush()
                     self._settle(channel)
-                except ProtocolError as error:
-                    self._refuse(channel, error)
-                except OSError:
-                    self._close(channel)
-                except Exception:
-                    logger.exception("The connection from %s failed", channel.connection.peer_host)
-                    self._close(channel)
-            self._loop.end_turn()
+                except Exception as error:
+                    self._failed(channel, error)
+            if not queue:
+                self._loop.end_turn()
+            if weight >= _SEND_CHECK_BYTES:
+                weight = 0
+                if clock() >= end:
+                    break
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for what it needs now; close the channel if it is finished."""
         connection = channel.connection
-        if connection.is_closing and not connection.out and not connection.must_still_respond:
-            self._close(channel)
-            return
-        interest = (READ if connection.wants_data else 0) | (WRITE if connection.out else 0)
-        if interest == channel.interest:
-            return
-        if not interest:
-            self._poller.unregister(channel.fd)
-        elif not channel.interest:
-            self._poller.register(channel.fd, interest, channel)
+        if connection.wants_data:
+            interest = READ
         else:
+            if connection.is_finished:
+                self._close(channel)
+                return
+            interest = 0
+            if connection.can_resume:
+                self._rotate(channel)
+        if connection.out:
+            interest |= WRITE
+        if interest != channel.interest:
             self._poller.modify(channel.fd, interest, channel)
-        channel.interest = interest
+            channel.interest = interest
 
     # -- closing
 
@@ -247,8 +377,7 @@ class Reactor:
         connection = channel.connection
         if self._channels.pop(connection, None) is None:
             return
-        if channel.interest:
-            self._poller.unregister(channel.fd)
+        self._poller.unregister(channel.fd)
         left = self._per_ip[connection.peer_host] - 1
         if left:
             self._per_ip[connection.peer_host] = left

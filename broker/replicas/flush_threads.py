@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 import trio
+
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 class FlushExecutor(Protocol):
@@ -53,7 +56,10 @@ class FlushThreads:
         while self._done:
             self._running -= 1
             then, failure = self._done.popleft()
-            then(failure)
+            try:
+                then(failure)
+            except Exception:
+                logger.exception("The callback of a flush failed")
 
     def close(self) -> None:
         """Close the pipe; while a thread is still running it stays open until the process ends."""

@@ -148,7 +148,7 @@ class Client:
             max_frame_bytes=max_frame_bytes,
             buffers=self.buffers,
             on_output=self._on_output,
-            now=memory.clock.now,
+            clock=lambda: memory.clock.now,
         )
         self.sent: list[tuple[int, int, int]] = []  # API key, version, correlation id
         self.inbox = bytearray()
@@ -180,7 +180,7 @@ class Client:
                 chunk = connection.out.popleft()
                 connection.out_bytes -= len(chunk)
                 self.inbox += chunk_bytes(chunk)
-            connection.drained(self.memory.clock.now)
+            connection.resume(self.memory.clock.now)
             self.memory.broker.loop.end_turn()
 
     def answers(self) -> list[Message]:

@@ -329,6 +329,67 @@ def test_large_frames_above_the_limit_wait_for_their_turn(memory: MemoryBroker) 
     assert buffers.reserved_bytes == 0
 
 
+def large_frames(memory: MemoryBroker, count: int) -> tuple[FrameBuffers, list[Client], list[bytes]]:
+    """Clients that share a limit into which one of their frames fits."""
+    buffers = FrameBuffers(max_bytes=300_000)
+    clients = [memory.client(buffers=buffers) for _ in range(count)]
+    clients[0].touch("t")
+    return buffers, clients, [client.frame(produce("t", batch(bytes(200_000))), 9) for client in clients]
+
+
+@pytest.mark.parametrize("closed", range(4))
+def test_a_connection_that_closes_gives_back_what_it_has_reserved(memory: MemoryBroker, closed: int) -> None:
+    """Whether its frame was admitted or waits, alone, before others or behind them."""
+    buffers, clients, frames = large_frames(memory, 4)
+    for client, frame in zip(clients, frames, strict=True):
+        client.feed(frame[:100_000])
+    clients[closed].connection.close()
+    assert len(buffers._waiting) == 2
+    for index, client in enumerate(clients):
+        if index != closed:
+            assert client.connection.wants_data
+            client.feed(frames[index][100_000:])
+            assert len(client.answers()) == 1
+    assert buffers.reserved_bytes == 0
+
+
+def test_a_frame_that_waits_is_admitted_when_the_one_before_it_leaves(memory: MemoryBroker) -> None:
+    buffers = FrameBuffers(max_bytes=300_000)
+    clients = [memory.client(buffers=buffers) for _ in range(4)]
+    clients[0].touch("t")
+    sizes = (150_000, 100_000, 200_000, 120_000)
+    frames = [client.frame(produce("t", batch(bytes(size))), 9) for client, size in zip(clients, sizes, strict=True)]
+    for client, frame in zip(clients, frames, strict=True):
+        client.feed(frame[:70_000])
+    clients[1].feed(frames[1][70_000:])
+    assert [client.connection.wants_data for client in clients] == [True, True, False, False]
+    clients[2].connection.close()
+    assert clients[3].connection.wants_data
+    clients[3].feed(frames[3][70_000:])
+    clients[0].feed(frames[0][70_000:])
+    assert buffers.reserved_bytes == 0
+
+
+def test_a_frame_that_waits_is_not_read(memory: MemoryBroker) -> None:
+    buffers, (first, second), frames = large_frames(memory, 2)
+    first.feed(frames[0][:100_000])
+    second.feed(frames[1][:100_000])
+    assert second.connection.space() is None
+    second.feed(frames[1][100_000:])  # of a read that was in progress
+    assert not buffers._waiting
+    first.connection.close()
+    assert buffers.reserved_bytes == 0
+    assert len(second.answers()) == 1
+
+
+def test_the_idle_time_counts_from_the_answer_of_a_long_poll(memory: MemoryBroker, client: Client) -> None:
+    client.touch("t")
+    client.send(fetch("t", 0, max_wait_ms=6000), 11)
+    memory.advance(6)
+    assert len(client.answers()) == 1
+    assert client.connection.last_active == memory.clock.now
+
+
 def test_one_frame_is_always_admitted(memory: MemoryBroker) -> None:
     client = memory.client(buffers=FrameBuffers(max_bytes=0))
     client.touch("t")
@@ -344,5 +405,5 @@ def test_a_partial_frame_is_not_copied_again_for_each_read(memory: MemoryBroker,
     frame = client.frame(produce("t", batch(bytes(200_000))), 9)
     client.feed(frame[:100_000])
     buffer = client.connection._buffer
-    client.connection.drained(memory.clock.now)
+    client.connection.resume(memory.clock.now)
     assert client.connection._buffer is buffer

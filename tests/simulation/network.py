@@ -72,7 +72,7 @@ class Network:
             max_frame_bytes=MAX_FRAME_BYTES,
             buffers=self.buffers,
             on_output=on_output,
-            now=self.environment.clock.now,
+            clock=lambda: self.environment.clock.now,
         )
 
     def connect(self, link: Link) -> Wire | None:
@@ -170,7 +170,7 @@ class Wire:
         data = b"".join(chunk_bytes(chunk) for chunk in server.out)
         server.out.clear()
         server.out_bytes = 0
-        server.drained(self._environment.clock.now)
+        server.resume(self._environment.clock.now)
         if server.out:
             self._network.active[self] = None
         if self._network.observer is not None:

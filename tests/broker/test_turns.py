@@ -1,0 +1,321 @@
+"""Turns of the reactor are bounded by time and shared fairly; nothing that fails in one ends the reactor."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+import trio
+
+from barnabas.broker.loop import CALLBACKS_S, Loop
+from barnabas.broker.net.connection import OUT_LIMIT_BYTES, SHARE_S
+from barnabas.broker.net.reactor import CHECKPOINT_S, SEND_S, TURN_S
+from barnabas.broker.slices import SLICE_S
+from barnabas.broker.timers import FIRE_S
+from tests.broker.turns import Turns, received, requests
+
+SHARE_MS = SHARE_S * 1000
+
+
+@pytest.fixture
+def turns() -> Iterator[Turns]:
+    turns = Turns()
+    yield turns
+    turns.close()
+
+
+def test_requests_that_wait_in_one_connection_do_not_hold_up_another(turns: Turns) -> None:
+    """Before, all 300 requests of each connection were handled first."""
+    greedy = [turns.connect() for _ in range(4)]
+    other = turns.connect()
+    for peer in greedy:
+        peer.sendall(requests(300, 10 * SHARE_MS))
+    turns.until(lambda: all(turns.count(peer) for peer in greedy))
+    other.sendall(requests(1, 0))
+    before = len(turns.served)
+    turns.until(lambda: turns.count(other))
+    assert len(turns.served) - before <= 3
+
+
+def test_the_share_of_a_turn_is_an_amount_of_time(turns: Turns) -> None:
+    peer = turns.connect()
+    peer.sendall(requests(100, SHARE_MS / 10))
+    turns.until(lambda: turns.served)
+    assert len(turns.served) == 10
+    turns.until(lambda: len(turns.served) == 100)
+
+
+def test_connections_that_use_up_their_shares_are_served_in_rotation(turns: Turns) -> None:
+    greedy = [turns.connect() for _ in range(5)]
+    for peer in greedy:
+        peer.sendall(requests(50, 2 * SHARE_MS))
+    counts = []
+    while len(turns.served) < 250:
+        turns.reactor.turn()
+        counts.append([turns.count(peer) for peer in greedy])
+    assert all(max(count) - min(count) <= 1 for count in counts)
+
+
+def test_a_turn_ends_after_its_time_and_the_others_are_served_next(turns: Turns) -> None:
+    peers = [turns.connect() for _ in range(20)]
+    for peer in peers:
+        peer.sendall(requests(1, SHARE_MS / 2))
+    taken = []
+    while len(turns.served) < 20:
+        before = turns.time
+        turns.reactor.turn()
+        taken.append(turns.time - before)
+    assert max(taken) <= TURN_S + SHARE_S
+    assert len(set(turns.served)) == 20
+
+
+def test_constant_cheap_traffic_does_not_stop_the_rotation(turns: Turns) -> None:
+    cheap = [turns.connect() for _ in range(round(2 * TURN_S / SHARE_S))]
+    greedy = turns.connect()
+    greedy.sendall(requests(40, 2 * SHARE_MS))
+    for _ in range(100):
+        for peer in cheap:
+            peer.sendall(requests(1, SHARE_MS / 2))
+        turns.reactor.turn()
+    assert turns.count(greedy) == 40
+
+
+def test_a_connection_with_expensive_requests_waits_for_those_with_cheap_ones(turns: Turns) -> None:
+    """Also one that sends its next request only after the response."""
+    expensive, cheap = turns.connect(), turns.connect()
+    expensive.sendall(requests(1, 5 * SHARE_MS))
+    turns.until(lambda: turns.served)
+    expensive.sendall(requests(1, 5 * SHARE_MS))
+    cheap.sendall(requests(1, 0))
+    turns.until(lambda: len(turns.served) == 3)
+    assert turns.served == [peer.getsockname()[1] for peer in (expensive, cheap, expensive)]
+
+
+def test_the_requests_of_a_closed_connection_are_dropped(turns: Turns) -> None:
+    peer = turns.connect()
+    peer.sendall(requests(300, 10 * SHARE_MS))
+    turns.until(lambda: turns.served)
+    peer.close()
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert len(turns.served) <= 3
+
+
+def test_a_peer_that_has_closed_its_side_only_is_answered(turns: Turns) -> None:
+    """As by Kafka, which reads one request after the other, and the end of the stream after them."""
+    peer = turns.connect()
+    peer.sendall(requests(30, SHARE_MS))
+    peer.shutdown(socket.SHUT_WR)
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert len(turns.served) == 30
+    assert received(peer, len(turns.response)) == 30
+
+
+def test_a_reset_is_noticed_while_requests_are_kept() -> None:
+    """The connection is not read then."""
+    turns = Turns(response_bytes=OUT_LIMIT_BYTES)
+    peer = turns.connect()
+    peer.sendall(requests(300, 0))
+    turns.until(lambda: turns.served)
+    for _ in range(20):
+        turns.reactor.turn()
+    before = len(turns.served)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert len(turns.served) == before
+    turns.close()
+
+
+def test_a_stop_drops_the_requests_that_are_kept(turns: Turns) -> None:
+    peers = [turns.connect() for _ in range(100)]
+    for peer in peers:
+        peer.sendall(requests(100, 2 * SHARE_MS))
+    turns.until(lambda: len(turns.served) >= 150)
+    turns.reactor.stop_accepting()
+    before = len(turns.served)
+    turns.reactor.stop_reading()
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert len(turns.served) == before
+    assert sum(received(peer, len(turns.response)) for peer in peers) == before
+
+
+class _SlowSocket:
+    """A socket whose sends take time."""
+
+    def __init__(self, real: socket.socket, turns: Turns, cost_s: float) -> None:
+        self._real = real
+        self._turns = turns
+        self._cost_s = cost_s
+
+    def __getattr__(self, name: str):
+        return getattr(self._real, name)
+
+    def send(self, data: bytes) -> int:
+        self._turns.time += self._cost_s
+        return self._real.send(data)
+
+
+def test_sending_is_bounded_by_time(turns: Turns) -> None:
+    peers = [turns.connect() for _ in range(100)]
+    for channel in turns.reactor._channels.values():
+        channel.socket = _SlowSocket(channel.socket, turns, SEND_S / 8)  # type: ignore[assignment]
+    for peer in peers:
+        peer.sendall(requests(1, 0))
+    taken = []
+    while turns.reactor._to_flush or not taken:
+        before = turns.time
+        turns.reactor.turn()
+        taken.append(turns.time - before)
+    assert max(taken) <= 3 * SEND_S
+    turns.reactor.stop_reading()
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert [received(peer, len(turns.response)) for peer in peers] == [1] * 100
+
+
+def test_connections_are_accepted_for_a_bounded_time(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    admit = turns.reactor.acceptor._admit
+
+    def slow(*arguments) -> None:
+        turns.time += SHARE_S / 2
+        admit(*arguments)
+
+    monkeypatch.setattr(turns.reactor.acceptor, "_admit", slow)
+    for _ in range(30):
+        turns.dial()
+    turns.reactor.turn()
+    assert turns.reactor.connection_count == 2
+    turns.until(lambda: turns.reactor.connection_count == 30)
+
+
+def test_a_callback_that_fails_ends_neither_the_reactor_nor_its_turn(
+    turns: Turns, caplog: pytest.LogCaptureFixture
+) -> None:
+    readable, writable = os.pipe()
+    calls = []
+
+    def broken() -> None:
+        calls.append(os.read(readable, 1))
+        raise ZeroDivisionError
+
+    peer = turns.connect()
+    turns.reactor.watch(readable, broken)
+    os.write(writable, b"xy")
+    peer.sendall(requests(1, 0))
+    turns.until(lambda: turns.served and len(calls) == 2)
+    assert len(caplog.records) == 2
+    os.close(writable)
+    os.close(readable)
+
+
+@pytest.mark.trio
+async def test_a_turn_that_fails_does_not_end_the_reactor(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve = turns.reactor._serve
+
+    def failing_once(*arguments):
+        monkeypatch.setattr(turns.reactor, "_serve", serve)
+        raise ZeroDivisionError
+
+    peer = turns.connect()
+    monkeypatch.setattr(turns.reactor, "_serve", failing_once)
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(turns.reactor.run)
+            peer.sendall(requests(1, 0))
+            await trio.to_thread.run_sync(peer.recv, len(turns.response))
+            nursery.cancel_scope.cancel()
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.trio
+async def test_other_tasks_run_after_a_time_not_after_a_number_of_turns(turns: Turns) -> None:
+    """A signal is handled by such a task: SIGTERM had no effect for a minute."""
+    peers = [turns.connect() for _ in range(20)]
+    for peer in peers:
+        peer.sendall(requests(300, 10 * SHARE_MS))
+    served = []
+
+    async def count() -> None:
+        while len(served) < 20:
+            await trio.lowlevel.checkpoint()
+            served.append(len(turns.served))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turns.reactor.run)
+        await count()
+        nursery.cancel_scope.cancel()
+    assert CHECKPOINT_S == 10 * SHARE_S  # so that trio runs other tasks after each turn, of two requests here
+    assert 0 < max(after - before for before, after in pairwise(served)) <= 4
+
+
+@pytest.mark.trio
+async def test_turns_and_slices_alternate_under_constant_traffic(turns: Turns) -> None:
+    peer = turns.connect()
+    order: list[str] = []
+
+    def work():
+        while True:
+            order.append("slice")
+            turns.time += SLICE_S
+            yield
+
+    turns.loop.slices.start(work(), order.append, order.append)
+    turn = turns.reactor.turn
+
+    def counted(linger_s: float = 0.0) -> bool:
+        peer.sendall(requests(1, 0.01))
+        order.append("turn")
+        return turn(linger_s)
+
+    turns.reactor.turn = counted  # type: ignore[method-assign]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turns.reactor.run)
+        nursery.start_soon(turns.loop.timers.run)
+        while len(order) < 200:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    counted_slices = order[20:200].count("slice")
+    assert 60 <= counted_slices <= 120
+
+
+class _Callbacks:
+    """Callbacks that take time, counted."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+        self.calls = 0
+        self.loop = Loop(lambda: self.time, lambda: 0)
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self.time += CALLBACKS_S / 4
+
+
+def test_callbacks_at_the_end_of_a_turn_are_bounded_by_time() -> None:
+    callback = _Callbacks()
+    for _ in range(10):
+        callback.loop.call_after_turn(callback)
+    callback.loop.end_turn()
+    assert callback.calls == 4
+    timers = callback.loop.timers
+    assert timers.is_due(callback.time)  # the loop does not sleep
+    while timers.is_due(callback.time):
+        timers.fire(callback.time)
+    assert callback.calls == 10
+
+
+def test_due_timers_are_bounded_by_time() -> None:
+    callback = _Callbacks()
+    timers = callback.loop.timers
+    for _ in range(10):
+        timers.at(callback.time, callback)
+    assert timers.fire(callback.time) == 4 * FIRE_S / CALLBACKS_S
+    assert timers.is_due(callback.time)
+    timers.fire(callback.time)
+    timers.fire(callback.time)
+    assert callback.calls == 10

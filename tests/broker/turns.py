@@ -1,0 +1,88 @@
+"""A reactor whose turns are taken by the test: real sockets, a clock that advances with the work, counted requests."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import Counter
+
+from barnabas.broker.loop import Loop
+from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.connection import Connection
+from barnabas.broker.net.limits import Limits
+from barnabas.broker.net.reactor import Reactor
+
+MAX_TURNS = 10_000
+
+
+class Turns:
+    """The reactor, its clock, and what was dispatched. A request's body is its cost in microseconds."""
+
+    def __init__(self, limits: Limits | None = None, *, response_bytes: int = 8) -> None:
+        self.time = 100.0
+        self.response = struct.pack(">i", response_bytes) + bytes(response_bytes)
+        self.loop = Loop(lambda: self.time, lambda: int(self.time * 1000))
+        self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch)
+        self.served: list[int] = []
+        """The ports of the peers whose requests were dispatched, in their order."""
+        self.peers: list[socket.socket] = []
+        self._address = self.listen("PLAINTEXT")
+
+    def listen(self, name: str) -> tuple[str, int]:
+        """Serve one more listener."""
+        listening = bind("127.0.0.1", 0, 200)
+        self.reactor.listen(Listener(name, listening))
+        address: tuple[str, int] = listening.getsockname()
+        return address
+
+    def _dispatch(self, connection: Connection, frame: memoryview) -> None:
+        self.served.append(connection.peer_port)
+        self.time += int.from_bytes(frame, "big") / 1e6
+        connection.out.append(self.response)
+        connection.out_bytes += len(self.response)
+
+    def dial(self, address: tuple[str, int] | None = None) -> socket.socket:
+        """A client's socket; the broker accepts it in one of its next turns."""
+        peer = socket.create_connection(address or self._address)
+        peer.settimeout(20)
+        self.peers.append(peer)
+        return peer
+
+    def connect(self) -> socket.socket:
+        """A client's socket that the broker has accepted."""
+        before = self.reactor.connection_count
+        peer = self.dial()
+        self.until(lambda: self.reactor.connection_count > before)
+        return peer
+
+    def until(self, condition) -> int:
+        """Take turns until `condition` holds; returns their number."""
+        for number in range(MAX_TURNS):
+            if condition():
+                return number
+            self.reactor.turn()
+        raise AssertionError("the condition does not hold after many turns")
+
+    def count(self, peer: socket.socket) -> int:
+        """How many requests of a client were dispatched."""
+        return Counter(self.served)[peer.getsockname()[1]]
+
+    def close(self) -> None:
+        """Close everything."""
+        for peer in self.peers:
+            peer.close()
+        self.reactor._close_all()
+
+
+def requests(count: int, cost_ms: float) -> bytes:
+    """Frames of `count` requests that cost this many milliseconds each."""
+    return struct.pack(">ii", 4, round(cost_ms * 1000)) * count
+
+
+def received(peer: socket.socket, size: int) -> int:
+    """How many of the responses of `size` bytes a client receives until the end of the stream."""
+    total = 0
+    while data := peer.recv(1 << 16):
+        total += len(data)
+    assert total % size == 0
+    return total // size
