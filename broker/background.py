@@ -21,6 +21,7 @@ from barnabas.broker.config.keys.log import (
 )
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
+from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
 from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
@@ -132,7 +133,9 @@ class BackgroundJobs:
         try:
             await trio.to_thread.run_sync(job.run)
         except OSError as error:
-            if log_dir is not None and log_dirs.logs.get((log.topic, log.partition)) is log:  # not deleted meanwhile
+            if log_dir is not None and error.errno in NO_DESCRIPTORS:  # the next check tries it again
+                failures.report(log_dir, "sync of closed segments", error)
+            elif log_dir is not None and log_dirs.logs.get((log.topic, log.partition)) is log:  # not deleted meanwhile
                 failures.take_offline(log_dir, "sync of closed segments", error)
                 self._end_turn()
             return
@@ -142,8 +145,14 @@ class BackgroundJobs:
         """Compact logs; the cleaner is imported after the start."""
         broker = self._broker
         await trio.sleep(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
-        from barnabas.broker.replicas.cleaner import LogCleaner
-
+        while True:
+            try:
+                from barnabas.broker.replicas.cleaner import LogCleaner
+            except (ImportError, OSError) as error:  # no descriptor is left to read the module
+                logger.error("The log cleaner cannot be started: %s. It is tried again", error)
+                await trio.sleep(CLEANER_START_S)
+            else:
+                break
         await LogCleaner(broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions).run()
 
 

@@ -42,7 +42,9 @@ from barnabas.broker.replicas.flush_threads import FlushThreads
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
+from barnabas.storage.open_files import MIN_DESCRIPTORS
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
 
@@ -56,6 +58,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2
+_UNLIMITED = 2**31 - 1
 DRAIN_S = 5.0
 """How long a stop waits for responses to be sent, seconds."""
 
@@ -71,8 +74,7 @@ def run(options: ServeOptions) -> int:
         config = load(options.sets, options.environment, options.config_file, options.profile)
         for warning in config.warnings:
             logger.warning(warning)
-        _raise_descriptor_limit()
-        return trio.run(_serve, config, options.ready_file)
+        return trio.run(_serve, config, options.ready_file, _raise_descriptor_limit())
     except (ConfigError, StartError) as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_MISTAKE
@@ -81,24 +83,33 @@ def run(options: ServeOptions) -> int:
         return EXIT_FAILED
 
 
-def _raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files to the hard one, as a JVM does: connections and segments need one each."""
+def _raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files to the hard one, as a JVM does; the limit from here on.
+
+    StartError when it is too low to serve.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
             logger.warning("At most %d files and connections can be open: the limit cannot be raised", soft)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return _UNLIMITED
+    if limit < MIN_DESCRIPTORS:
+        raise StartError(f"The limit of open files is {limit} (ulimit -n): at least {MIN_DESCRIPTORS} are needed")
+    return limit
 
 
-async def _serve(config: ServerConfig, ready_file: str | None) -> int:
+async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int = _UNLIMITED) -> int:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         if ready_file is not None:
             try:
                 remove_ready_file(ready_file)
             except PermissionError as error:
                 raise StartError(str(error)) from error
-        server = Server(config)
+        server = Server(config, descriptors)
         server.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -116,8 +127,11 @@ async def _serve(config: ServerConfig, ready_file: str | None) -> int:
 class Server:
     """The parts of a broker, started and stopped in order."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED) -> None:
+        """`descriptors` is the process' limit of open files and connections."""
         self.config = config
+        self._files = Files()
+        self._files.open_files.limit_to(descriptors)
         self.addresses: list[Endpoint] = []
         """The bound listeners; port 0 is replaced by the port that was assigned."""
         self._temporary_dir: str | None = None
@@ -172,7 +186,7 @@ class Server:
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
         try:
-            self.broker = open_broker(config, paths, flushes=self._flushes)
+            self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes)
         except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
             raise StartError(str(error)) from error
         except (OSError, KafkaError) as error:

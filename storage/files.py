@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import cast
 
+from barnabas.storage.open_files import OpenFiles
+
 Buffer = bytes | bytearray | memoryview
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -44,6 +46,23 @@ class File:
         self.close()
 
 
+class BytesFile(File):
+    """A part of a file that has been read already; it has no descriptor."""
+
+    __slots__ = ("_data", "_start")
+
+    def __init__(self, path: str, data: bytes, start: int) -> None:
+        """`start` is the position of `data` in the file."""
+        super().__init__(-1, path)
+        self._data = data
+        self._start = start
+
+    def read(self, length: int, position: int) -> bytes:
+        """Up to `length` bytes from `position`."""
+        at = position - self._start
+        return self._data[at : at + length]
+
+
 class FileSlice:
     """`length` bytes of `file` from `offset`: the records of a fetch response, sent with sendfile or copied into it."""
 
@@ -57,6 +76,11 @@ class FileSlice:
     def __len__(self) -> int:
         return self.length
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the bytes have been read already, so that there is no descriptor to send them from."""
+        return self.file.fd < 0
+
     def read(self) -> bytes:
         """The bytes, copied into memory. OSError when the disk fails or the file is shorter."""
         data = self.file.read(self.length, self.offset)
@@ -68,15 +92,28 @@ class FileSlice:
 class Files:
     """The file operations that storage needs. Every method raises OSError as the system does."""
 
-    __slots__ = ()
+    __slots__ = ("open_files",)
+
+    def __init__(self) -> None:
+        self.open_files = OpenFiles()
+        """The log files that are kept open."""
 
     def open(self, path: str) -> File:
         """Open for reading and writing at explicit positions; created when missing."""
-        return File(os.open(path, _OPEN_FLAGS, 0o644), path)
+        return File(self._open(path, _OPEN_FLAGS), path)
 
     def open_read(self, path: str) -> File:
         """Open an existing file for reading."""
-        return File(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+        return File(self._open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+
+    def _open(self, path: str, flags: int) -> int:
+        """A new descriptor; if there is none left, a log file is closed first."""
+        try:
+            return os.open(path, flags, 0o644)
+        except OSError as error:
+            if error.errno != errno.EMFILE or not self.open_files.make_room():
+                raise
+            return os.open(path, flags, 0o644)
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:
         """Write all of `data` at `position`; a short write is continued until it is complete or fails."""
@@ -98,7 +135,7 @@ class Files:
 
     def read_file(self, path: str) -> bytes:
         """The whole content of a small file."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return _pread_all(fd, os.fstat(fd).st_size, 0)
         finally:
@@ -128,9 +165,17 @@ class Files:
             raise OSError(code, os.strerror(code), file.path)
         return True
 
+    def can_sync_file_system(self) -> bool:
+        """Whether `sync_file_system` works here."""
+        return _syncfs() is not None
+
+    def device(self, file: File) -> int:
+        """The number of the file system of an open file."""
+        return os.fstat(file.fd).st_dev
+
     def sync_dir(self, path: str) -> None:
         """Make creations, renames and removals in a directory durable."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
@@ -196,6 +241,19 @@ class Files:
     def set_modified_ms(self, path: str, now_ms: int) -> None:
         """Set the modification time of a file, in milliseconds."""
         os.utime(path, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
+
+    def has_descriptors(self, count: int) -> bool:
+        """Whether this process can open `count` more descriptors now."""
+        taken: list[int] = []
+        try:
+            while len(taken) < count:
+                taken.append(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            return False
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+        return True
 
     def lock(self, path: str) -> File | None:
         """Take the exclusive lock of a file (created when missing); None when it is held by another.

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING
 
 from barnabas.storage.files import File, Files
+
+if TYPE_CHECKING:
+    from barnabas.storage.file_system_sync import FileSystemSync
+    from barnabas.storage.segment_files import SegmentFiles
 
 
 class FlushJob:
@@ -12,14 +17,29 @@ class FlushJob:
 
     `dir_version` and `truncations` are the log's counts of changed file names and of truncations when the job was made.
     With `data_only` the index files are not included: after a crash the data has to be indexed again.
+
+    A target that is not open is a path. It is opened while it is synced, so that a flush of many logs needs few
+    descriptors.
     """
 
-    __slots__ = ("_files", "data_only", "dir_version", "directories", "missing", "offset", "targets", "truncations")
+    __slots__ = (
+        "_files",
+        "data_only",
+        "dir_version",
+        "directories",
+        "file_system",
+        "missing",
+        "offset",
+        "segments",
+        "snapshots",
+        "targets",
+        "truncations",
+    )
 
     def __init__(
         self,
         files: Files,
-        targets: list[File],
+        targets: list[File | str],
         directories: list[str],
         offset: int,
         dir_version: int,
@@ -34,6 +54,12 @@ class FlushJob:
         self.dir_version = dir_version
         self.truncations = truncations
         self.data_only = data_only
+        self.segments: list[tuple[SegmentFiles, int]] = []
+        """The segments with the size up to which they are durable afterwards."""
+        self.snapshots: list[int] = []
+        """The offsets of the producer snapshots among the targets."""
+        self.file_system: FileSystemSync | None = None
+        """The file system to sync instead of the files, because one of them was closed before its data was synced."""
         self.missing: FileNotFoundError | None = None
         """Set when a directory is missing: the log was deleted, or the disk was unmounted."""
 
@@ -46,8 +72,23 @@ class FlushJob:
 
     def sync_files(self) -> None:
         """Sync the files only."""
+        if self.file_system is not None:
+            self.file_system.require()
+            return
         for target in self.targets:
-            self._files.sync(target)
+            if isinstance(target, File):
+                self._files.sync(target)
+            else:
+                self._sync_closed(target)
+
+    def _sync_closed(self, path: str) -> None:
+        try:
+            file = self._files.open(path)
+        except FileNotFoundError as error:
+            self.missing = error
+            return
+        self._files.sync(file)
+        file.close()
 
     def check_directories(self) -> None:
         """Check that the directories exist, when the whole file system was synced instead."""

@@ -57,7 +57,7 @@ class LocalLog:
         self.is_cleaning = False
         """Whether a cleaner is reading the closed segments: none of them is deleted or truncated meanwhile."""
         self._snapshots = state.snapshots
-        self._reader = LogReader(self.segments)
+        self._reader = LogReader(self.segments, self.files.open_files)
         self._changed = state.is_changed
         self._dir_version = int(state.is_changed)  # incremented when a file is created, renamed or removed
         self._synced_dir_version = 0
@@ -159,29 +159,40 @@ class LocalLog:
         durable = self.synced_offset if data_only else self.recovery_point
         if offset <= durable and self._dir_version == self._synced_dir_version:
             return None
-        targets: list[File] = []
+        targets: list[File | str] = []
+        segments: list[Segment] = []
         for segment in self.segments.from_offset(durable):
             if segment.base_offset < offset or segment.size == 0:
+                segments.append(segment)
                 files = segment.files_to_sync(data_only=data_only)
                 if len(files) > segment.file_count:  # index files were created
                     segment.file_count = len(files)
                     self._dir_version += 1
                 targets.extend(files)
         if not data_only:
-            targets.extend(self._snapshots.open_unsynced())
+            targets.extend(self._snapshots.unsynced_paths())
         directories = []
         if self._dir_version != self._synced_dir_version:
             directories = [self.directory, self.directory.rpartition("/")[0]]
-            targets.append(self.files.open(f"{self.directory}/{layout.PARTITION_METADATA}"))
-        return FlushJob(
+            targets.append(f"{self.directory}/{layout.PARTITION_METADATA}")
+        job = FlushJob(
             self.files, targets, directories, offset, self._dir_version, self._truncations, data_only=data_only
         )
+        job.snapshots = [] if data_only else list(self._snapshots.unsynced)
+        for segment in segments:
+            job.segments.append((segment, segment.size))
+            job.file_system = job.file_system or segment.file_system_to_sync
+        return job
 
     def finish_flush(self, job: FlushJob) -> None:
         """Advance `synced_offset` and `recovery_point` after `job` has run, unless the log was truncated meanwhile."""
         self._synced_dir_version = max(self._synced_dir_version, job.dir_version)
+        if job.snapshots:
+            self._snapshots.synced(job.snapshots)
         if job.truncations != self._truncations:
             return
+        for segment, size in job.segments:
+            segment.synced(size)
         self.synced_offset = max(self.synced_offset, job.offset)
         point = job.offset
         if job.data_only:  # the indexes of closed segments are not durable: recovery has to read these segments

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from barnabas.storage import layout
 from barnabas.storage.checkpoint_files import CheckpointFiles
 from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.file_system_sync import FileSystemSync
 from barnabas.storage.files import File, Files
 from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.layout import TopicPartition
@@ -33,6 +34,7 @@ class LogDir:
     """One log directory."""
 
     __slots__ = (
+        "_file_system",
         "_files",
         "_lock",
         "checkpoints",
@@ -72,6 +74,9 @@ class LogDir:
         self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
         if self._lock is None:
             raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
+        self._file_system = FileSystemSync(self._files, self._lock)
+        if self._files.can_sync_file_system():
+            self._files.open_files.file_systems.setdefault(self._files.device(self._lock), self._file_system)
         self._read_identity(f"{self.path}/{layout.META_PROPERTIES}")
         marker = f"{self.path}/{layout.CLEAN_SHUTDOWN}"
         self.had_clean_shutdown = self._files.exists(marker)
@@ -136,8 +141,7 @@ class LogDir:
         must not be used any longer, FileNotFoundError that it was removed. The directory of a log that is missing is
         recorded in its job.
         """
-        assert self._lock is not None
-        if whole_file_system and self._files.sync_file_system(self._lock):
+        if (whole_file_system or any(job.file_system for job in jobs)) and self._file_system.run():
             for job in jobs:
                 job.check_directories()
         else:
@@ -159,5 +163,8 @@ class LogDir:
     def release(self) -> None:
         """Unlock the directory."""
         if self._lock is not None:
+            file_systems = self._files.open_files.file_systems
+            for device in [device for device, one in file_systems.items() if one is self._file_system]:
+                del file_systems[device]
             self._lock.close()
             self._lock = None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.storage.files import FileSlice
+from barnabas.storage.files import BytesFile, File, FileSlice
+from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 
@@ -28,10 +29,11 @@ class LogRead(NamedTuple):
 class LogReader:
     """Reads the segments of one log."""
 
-    __slots__ = ("_end_offset", "_end_position", "_end_segment", "_segments")
+    __slots__ = ("_end_offset", "_end_position", "_end_segment", "_open_files", "_segments")
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, open_files: OpenFiles) -> None:
         self._segments = segments
+        self._open_files = open_files
         self._end_offset = -1
         self._end_segment: Segment | None = None
         self._end_position = 0
@@ -93,4 +95,7 @@ class LogReader:
         length = min(max_bytes, end_position - position)
         if length <= 0:
             return LogRead(None, offset, limit_offset)
-        return LogRead(FileSlice(segment.file, position, length), offset, min(limit_offset, segment_end))
+        file: File = segment.file
+        if file.fd >= self._open_files.slices_until:
+            file = BytesFile(file.path, segment.read_bytes(position, length), position)
+        return LogRead(FileSlice(file, position, length), offset, min(limit_offset, segment_end))

@@ -33,7 +33,6 @@ class Segment(SegmentFiles):
         "created",
         "first_timestamp",
         "roll_jitter_ms",
-        "size",
     )
 
     def __init__(
@@ -46,8 +45,7 @@ class Segment(SegmentFiles):
         created: float = 0.0,
         suffix: str = "",
     ) -> None:
-        super().__init__(files, directory, base_offset, suffix)
-        self.size = size
+        super().__init__(files, directory, base_offset, suffix, size)
         self.created = created
         self.roll_jitter_ms = 0
         self.first_timestamp: int | None = None
@@ -150,7 +148,7 @@ class Segment(SegmentFiles):
         """Truncate invalid bytes above `size`, durably; the indexes have no entries for them."""
         self._files.truncate(self.file, size)
         self._files.sync(self.file)
-        self.size = size
+        self._cut_to(size)
 
     def seal(self) -> None:
         """Add the greatest timestamp to the time index and write the indexes: at a roll and at a clean close."""
@@ -323,7 +321,7 @@ class Segment(SegmentFiles):
             self.txn_index.truncate_to(offset)
         self._files.truncate(self.file, position)
         self._files.sync(self.file)
-        self.size = position
+        self._cut_to(position)
         self.bytes_since_index = position - self.offset_index.last_position
         self._max_timestamp = None
         self.first_timestamp = None if position else self.first_timestamp

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import replace_file
-from barnabas.storage.files import File, Files
+from barnabas.storage.files import Files
 from barnabas.storage.producer_snapshot import encode_snapshot
 from barnabas.storage.producer_state import ProducerState
 
@@ -46,11 +46,13 @@ class SnapshotFiles:
             producers.snapshot_offset = producers.end_offset
             self.unsynced.append(producers.end_offset)
 
-    def open_unsynced(self) -> list[File]:
-        """The unsynced snapshots that still exist, opened for syncing; they count as synced from here on."""
-        paths = [self.path(offset) for offset in self.unsynced]
-        self.unsynced = []
-        return [self._files.open(path) for path in paths if self._files.exists(path)]
+    def unsynced_paths(self) -> list[str]:
+        """The paths of the unsynced snapshots that still exist."""
+        return [path for offset in self.unsynced if self._files.exists(path := self.path(offset))]
+
+    def synced(self, offsets: list[int]) -> None:
+        """The snapshots at these offsets are durable, or do not exist any longer."""
+        self.unsynced = [offset for offset in self.unsynced if offset not in offsets]
 
     def remove(self, offset: int) -> None:
         """Remove the snapshot at an offset."""

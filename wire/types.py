@@ -30,6 +30,10 @@ class Slice(Protocol):
     def read(self) -> bytes:
         """All bytes of the slice."""
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it has been read already, so that there is no file to send it from."""
+
 
 Chunk: TypeAlias = "bytes | memoryview | Slice"
 """A part of an encoded message."""

@@ -206,9 +206,9 @@ def _api_versions_route(
 
 def _in_memory(chunk: Chunk) -> Chunk:
     """Read a small file slice into memory: that is cheaper than a system call of its own to send it."""
-    if isinstance(chunk, (bytes, memoryview, bytearray)) or len(chunk) >= SMALL_SLICE_BYTES:
+    if isinstance(chunk, (bytes, memoryview, bytearray)):
         return chunk
-    return chunk.read()
+    return chunk if len(chunk) >= SMALL_SLICE_BYTES and not chunk.is_in_memory else chunk.read()
 
 
 def _text(frame: memoryview, start: int, end: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from barnabas.broker.log_dir_failures import is_transient
+from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.syncfs_choice import SyncfsChoice
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class Flusher:
         uses_syncfs = self._syncfs.uses_syncfs(files)
         began = time.perf_counter()
         self._log_dir.sync(jobs, whole_file_system=uses_syncfs)
-        self._syncfs.record(files, time.perf_counter() - began, used_syncfs=uses_syncfs)
+        if uses_syncfs or not any(job.file_system for job in jobs):
+            self._syncfs.record(files, time.perf_counter() - began, used_syncfs=uses_syncfs)
 
     def _begin(self, policy: FlushPolicy) -> FlushJob | None:
         """A partition's part of the flush that starts; None when there is nothing to flush, or not yet."""
@@ -88,7 +89,7 @@ class Flusher:
         return job
 
     def _retry(self, policy: FlushPolicy, error: OSError) -> None:
-        """A file could not be opened: nothing was synced and nothing is lost, so start again later."""
+        """A file could not be opened: nothing has failed and nothing is lost, so start again later."""
         self._requested[policy] = None
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -98,6 +99,10 @@ class Flusher:
     def _finish(self, flushes: list[tuple[FlushPolicy, FlushJob]], failure: Exception | None) -> None:
         """A flush has ended: commit its records."""
         self._is_running = False
+        if isinstance(failure, OSError) and failure.errno in NO_DESCRIPTORS:  # a sync itself never fails with these
+            for policy, _ in flushes:
+                self._retry(policy, failure)
+            return
         for policy, job in flushes:
             if not policy.partition.is_closed:  # else its directory has been renamed for deletion
                 failure = failure or job.missing

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from barnabas.storage import layout
 from barnabas.storage.cleaning.batches import Batch
 from barnabas.storage.files import Files
+from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
 from barnabas.wire.records import NO_TIMESTAMP
@@ -130,8 +131,9 @@ class CleanedSegment:
         segment.time_index.save()
         segment.offset_index.save()
         self._files.set_modified_ms(segment.path(layout.LOG_SUFFIX), modified_ms)
-        for file in segment.files_to_sync():
-            self._files.sync(file)
+        job = FlushJob(self._files, segment.files_to_sync(), [], 0, 0, 0)
+        job.sync_files()
+        segment.synced(segment.size)
         self._files.sync_dir(segment.stem.rpartition("/")[0])
         segment.release()
 

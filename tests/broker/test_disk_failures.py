@@ -52,6 +52,7 @@ class FaultyFiles(Files):
     """A disk that raises `errors[operation]` for paths that contain `errors_in`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.errors: dict[str, int] = {}
         self.errors_in = ""
         self.syncs: list[str] = []

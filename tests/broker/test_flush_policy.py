@@ -46,6 +46,7 @@ class WatchedFiles(Files):
     """Records what was synced."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.synced: list[str] = []
 
     def sync(self, file: File) -> None:

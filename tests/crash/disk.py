@@ -147,6 +147,7 @@ class RecordingDisk(Files):
     __slots__ = ("_count", "_locks", "_tops", "during_sync", "initial_directories", "initial_files", "operations")
 
     def __init__(self, initial: Image | None = None) -> None:
+        super().__init__()
         self._count = 0
         self._locks: dict[str, weakref.ref[MemoryFile]] = {}
         self.operations: list[Operation] = []
@@ -325,6 +326,15 @@ class RecordingDisk(Files):
         if self.during_sync is not None:
             self.during_sync()
         self.operations.append(Sync(_node(file).number))
+
+    def has_descriptors(self, count: int) -> bool:
+        return True
+
+    def can_sync_file_system(self) -> bool:
+        return True
+
+    def device(self, file: File) -> int:
+        return 1
 
     def sync_file_system(self, file: File) -> bool:
         for node in self._all(self._tops[""]):

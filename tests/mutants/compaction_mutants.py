@@ -81,8 +81,8 @@ COMPACTION = (
     Mutant(
         "cleaned-files-not-synced",
         "storage/cleaning/cleaned_segment.py",
-        "        for file in segment.files_to_sync():\n            self._files.sync(file)\n",
-        "        segment.files_to_sync()\n",
+        "        job.sync_files()\n",
+        "",
         _D + "test_each_step_of_a_compaction_is_durable_before_the_next",
     ),
     Mutant(

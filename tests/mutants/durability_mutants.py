@@ -168,7 +168,7 @@ DURABILITY = (
     Mutant(
         "snapshot-of-a-clean-stop-not-synced",
         "storage/local_log.py",
-        "self._snapshots.open_unsynced()",
+        "self._snapshots.unsynced_paths()",
         "[]",
         _D + "test_clean_stop_leaves_nothing_that_a_crash_could_change",
     ),

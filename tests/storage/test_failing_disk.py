@@ -18,6 +18,7 @@ class FailingFiles(UnsyncedFiles):
     """Fails the nth write from now on, after a part of its bytes is written, or every sync."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.writes_left = -1
         self.part = 0.5
         self.sync_fails = False

@@ -27,6 +27,7 @@ class InterruptedFiles(UnsyncedFiles):
     """Raises at the nth change of the disk."""
 
     def __init__(self, changes: int) -> None:
+        super().__init__()
         self._left = changes
 
     def _change(self, path: str) -> None:

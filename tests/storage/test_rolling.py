@@ -185,6 +185,7 @@ class DelayedAllocation(UnsyncedFiles):
     """Like ext4: a file that was truncated to zero, even if it was empty, is flushed when it is closed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.written_out_at_close: set[str] = set()
 
     def truncate(self, file: File, size: int) -> None:

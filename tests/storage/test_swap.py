@@ -25,6 +25,7 @@ class JournalFiles(UnsyncedFiles):
     """Records the renames, grouped by the syncs of the directory between them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.steps: list[list[Rename]] = [[]]
 
     def rename(self, old: str, new: str) -> None:
