@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.storage.files import File, Files
 
 if TYPE_CHECKING:
-    from barnabas.storage.file_system_sync import FileSystemSync
+    from barnabas.storage.open_files import FileSystem
     from barnabas.storage.segment_files import SegmentFiles
 
 
@@ -58,7 +58,7 @@ class FlushJob:
         """The segments with the size up to which they are durable afterwards."""
         self.snapshots: list[int] = []
         """The offsets of the producer snapshots among the targets."""
-        self.file_system: FileSystemSync | None = None
+        self.file_system: FileSystem | None = None
         """The file system to sync instead of the files, because one of them was closed before its data was synced."""
         self.missing: FileNotFoundError | None = None
         """Set when a directory is missing: the log was deleted, or the disk was unmounted."""

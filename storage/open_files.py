@@ -17,11 +17,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from weakref import WeakValueDictionary, ref
-
-if TYPE_CHECKING:
-    from barnabas.storage.file_system_sync import FileSystemSync
 
 LOGS_SHARE: Final = 0.5
 """The share of the process' descriptors that log files may use."""
@@ -46,6 +43,13 @@ class OpenableFile(Protocol):
         """Close it until it is needed again."""
 
 
+class FileSystem(Protocol):
+    """The file system of a log directory (`storage.file_system_sync`)."""
+
+    def require(self) -> None:
+        """Make all its data durable; OSError when a write has failed."""
+
+
 class OpenFiles:
     """The open log files of one `Files`."""
 
@@ -60,7 +64,7 @@ class OpenFiles:
         """The number of a descriptor from which on records are read before they are sent."""
         self.closed = 0
         """How many files were closed because the share was used up."""
-        self.file_systems: WeakValueDictionary[int, FileSystemSync] = WeakValueDictionary()
+        self.file_systems: WeakValueDictionary[int, FileSystem] = WeakValueDictionary()
         """By device: how to find the errors of data whose file was closed before it was synced."""
         self._open: OrderedDict[int, ref[OpenableFile]] = OrderedDict()
         self._thread = threading.get_ident()
@@ -79,8 +83,10 @@ class OpenFiles:
         """A file was opened, with this descriptor; another one is closed if there are too many."""
         key = id(file)
         self._open[key] = ref(file, lambda _: self._open.pop(key, None))
-        if len(self._open) > self.share or (descriptor >= self.crowded_from and len(self._open) > 1):
+        if descriptor >= self.crowded_from and len(self._open) > 1:
             self._close_one()
+        while len(self._open) > self.share and self._close_one():
+            pass
 
     def discard(self, file: OpenableFile) -> None:
         """A file was closed by its owner."""

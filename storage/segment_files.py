@@ -24,7 +24,7 @@ from barnabas.storage.time_index import TimeIndex
 from barnabas.storage.txn_index import TxnIndex
 
 if TYPE_CHECKING:
-    from barnabas.storage.file_system_sync import FileSystemSync
+    from barnabas.storage.open_files import FileSystem
 
 
 class SegmentFiles:
@@ -65,7 +65,7 @@ class SegmentFiles:
         self.synced_size = size
         """How many of them are durable, or were written before this process began."""
         self._closed_at = 0  # the size when the log file was last closed with bytes that were not durable
-        self._file_system: FileSystemSync | None = None  # that reports the errors of these bytes
+        self._file_system: FileSystem | None = None  # that reports the errors of these bytes
         self._sync_error: OSError | None = None
         self._is_released = False
         self._is_used = False
@@ -165,7 +165,7 @@ class SegmentFiles:
             self.synced_size = self.size
 
     @property
-    def file_system_to_sync(self) -> FileSystemSync | None:
+    def file_system_to_sync(self) -> FileSystem | None:
         """The file system to sync instead of the log file, if that was closed before all its data was durable."""
         return self._file_system if self._closed_at > self.synced_size else None
 
