@@ -41,9 +41,20 @@ def check_topic_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
 
 
-def colliding_name(name: str, existing: Iterable[str]) -> str | None:
-    """An existing topic whose name differs only in `.` and `_`, which are equal in metric names, or None."""
-    if "." not in name and "_" not in name:
-        return None
-    unified = name.replace(".", "_")
-    return next((other for other in existing if other != name and other.replace(".", "_") == unified), None)
+class MetricNames:
+    """Topic names as metrics have them, with `_` for `.`: no two topics may have the same."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        """`topics` are the existing ones, each looked at once."""
+        self._topics: dict[str, str] = {}
+        for topic in topics:
+            self.add(topic)
+
+    def add(self, topic: str) -> None:
+        """A topic was created. Only names with `.` or `_` can be equal to another one."""
+        if "." in topic or "_" in topic:
+            self._topics.setdefault(topic.replace(".", "_"), topic)
+
+    def colliding(self, topic: str) -> str | None:
+        """The first topic that differs from this new one only in `.` and `_`, or None."""
+        return self._topics.get(topic.replace(".", "_")) if "." in topic or "_" in topic else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from barnabas.coord.cluster.config_changes import Operation
@@ -60,8 +61,9 @@ def describe_loggers(
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
+    wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
     for name in _logger_names():
-        if resource.configuration_keys is None or name in resource.configuration_keys:
+        if wanted is None or name in wanted:
             level = _level_name(_logger(name).getEffectiveLevel())
             layer = DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER_CONFIG)
             entry = DescribeConfigsResourceResult(
@@ -81,8 +83,9 @@ def alter_loggers(
     )
     try:
         _check_broker(ctx, resource.resource_name)
+        known = set(_logger_names())
         for config in resource.configs:
-            _check_logger_change(config)
+            _check_logger_change(config, known)
     except KafkaError as error:
         response.error_code, response.error_message = error.code, error.message
         return response
@@ -93,8 +96,8 @@ def alter_loggers(
     return response
 
 
-def _check_logger_change(config: IncrementalAlterConfigsRequestAlterableConfig) -> None:
-    if config.name not in _logger_names():
+def _check_logger_change(config: IncrementalAlterConfigsRequestAlterableConfig, known: Container[str]) -> None:
+    if config.name not in known:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
     if config.config_operation == Operation.DELETE:
         if config.name == ROOT:

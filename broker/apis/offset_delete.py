@@ -42,17 +42,14 @@ def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> Off
     accepted: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
         found = ctx.broker.image.topic(topic.name)
-        existing = [
-            partition
-            for partition in topic.partitions
-            if found is not None and partition.partition_index in found.partitions
-        ]
+        indexes = found.partitions if found is not None else ()
+        existing = [partition for partition in topic.partitions if partition.partition_index in indexes]
         if existing:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
         partitions = [
             OffsetDeleteResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=0 if partition in existing else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                error_code=0 if partition.partition_index in indexes else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             )
             for partition in topic.partitions
         ]

@@ -111,8 +111,9 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
     response = coordinator.offsets.fetch(
         OffsetFetchRequestGroup(group_id=group.group_id, topics=known), require_stable=require_stable
     )
-    for position, answer in unknown.items():
-        response.topics.insert(position, answer)
+    if unknown and not response.error_code:
+        answers = iter(response.topics)
+        response.topics = [unknown.get(position) or next(answers) for position in range(len(group.topics))]
     return response
 
 

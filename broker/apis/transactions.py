@@ -85,14 +85,16 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
 def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Handle several transactions, each with its own coordinator, and answer them together."""
     delayed = DelayedResponse(send_before_close=True)
-    results: list[AddPartitionsToTxnResult | None] = [None] * len(request.transactions)
+    results: list[AddPartitionsToTxnResult] = [AddPartitionsToTxnResult()] * len(request.transactions)
+    missing = len(results)
 
     def answer_of(index: int) -> Callable[[AddPartitionsToTxnResult], None]:
         def answer(result: AddPartitionsToTxnResult) -> None:
+            nonlocal missing
             results[index] = result
-            finished = [one for one in results if one is not None]
-            if len(finished) == len(results):
-                delayed.resolve(AddPartitionsToTxnResponse(results_by_transaction=finished))
+            missing -= 1
+            if not missing:
+                delayed.resolve(AddPartitionsToTxnResponse(results_by_transaction=results))
 
         return answer
 

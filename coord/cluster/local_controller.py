@@ -78,8 +78,9 @@ class LocalController:
     # Topics
 
     def create_topics(self, request: CreateTopicsRequest, defaults: TopicDefaults) -> Outcome[CreateTopicsResponse]:
-        """CreateTopics (19)."""
+        """CreateTopics (19). KafkaError POLICY_VIOLATION for too many partitions in all."""
         changes = self._topic_changes(defaults)
+        changes.check_number_of_partitions(request.topics)
         twice = duplicates(topic.name for topic in request.topics)
         results = [
             _failed_creation(name, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -116,11 +117,11 @@ class LocalController:
         changes = self._topic_changes(TopicDefaults(1, 1))
         twice = duplicates(topic.name for topic in request.topics)
         results = []
-        for name in dict.fromkeys(topic.name for topic in request.topics):
+        for name, topic in {topic.name: topic for topic in request.topics}.items():
             try:
                 if name in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                changes.extend(next(topic for topic in request.topics if topic.name == name))
+                changes.extend(topic)
                 results.append(CreatePartitionsTopicResult(name=name))
             except KafkaError as error:
                 result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_message(error))

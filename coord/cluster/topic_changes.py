@@ -16,7 +16,7 @@ from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
-from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name, colliding_name
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, check_topic_name
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from barnabas.wire.messages.topics import (
@@ -68,20 +68,31 @@ class TopicChanges:
         self._describer = describer
         self._defaults = defaults
         self._new_uuid = new_uuid
-        self._names = dict.fromkeys(image.topics)
+        self._names: set[str] = set()  # of the new topics
+        self._metric_names: MetricNames | None = None
         self._new_partitions = 0
         self._deleted: set[Uuid] = set()
         self.records: list[Message] = []
+
+    def check_number_of_partitions(self, topics: Iterable[CreatableTopic]) -> None:
+        """KafkaError POLICY_VIOLATION when all topics of a request together have too many partitions.
+
+        The first check, before any work for a single topic, as in Kafka.
+        """
+        default = self._defaults.num_partitions
+        for topic in topics:
+            count = len(topic.assignments) or (default if topic.num_partitions == USE_DEFAULT else topic.num_partitions)
+            self._count_new_partitions(max(0, count))
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
         """Create one topic; KafkaError when it is invalid."""
         self._check_new_name(topic.name)
         configs = _configs_of(topic)
         assignments = self._assignments(topic)
-        self._count_new_partitions(len(assignments))
         self._changes.check_topic_configs(configs)
         topic_id = self._new_uuid()
-        self._names[topic.name] = None
+        self._names.add(topic.name)
+        self._names_of_metrics().add(topic.name)
         self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
         self.records += [
             ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
@@ -110,11 +121,16 @@ class TopicChanges:
         if name == CLUSTER_METADATA_TOPIC:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         check_topic_name(name)
-        if name in self._names:
+        if name in self._names or name in self._image.topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        other = colliding_name(name, self._names)
+        other = self._names_of_metrics().colliding(name)
         if other is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+    def _names_of_metrics(self) -> MetricNames:
+        if self._metric_names is None:  # only requests that create topics need it
+            self._metric_names = MetricNames(self._image.topics)
+        return self._metric_names
 
     def _count_new_partitions(self, partitions: int) -> None:
         self._new_partitions += partitions
@@ -140,8 +156,6 @@ class TopicChanges:
             factor = self._defaults.replication_factor
         if self._defaults.clamps_replicas:
             factor = min(factor, max(1, len(self._image.live_brokers())))
-        if partitions > MAX_PARTITIONS_PER_REQUEST:
-            self._count_new_partitions(partitions)
         return self._place(partitions, factor, len(self._image.topics))
 
     def _place(self, partitions: int, replication_factor: int, start: int) -> list[list[int]]:

@@ -125,7 +125,7 @@ def commit(
         answers = []
         for partition in topic.partitions:
             error = ErrorCode.NONE
-            if _utf16_length(partition.committed_metadata or "") > metadata_max_bytes:
+            if _is_longer(partition.committed_metadata or "", metadata_max_bytes):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 made.append(_commit_record(request.group_id, topic, partition, at.now_ms, expire_ms))
@@ -172,9 +172,9 @@ def _commit_record(
     return records.offset_commit(key, value)
 
 
-def _utf16_length(text: str) -> int:
-    """Java's `String.length()`, which Kafka compares with `offset.metadata.max.bytes`."""
-    return len(text) + sum(1 for character in text if character > "\uffff")
+def _is_longer(text: str, limit: int) -> bool:
+    """Whether Java's `String.length()`, UTF-16 units, exceeds the limit, as Kafka counts the metadata of an offset."""
+    return len(text) > limit or (not text.isascii() and len(text.encode("utf-16-le")) > 2 * limit)
 
 
 # ---- OffsetFetch

@@ -8,12 +8,10 @@ Source: Kafka 4.4 `OffsetMetadataManager.replayEndTransactionMarker`.
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import chain
 
-from barnabas.coord.groups.records import offset_key_prefix, read_key, read_offset
+from barnabas.coord.groups.records import offset_key_prefix, read_offset
 from barnabas.coord.machine import CoordinatorRecord
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 
@@ -21,39 +19,56 @@ class PendingOffsets:
     """The offsets of open transactions by producer id."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, list[tuple[int, CoordinatorRecord]]] = {}
+        self._pending: dict[int, dict[bytes, list[tuple[int, CoordinatorRecord]]]] = {}
+        """By producer id and key: the records with their log offsets."""
         self._newest: dict[bytes, int] = {}
         """By key: the log offset of the record that was applied last; kept only while there are pending records."""
-        self._keys: Counter[bytes] = Counter()
-        """How many records of each key are pending."""
+        self._producers: dict[bytes, set[int]] = {}
+        """By key: the producers that have pending records of it."""
+        self._of_group: dict[bytes, dict[bytes, None]] = {}
+        """By the start of the key, which names the group: the keys."""
+        self._of_topic: dict[bytes, dict[bytes, None]] = {}
+        """By the topic's name: the keys."""
 
     def __len__(self) -> int:
-        return sum(len(records) for records in self._pending.values())
+        return sum(len(records) for keys in self._pending.values() for records in keys.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._pending)
 
     def hold(self, producer_id: int, offset: int, record: CoordinatorRecord) -> None:
         """A transactional record is in the log, at this offset."""
-        self._pending.setdefault(producer_id, []).append((offset, record))
-        self._keys[record.key] += 1
+        key = record.key
+        self._pending.setdefault(producer_id, {}).setdefault(key, []).append((offset, record))
+        producers = self._producers.get(key)
+        if producers is None:
+            producers = self._producers[key] = set()
+            group, topic = _group_and_topic(key)
+            self._of_group.setdefault(group, {})[key] = None
+            self._of_topic.setdefault(topic, {})[key] = None
+        producers.add(producer_id)
 
     def has(self, key: bytes) -> bool:
         """Whether an open transaction has an offset of this key, which may replace the present one (KIP-447)."""
-        return key in self._keys
+        return key in self._producers
 
     def of_group(self, group_id: str) -> list[bytes]:
         """The keys of a group's pending offsets."""
-        prefix = offset_key_prefix(group_id)
-        return [key for key in self._keys if key.startswith(prefix)]
+        return list(self._of_group.get(offset_key_prefix(group_id), ()))
 
     def of_topic(self, topic: str, topic_id: Uuid) -> list[bytes]:
         """The keys of a topic's pending offsets, but not those of another topic of that name."""
-        found: dict[bytes, None] = {}
-        for _, (key, value) in chain.from_iterable(self._pending.values()):
-            about = read_key(key)
-            if isinstance(about, OffsetCommitKey) and about.topic == topic and value is not None:
-                committed_to = read_offset(value).topic_id
-                if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:
-                    found[key] = None
-        return list(found)
+        return [key for key in self._of_topic.get(topic.encode(), ()) if self._is_about(key, topic_id)]
+
+    def _is_about(self, key: bytes, topic_id: Uuid) -> bool:
+        """Whether a pending record of the key belongs to the topic with this id, or one of both has none."""
+        for producer_id in self._producers[key]:
+            for _, (_, value) in self._pending[producer_id][key]:
+                if value is not None:
+                    committed_to = read_offset(value).topic_id
+                    if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:
+                        return True
+        return False
 
     def replayed(self, offset: int, record: CoordinatorRecord) -> None:
         """A record outside of transactions is in the log, at this offset.
@@ -64,27 +79,45 @@ class PendingOffsets:
             return
         if record.value is None:
             self._newest.pop(record.key, None)
-            if record.key in self._keys:
+            if record.key in self._producers:
                 self._drop(record.key)
         else:
             self._newest[record.key] = offset
 
     def _drop(self, key: bytes) -> None:
-        del self._keys[key]
-        for producer_id, held in self._pending.items():
-            self._pending[producer_id] = [(offset, record) for offset, record in held if record.key != key]
+        for producer_id in self._producers[key]:
+            del self._pending[producer_id][key]
+        self._forget(key)
+
+    def _forget(self, key: bytes) -> None:
+        """No pending record has this key any more."""
+        del self._producers[key]
+        for index, name in zip((self._of_group, self._of_topic), _group_and_topic(key), strict=True):
+            del index[name][key]
+            if not index[name]:
+                del index[name]
 
     def end(self, producer_id: int, *, commit: bool) -> list[CoordinatorRecord]:
         """The producer's transaction has ended; the records to apply, in the order of the log."""
-        held = self._pending.pop(producer_id, [])
-        self._keys.subtract(record.key for _, record in held)
-        self._keys = +self._keys
+        held = self._pending.pop(producer_id, {})
+        for key in held:
+            producers = self._producers[key]
+            producers.discard(producer_id)
+            if not producers:
+                self._forget(key)
         applied = []
         if commit:
-            for offset, record in held:
+            for offset, record in sorted(chain.from_iterable(held.values()), key=lambda one: one[0]):
                 if offset > self._newest.get(record.key, -1):
                     self._newest[record.key] = offset
                     applied.append(record)
         if not self._pending:
             self._newest.clear()
         return applied
+
+
+def _group_and_topic(key: bytes) -> tuple[bytes, bytes]:
+    """The start of an offset's key up to its group, as `offset_key_prefix`, and the name of its topic."""
+    group_end = 4 + int.from_bytes(key[2:4], "big")
+    topic_end = group_end + 2 + int.from_bytes(key[group_end : group_end + 2], "big")
+    return key[:group_end], key[group_end + 2 : topic_end]

@@ -32,7 +32,7 @@ ADMINISTRATION = (
     Mutant(
         "deleted-offsets-restored-by-a-marker",
         "coord/groups/pending_offsets.py",
-        "            if record.key in self._keys:\n                self._drop(record.key)\n",
+        "            if record.key in self._producers:\n                self._drop(record.key)\n",
         "",
         _EXPIRY + "::TestOffsetsInTransactions::test_do_not_come_back_after_they_were_deleted",
     ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from barnabas.coord.cluster.topic_changes import TopicDefaults
-from barnabas.wire.errors import ErrorCode
+from barnabas.coord.cluster.topic_image import TopicImage
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -138,8 +141,19 @@ def test_a_replication_factor_may_be_reduced_to_the_number_of_brokers() -> None:
 
 
 def test_a_request_for_too_many_partitions_is_refused(world: World) -> None:
-    assert world.create("orders", 10_001).error_code == ErrorCode.POLICY_VIOLATION
-    assert world.create("orders", 2**31 - 1).error_code == ErrorCode.POLICY_VIOLATION
+    for partitions in (10_001, 2**31 - 1):
+        with pytest.raises(KafkaError) as refused:
+            world.create("orders", partitions)
+        assert refused.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked(world: World) -> None:
+    """As in Kafka: the whole request fails, also topics whose names are wrong."""
+    topics = [CreatableTopic(name=f"a.{index}", num_partitions=1, replication_factor=1) for index in range(9_999)]
+    topics.append(CreatableTopic(name="?", num_partitions=2, replication_factor=1))
+    with pytest.raises(KafkaError) as refused:
+        world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1))
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -315,3 +329,24 @@ def test_added_partitions_may_be_assigned_manually() -> None:
     world.create_all(manual([1]))
     assert extend(world, "orders", 2, [[2]]) == (0, None)
     assert world.image.topics["orders"].partitions[1].replicas == (2,)
+
+
+class _CountingTopics(dict[str, TopicImage]):
+    """The topics of an image; counts how often all of them are looked at."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.passes += 1
+        return super().__iter__()
+
+
+def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: World) -> None:
+    world.create("metrics.of_orders", 1)
+    world.image.topics = counting = _CountingTopics(world.image.topics)
+    names = [f"new.topic_{index}" for index in range(500)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in [*names, "new_topic_0"]]
+    answer = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
+    assert [result.error_code for result in answer.topics[:500]] == [0] * 500
+    assert answer.topics[500].error_message == "Topic 'new_topic_0' collides with existing topic: new.topic_0"
+    assert counting.passes == 1

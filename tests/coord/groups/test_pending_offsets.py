@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from barnabas.coord.groups.pending_offsets import PendingOffsets
+from barnabas.coord.groups.records import offset_commit
 from barnabas.coord.machine import CoordinatorRecord
+from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 
 def record(key: str, value: str | None = "v") -> CoordinatorRecord:
@@ -64,3 +66,26 @@ def test_an_ended_transaction_leaves_nothing_behind_for_the_next() -> None:
     pending.end(7, commit=True)
     pending.hold(7, 6, record("a"))
     assert pending.end(7, commit=True) == [record("a")]
+
+
+def _offset(group: str, topic: str, partition: int) -> CoordinatorRecord:
+    return offset_commit(
+        OffsetCommitKey(group=group, topic=topic, partition=partition), OffsetCommitValue(topic_id=b"t" * 16)
+    )
+
+
+def test_the_offsets_of_a_group_and_of_a_topic_are_found_without_a_look_at_the_others() -> None:
+    pending = PendingOffsets()
+    records = [_offset(f"g{group}", f"t{topic}", 0) for group in range(20) for topic in range(30)]
+    for offset, record in enumerate(records):
+        pending.hold(offset % 7, offset, record)
+    assert pending.of_group("g1") == [_offset("g1", f"t{topic}", 0).key for topic in range(30)]
+    assert pending.of_topic("t2", b"t" * 16) == [_offset(f"g{group}", "t2", 0).key for group in range(20)]
+    assert pending.of_topic("t2", b"u" * 16) == []
+    for offset, record in enumerate(records, len(records)):
+        pending.replayed(offset, CoordinatorRecord(record.key, None))
+    assert pending.of_group("g1") == []
+    assert pending.of_topic("t2", b"t" * 16) == []
+    assert len(pending) == 0
+    assert [pending.end(producer, commit=True) for producer in range(7)] == [[]] * 7
+    assert not pending
