@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.guarded import call_guarded
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class LogDirFailures:
             error,
         )
         for callback in self.on_failure:
-            callback(log_dir, f"a {operation} has failed in {log_dir.path}: {error}")
+            reason = f"a {operation} has failed in {log_dir.path}: {error}"
+            call_guarded(f"What follows a failure of the log directory {log_dir.path}", callback, log_dir, reason)
         if not self._log_dirs.working:
             self._halt("no log directory is left")
         elif self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) is log_dir:

@@ -248,6 +248,8 @@ class Log(LocalLog):
         except DamagedLog as damage:
             self._report(damage)
             raise
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot read {self.directory}: {error}") from error
         return found
 
     def offset_for_timestamp(self, timestamp: int) -> timestamps.OffsetAndTimestamp | None:

@@ -33,6 +33,7 @@ def once_committed(response: R, partitions: Collection[Partition]) -> R | Delaye
         elif not left:
             delayed.resolve(response)
 
+    then = delayed.guard(committed)
     for partition in partitions:
-        partition.when_committed(partition.log.log_end_offset - 1, committed)
+        partition.when_committed(partition.log.log_end_offset - 1, then)
     return delayed

@@ -1,4 +1,7 @@
-"""A Fetch that waits for records (Kafka's `DelayedFetch`)."""
+"""A Fetch that waits for records (Kafka's `DelayedFetch`).
+
+When a partition changes, only that one is read again: a client may wait for thousands. At the deadline all are read.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +11,65 @@ from barnabas.broker.net.delayed_response import DelayedResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.fetch_plan import Attempt, FetchPlan
+    from barnabas.broker.replicas.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer, Timers
+
+
+class _Watched:
+    """A partition of the fetch, and how much of it the client could read when it was last looked at."""
+
+    __slots__ = ("bytes_appended", "end_offset", "key")
+
+    def __init__(self, key: PartitionKey, end_offset: int, bytes_appended: int) -> None:
+        self.key = key
+        self.end_offset = end_offset
+        self.bytes_appended = bytes_appended
 
 
 class DelayedFetch:
     """Reads again when its partitions have got records, and for the last time at the deadline."""
 
-    __slots__ = ("_known", "_size", "_timer", "delayed", "plan")
+    __slots__ = ("_attempt", "_changed", "_size", "_timer", "_watched", "delayed", "plan")
 
     def __init__(self, plan: FetchPlan, attempt: Attempt, timers: Timers, deadline: float) -> None:
         self.plan = plan
         self.delayed = DelayedResponse(on_cancel=self._stop)
-        self._size = attempt.size
-        self._known: dict[Partition, int] = {}
-        for wanted in plan.partitions.values():
+        attempt.forget_records()
+        self._attempt = attempt
+        self._size = attempt.size  # an upper bound of what can be read now
+        self._changed: dict[PartitionKey, None] = {}  # since they were read
+        self._watched: dict[Partition, _Watched] = {}
+        self._timer: Timer = timers.at(deadline, self.delayed.guard(self._expire))
+        woken = self.delayed.guard(self.partition_changed)
+        for key, wanted in plan.partitions.items():
             partition = plan.find(wanted)
-            self._known[partition] = partition.bytes_appended
-            partition.waiters[self] = self.partition_changed
-        self._timer: Timer = timers.at(deadline, self._expire)
+            self._watched[partition] = _Watched(key, plan.end_of(partition.log), partition.bytes_appended)
+            partition.waiters[self] = woken
 
     def partition_changed(self, partition: Partition) -> None:
-        """Records were appended to a partition, or it was removed."""
-        self._size += partition.bytes_appended - self._known[partition]
-        self._known[partition] = partition.bytes_appended
-        if self._size >= self.plan.min_bytes or partition.is_closed:
-            attempt = self.plan.read()
-            self._size = attempt.size  # less than was appended if a transaction is open
-            if attempt.is_final or attempt.size >= self.plan.min_bytes:
-                self._finish(attempt)
+        """Records of a partition were committed, or it was removed."""
+        watched, plan = self._watched[partition], self.plan
+        end_offset = plan.end_of(partition.log)
+        if end_offset == watched.end_offset and not partition.is_closed:
+            return  # the records belong to open transactions
+        self._size += partition.bytes_appended - watched.bytes_appended
+        watched.end_offset, watched.bytes_appended = end_offset, partition.bytes_appended
+        self._changed[watched.key] = None
+        # the end of a transaction, which is small, may make many bytes visible
+        if self._size >= plan.min_bytes or plan.is_committed or partition.is_closed:
+            self._read_changed()
+
+    def _read_changed(self) -> None:
+        plan, attempt = self.plan, self._attempt
+        changed, self._changed = self._changed, {}
+        plan.read_again(attempt, changed)
+        self._size = attempt.size
+        if attempt.is_final or attempt.size >= plan.min_bytes:
+            plan.read_again(attempt, [key for key in attempt.sizes if key not in changed])
+            self._finish(attempt)
+        else:
+            attempt.forget_records()
 
     def _expire(self) -> None:
         self._finish(self.plan.read())
@@ -47,5 +80,5 @@ class DelayedFetch:
 
     def _stop(self) -> None:
         self._timer.cancel()
-        for partition in self._known:
+        for partition in self._watched:
             partition.waiters.pop(self, None)

@@ -1,14 +1,14 @@
 """Dispatches requests: decodes a frame, calls the API's handler, encodes its response into the connection's output.
 
-A KafkaError of a handler is answered, a ProtocolError closes the connection (the transport does that), any other
-exception is a bug: it is logged with its traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept
-by its connection, which dispatches no further request until it has an outcome.
+A KafkaError of a handler is answered, a ProtocolError closes the connection (the transport does that). An OSError comes
+from the disk: it is logged and answered with KAFKA_STORAGE_ERROR. Any other exception is a bug: it is logged with its
+traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept by its connection, which dispatches no
+further request until it has an outcome; an exception as its outcome is answered in the same way.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import Route, route_for
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
+from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
+from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def _serve(
         _respond_with_error(connection, route, correlation_id, request, error)
     except ProtocolError:
         raise
-    except Exception:
-        _respond_to_bug(connection, route, correlation_id, request)
+    except Exception as error:
+        _respond_to_failure(connection, route, correlation_id, request, error)
     else:
         if outcome is None:
             return
@@ -120,18 +121,17 @@ def _serve(
 
 
 def _deliver(
-    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | KafkaError
+    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | Exception
 ) -> None:
     """Send the outcome of a delayed response."""
     if connection.delayed is None:
+        if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
+            log_failure(f"{route.name} v{route.api_version} of a client that has disconnected", outcome)
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
-    if isinstance(outcome, KafkaError):
-        try:
-            _respond_with_error(connection, route, correlation_id, request, outcome)
-        except Exception:
-            _respond_to_bug(connection, route, correlation_id, request)
+    if isinstance(outcome, Exception):
+        _respond_to_failure(connection, route, correlation_id, request, outcome)
     else:
         _try_to_respond(connection, route, correlation_id, request, outcome)
     connection.on_output(connection)
@@ -140,15 +140,31 @@ def _deliver(
 def _try_to_respond(
     connection: Connection, route: Route, correlation_id: int, request: Message, response: Message
 ) -> None:
-    """Send a response, or an error when it cannot be encoded."""
+    """Send a response, or an error when it cannot be encoded, or the small parts of log files in it not be read."""
     try:
         _respond(connection, route, correlation_id, response)
-    except OSError as error:  # small parts of log files are read only now
+    except Exception as error:
+        _respond_to_failure(connection, route, correlation_id, request, error)
+
+
+def _respond_to_failure(
+    connection: Connection, route: Route, correlation_id: int, request: Message, error: Exception
+) -> None:
+    """Log an exception unless it is a KafkaError, and send its error; close the connection if that fails too."""
+    try:
+        _respond_with_error(connection, route, correlation_id, request, _error_of(connection, route, error))
+    except Exception as failure:
         peer = (connection.peer_host, connection.peer_port)
-        logger.error("Cannot read the records that %s:%d has requested: %s", *peer, error)
-        _respond_with_error(connection, route, correlation_id, request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-    except Exception:
-        _respond_to_bug(connection, route, correlation_id, request)
+        logger.error("Closing the connection from %s:%d: it cannot be answered", *peer, exc_info=failure)
+        connection.is_closing = True
+
+
+def _error_of(connection: Connection, route: Route, error: Exception) -> KafkaError:
+    """The error that a client gets for an exception, which is logged unless it is a KafkaError."""
+    if isinstance(error, KafkaError):
+        return error
+    log_failure(f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}", error)
+    return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
 
 
 def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
@@ -177,20 +193,6 @@ def _respond_with_error(
     if response is None:
         raise ProtocolError(f"{route.name} failed with {error.code.name}, which its response cannot carry")
     _respond(connection, route, correlation_id, response)
-
-
-def _respond_to_bug(connection: Connection, route: Route, correlation_id: int, request: Message) -> None:
-    """Log the current exception and send UNKNOWN_SERVER_ERROR; close the connection if that fails too."""
-    peer = (connection.peer_host, connection.peer_port)
-    if isinstance(sys.exception(), MemoryError):
-        logger.error("%s v%d from %s:%d failed: out of memory", route.name, route.api_version, *peer)
-    else:
-        logger.exception("%s v%d from %s:%d failed", route.name, route.api_version, *peer)
-    error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why.")
-    try:
-        _respond_with_error(connection, route, correlation_id, request, error)
-    except Exception:
-        connection.is_closing = True
 
 
 def _api_versions_route(

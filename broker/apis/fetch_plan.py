@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.files import FileSlice
+    from barnabas.storage.log import Log
+
+Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePartitionData]]"
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -33,14 +38,20 @@ _NO_SNAPSHOT = FetchResponseSnapshotId()
 
 
 class Attempt:
-    """What one pass over the partitions of a plan has read."""
+    """What was read of the partitions of a plan."""
 
-    __slots__ = ("answers", "is_final", "size")
+    __slots__ = ("answers", "is_final", "size", "sizes")
 
     def __init__(self) -> None:
-        self.answers: list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]] = []
+        self.answers: Answers = {}
+        self.sizes: dict[PartitionKey, int] = {}  # of the answers with records, in bytes
         self.size = 0
         self.is_final = False  # an error, for example, which is not held back until there are `min_bytes`
+
+    def forget_records(self) -> None:
+        """Keep only the sizes of the records, because slices of files keep these open."""
+        for key in self.sizes:
+            self.answers[key][1].records = b""
 
 
 class FetchPlan:
@@ -77,21 +88,43 @@ class FetchPlan:
         """Read every partition, up to the limits."""
         attempt = Attempt()
         attempt.is_final = not self.partitions
-        left = self.max_bytes
         for key, wanted in self.partitions.items():
-            try:
-                answer = self._read_one(wanted, left, min_one_batch=not attempt.size)
-            except KafkaError as error:
-                answer = failed(wanted.index, error.code)
-                if error.__cause__ is not None:
-                    self.find(wanted).report_unreadable(error.__cause__)
-            size = len(answer.records)  # type: ignore[arg-type]
-            attempt.size += size
-            left -= size
-            if answer.error_code or answer.diverging_epoch is not _NO_DIVERGENCE:
-                attempt.is_final = True
-            attempt.answers.append((key, wanted, answer))
+            self._read_into(attempt, key, wanted)
         return attempt
+
+    def read_again(self, attempt: Attempt, keys: Collection[PartitionKey]) -> None:
+        """Read these partitions again; the answers of the others stay as they are."""
+        for key in keys:
+            attempt.size -= attempt.sizes.pop(key, 0)
+        for key in keys:
+            self._read_into(attempt, key, attempt.answers[key][0])
+
+    def _read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
+        """Read one partition, within what the others leave of the limits. An error is its answer."""
+        try:
+            answer = self._read_one(attempt, wanted)
+        except Exception as error:
+            answer = self._failed(wanted, error)
+        size = len(answer.records)  # type: ignore[arg-type]
+        if size:
+            attempt.sizes[key] = size
+            attempt.size += size
+        if answer.error_code or answer.diverging_epoch is not _NO_DIVERGENCE:
+            attempt.is_final = True
+        attempt.answers[key] = (wanted, answer)
+
+    def _failed(self, wanted: FetchPartition, error: Exception) -> FetchResponsePartitionData:
+        """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
+        cause = error.__cause__ if isinstance(error, KafkaError) else error
+        if isinstance(cause, OSError):
+            self.find(wanted).report_unreadable(cause)
+        elif cause is error:
+            log_failure(f"Reading the partition {wanted.topic}-{wanted.index}", error)
+        return failed(wanted.index, error_code_of(error))
+
+    def end_of(self, log: Log) -> int:
+        """The offset up to which the client may read: the last stable offset, or the high watermark."""
+        return log.last_stable_offset if self.is_committed else log.high_watermark
 
     def find(self, wanted: FetchPartition) -> Partition:
         """The partition. KafkaError if it is not served here."""
@@ -100,7 +133,7 @@ class FetchPlan:
             return partitions.get_by_id(wanted.topic_id, wanted.index)
         return partitions.get(wanted.topic, wanted.index)
 
-    def _read_one(self, wanted: FetchPartition, left: int, *, min_one_batch: bool) -> FetchResponsePartitionData:
+    def _read_one(self, attempt: Attempt, wanted: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(wanted)
         partition.check_epoch(wanted.current_leader_epoch)
         log = partition.log
@@ -108,18 +141,16 @@ class FetchPlan:
         if wanted.last_fetched_epoch >= 0:
             diverging = _divergence(partition, wanted)
         high_watermark = log.high_watermark
-        limit = log.last_stable_offset if self.is_committed else high_watermark
+        limit = self.end_of(log)
         records: bytes | FileSlice = b""
         aborted = None
         if diverging is _NO_DIVERGENCE:
-            read = log.read(
-                wanted.fetch_offset,
-                max(0, min(wanted.max_bytes, left)),
-                limit_offset=limit,
-                min_one_batch=min_one_batch,
-            )
+            max_bytes = max(0, min(wanted.max_bytes, self.max_bytes - attempt.size))
+            read = log.read(wanted.fetch_offset, max_bytes, limit_offset=limit, min_one_batch=not attempt.size)
             if read.slice is not None:
                 records = read.slice
+                if read.end_offset < limit and records.length < max_bytes:
+                    attempt.is_final = True  # the segment ends here: waiting would not make it longer
             if self.is_committed:
                 aborted = [
                     AbortedTransaction(producer_id=ended.producer_id, first_offset=ended.first_offset)
@@ -150,7 +181,7 @@ class FetchPlan:
             response.session_id = self._create_session(answers)
         topics = response.responses
         current: bytes | str | None = None
-        for key, wanted, answer in answers:
+        for key, (wanted, answer) in answers.items():
             if key[0] != current:
                 current = key[0]
                 topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[])
@@ -159,24 +190,22 @@ class FetchPlan:
         return response
 
     @staticmethod
-    def _changed(
-        session: FetchSession, answers: list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]]
-    ) -> list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]]:
-        changed = []
-        for item in answers:
-            key, wanted, answer = item
+    def _changed(session: FetchSession, answers: Answers) -> Answers:
+        changed = {}
+        for key, item in answers.items():
+            wanted, answer = item
             if wanted.update_response(answer):
-                changed.append(item)
+                changed[key] = item
                 if answer.records:
                     session.move_to_end(key)
         return changed
 
-    def _create_session(self, answers: list[tuple[PartitionKey, FetchPartition, FetchResponsePartitionData]]) -> int:
+    def _create_session(self, answers: Answers) -> int:
         session_id = self.broker.fetch_sessions.create(
             self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.loop.now()
         )
         if session_id != NO_SESSION:
-            for _, wanted, answer in answers:
+            for wanted, answer in answers.values():
                 wanted.update_response(answer)
         return session_id
 

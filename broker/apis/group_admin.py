@@ -92,7 +92,7 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedR
 
     for group_id in group_ids:
         try:
-            coordinators.handle(group_id, _deletion(group_id, answer))
+            coordinators.handle(group_id, _deletion(group_id, delayed.guard(answer)))
         except KafkaError as error:
             answer(_not_deleted(group_id, error))
     if not group_ids:

@@ -45,7 +45,7 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> DelayedRespons
 
     client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.classic.join(request, answer, client, at)
+        request.group_id, lambda groups, at: groups.classic.join(request, delayed.guard(answer), client, at)
     )
     return delayed
 
@@ -86,5 +86,7 @@ def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> DelayedRespo
             response = LeaveGroupResponse(error_code=response.members[0].error_code)
         delayed.resolve(response)
 
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, at: groups.classic.leave(request, answer, at))
+    ctx.broker.group_coordinators.handle(
+        request.group_id, lambda groups, at: groups.classic.leave(request, delayed.guard(answer), at)
+    )
     return delayed

@@ -41,7 +41,7 @@ def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedR
         return response
     client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.offsets.commit(request, complete, client, at)
+        request.group_id, lambda groups, at: groups.offsets.commit(request, delayed.guard(complete), client, at)
     )
     return delayed
 

@@ -32,7 +32,9 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
         _fill_in(response, decided)
         delayed.resolve(response)
 
-    ctx.broker.group_coordinators.handle(request.group_id, lambda groups, _: groups.offsets.delete(request, answer))
+    ctx.broker.group_coordinators.handle(
+        request.group_id, lambda groups, _: groups.offsets.delete(request, delayed.guard(answer))
+    )
     return delayed
 
 

@@ -78,7 +78,7 @@ class DelayedProduce:
         self._response = response
         self._left = len(uncommitted)
         for partition, last_offset, answer in uncommitted:
-            partition.when_committed(last_offset, partial(self._decided, answer))
+            partition.when_committed(last_offset, self.delayed.guard(partial(self._decided, answer)))
 
     def _decided(self, answer: PartitionProduceResponse, error: ErrorCode) -> None:
         if error:

@@ -45,7 +45,7 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 
     def acknowledged(errors: Errors) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
-            end_session(broker, session, lambda: respond(errors))
+            end_session(broker, session, delayed.guard(lambda: respond(errors)))
         else:
             respond(errors)
 
@@ -61,5 +61,5 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         )
 
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
-    acknowledge(broker, session, acknowledgements, acknowledged, may_renew=may_renew)
+    acknowledge(broker, session, acknowledgements, delayed.guard(acknowledged), may_renew=may_renew)
     return delayed

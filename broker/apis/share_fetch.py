@@ -61,7 +61,8 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchRe
             raise
         return _fail_later(ctx, request.max_wait_ms, error)
     responder = _ShareFetchResponder(ctx, request, session)
-    acknowledge(ctx.broker, session, acknowledgements, responder.acknowledged, may_renew=may_renew)
+    guard = responder.delayed.guard
+    acknowledge(ctx.broker, session, acknowledgements, guard(responder.acknowledged), may_renew=may_renew)
     if may_renew or request.share_session_epoch == FINAL_EPOCH:
         responder.fetched([])
     else:
@@ -112,13 +113,14 @@ class _ShareFetchResponder:
         self._errors: Errors | None = None
         self._fetched: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]] | None = None
         self._response: ShareFetchResponse | None = None
-        self._delayed: DelayedResponse | None = None
         self._wait: DelayedShareFetch | None = None
+        self.delayed = DelayedResponse(on_cancel=self._cancel)
 
     def acknowledged(self, errors: Errors) -> None:
         """The acknowledgements are committed, or rejected."""
         if self._request.share_session_epoch == FINAL_EPOCH:
-            end_session(self._ctx.broker, self._session, lambda: self._set_errors(errors))
+            then = self.delayed.guard(lambda: self._set_errors(errors))
+            end_session(self._ctx.broker, self._session, then)
         else:
             self._set_errors(errors)
 
@@ -136,7 +138,7 @@ class _ShareFetchResponder:
             self.fetched(partitions)
         else:
             deadline = ctx.now + request.max_wait_ms / 1000
-            self._wait = DelayedShareFetch(plan, broker.loop.timers, deadline, self.fetched)
+            self._wait = DelayedShareFetch(plan, broker.loop.timers, deadline, self.fetched, self.delayed)
 
     def fetched(self, partitions: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]]) -> None:
         """The fetch is done: `partitions` have records or an error."""
@@ -145,10 +147,7 @@ class _ShareFetchResponder:
 
     def outcome(self) -> ShareFetchResponse | DelayedResponse:
         """The response, or a delayed response."""
-        if self._response is not None:
-            return self._response
-        self._delayed = DelayedResponse(on_cancel=self._cancel)
-        return self._delayed
+        return self.delayed if self._response is None else self._response
 
     def _cancel(self) -> None:
         if self._wait is not None:
@@ -169,8 +168,7 @@ class _ShareFetchResponder:
             acquisition_lock_timeout_ms=lock_timeout_ms(self._ctx.broker, self._session),
             responses=_by_topic(partitions.items()),
         )
-        if self._delayed is not None:
-            self._delayed.resolve(self._response)
+        self.delayed.resolve(self._response)
 
 
 def _by_topic(

@@ -113,7 +113,7 @@ def _gather(request: _Request, response: Message, topic_result: Callable[..., An
             if not missing:
                 delayed.resolve(response)
 
-        return answer
+        return delayed.guard(answer)
 
     for topic, result in zip(topics, results, strict=True):
         for index, partition in enumerate(topic.partitions):

@@ -7,18 +7,14 @@ they change: it takes a copy of what it iterates over, and of the frame's memory
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-
-logger = logging.getLogger("kafka.server.KafkaApis")
 
 R = TypeVar("R", bound=Message)
 
@@ -29,9 +25,9 @@ def respond_in_steps(
     """The response that `steps` returns, or a delayed response if it is not done after its first step.
 
     The generator yields after each step of about a millisecond at most, and returns the response, or a delayed response
-    that is answered for it. Exceptions of the first step are raised. Of a later step a KafkaError is answered; anything
-    else is logged with its traceback and answered UNKNOWN_SERVER_ERROR. When the client disconnects, the generator is
-    closed. `send_before_close` is that of `DelayedResponse`.
+    that is answered for it. Exceptions of the first step are raised, those of a later step are the outcome of the
+    delayed response. When the client disconnects, the generator is closed. `send_before_close` is that of
+    `DelayedResponse`.
     """
     try:
         next(steps)
@@ -42,25 +38,10 @@ def respond_in_steps(
     def done(outcome: R | DelayedResponse) -> None:
         if isinstance(outcome, DelayedResponse):
             delayed.on_cancel = outcome.cancel
-            outcome.attach(resolve)
+            outcome.attach(delayed.complete)
         else:
             delayed.resolve(outcome)
 
-    def resolve(outcome: Message | KafkaError) -> None:
-        if isinstance(outcome, KafkaError):
-            delayed.fail(outcome.code, outcome.message)
-        else:
-            delayed.resolve(outcome)
-
-    def failed(error: Exception) -> None:
-        if isinstance(error, KafkaError):
-            delayed.fail(error.code, error.message)
-            return
-        peer = (ctx.connection.peer_host, ctx.connection.peer_port)
-        name = f"{ctx.api_key.name} v{ctx.api_version}"
-        logger.error("%s from %s:%d failed", name, *peer, exc_info=error)
-        delayed.fail(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why.")
-
-    work = ctx.broker.loop.slices.start(steps, done, failed)
+    work = ctx.broker.loop.slices.start(steps, delayed.guard(done), delayed.complete)
     delayed.on_cancel = work.cancel
     return delayed

@@ -52,7 +52,7 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
         delayed.resolve(response)
 
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, answer, client, at)
+        request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, delayed.guard(answer), client, at)
     )
     return delayed
 

@@ -86,7 +86,7 @@ class _MarkersResponder:
             answer.error_code = int(error)
             self.one_done()
 
-        partition.when_committed(offset, decided)
+        partition.when_committed(offset, self.delayed.guard(decided))
 
     def one_done(self) -> None:
         """One of the markers, or the request itself, is done."""

@@ -19,6 +19,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
+    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
@@ -42,18 +43,20 @@ def add_or_verify(
     producer: tuple[int, int],
     partitions: Collection[TopicPartition],
     then: Callable[[Errors], None],
+    delayed: DelayedResponse,
     *,
     adds: bool,
 ) -> None:
     """Add partitions to a transaction, or verify that it has them; `then` gets the errors by partition.
 
     `then` may be called immediately. While the previous transaction is being completed, adding is retried every
-    add.partitions.to.txn.retry.backoff.ms: a client would wait longer. `producer` is the producer id and epoch.
+    add.partitions.to.txn.retry.backoff.ms: a client would wait longer. `producer` is the producer id and epoch,
+    `delayed` the response that waits for `then`.
     """
 
     deadline = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
 
-    def answer(result: AddPartitionsToTxnResult) -> None:
+    def answered(result: AddPartitionsToTxnResult) -> None:
         errors = {
             (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
             for topic in result.topic_results
@@ -62,9 +65,12 @@ def add_or_verify(
         }
         retry_at = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
         if adds and retry_at <= deadline and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            broker.loop.timers.at(retry_at, send)  # the markers of the previous transaction are being flushed
+            # the markers of the previous transaction are being flushed
+            broker.loop.timers.at(retry_at, delayed.guard(send))
         else:
             then(errors)
+
+    answer = delayed.guard(answered)
 
     def event(coordinator: TransactionCoordinator, at: Moment) -> Result:
         if adds:

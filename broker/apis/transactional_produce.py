@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.produce_append import append_all, find
@@ -13,6 +14,7 @@ from barnabas.broker.apis.transaction_verification import (
     has_open_transaction,
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.guarded import log_failure
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.transactions.transaction import TopicPartition
     from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
+    from barnabas.wire.schema import Message
 
 Outcome: TypeAlias = "ProduceResponse | DelayedResponse | None"
 
@@ -46,15 +49,20 @@ def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outc
         outcome = append_all(ctx, request, errors)
         outcomes.append(outcome)
         if isinstance(outcome, DelayedResponse):
-            outcome.attach(lambda decided: _forward(decided, delayed))
+            outcome.attach(delayed.complete)
         elif outcome is not None:
             delayed.resolve(outcome)
 
-    add_or_verify(ctx.broker, request.transactional_id or "", producers.pop(), list(unverified), verified, adds=adds)
+    add_or_verify(
+        ctx.broker, request.transactional_id or "", producers.pop(), list(unverified), verified, delayed, adds=adds
+    )
     if outcomes:
         return outcomes[0] if not isinstance(outcomes[0], DelayedResponse) else delayed
     _keep_records(request)
-    return delayed if request.acks else None
+    if request.acks == 0:
+        delayed.attach(partial(_close_if_failed, ctx))
+        return None
+    return delayed
 
 
 def _unverified(ctx: RequestContext, request: ProduceRequest) -> dict[TopicPartition, tuple[int, int]]:
@@ -85,11 +93,12 @@ def _produce_error(code: ErrorCode, api_version: int) -> KafkaError:
     return KafkaError(answer, "The partition could not be found in the transaction.")
 
 
-def _forward(decided: object, delayed: DelayedResponse) -> None:
-    if isinstance(decided, KafkaError):
-        delayed.fail(decided.code, decided.message)
-    else:
-        delayed.resolve(decided)  # type: ignore[arg-type]
+def _close_if_failed(ctx: RequestContext, outcome: Message | Exception) -> None:
+    """Close the connection after an exception: with acks=0 the client gets no other sign of it (R13)."""
+    if isinstance(outcome, Exception):
+        log_failure(f"A transactional produce request with acks=0 from {ctx.client_host}", outcome)
+        ctx.connection.is_closing = True
+        ctx.connection.on_output(ctx.connection)
 
 
 def _keep_records(request: ProduceRequest) -> None:

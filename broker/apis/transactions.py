@@ -78,7 +78,7 @@ def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnReques
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    _add(ctx, only, CLIENTS_VERSION, answer)
+    _add(ctx, only, CLIENTS_VERSION, delayed.guard(answer))
     return delayed
 
 
@@ -96,7 +96,7 @@ def _add_for_brokers(ctx: RequestContext, request: AddPartitionsToTxnRequest) ->
             if not missing:
                 delayed.resolve(AddPartitionsToTxnResponse(results_by_transaction=results))
 
-        return answer
+        return delayed.guard(answer)
 
     for index, transaction in enumerate(request.transactions):
         _add(ctx, transaction, BROKERS_VERSION, answer_of(index))
@@ -159,7 +159,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     ctx.broker.transaction_coordinators.handle(
         transactional_id,
         lambda coordinator, at: coordinator.add_partitions(
-            transactional_id, *producer, [offsets_partition], CLIENTS_VERSION, answer, at
+            transactional_id, *producer, [offsets_partition], CLIENTS_VERSION, delayed.guard(answer), at
         ),
     )
     return delayed

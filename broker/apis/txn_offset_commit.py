@@ -80,12 +80,13 @@ def txn_offset_commit(
             return
         try:
             ctx.broker.group_coordinators.handle(
-                request.group_id, lambda groups, at: groups.offsets.commit(commit, complete, client, at, producer)
+                request.group_id,
+                lambda groups, at: groups.offsets.commit(commit, delayed.guard(complete), client, at, producer),
             )
         except KafkaError as error:
             delayed.resolve(_offsets_failed(request, error))
 
-    _add_or_verify(ctx, request, producer, verified)
+    _add_or_verify(ctx, request, producer, verified, delayed)
     return delayed
 
 
@@ -94,6 +95,7 @@ def _add_or_verify(
     request: TxnOffsetCommitRequest,
     producer: tuple[int, int],
     verified: Callable[[Errors], None],
+    delayed: DelayedResponse,
 ) -> None:
     broker = ctx.broker
     adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
@@ -103,7 +105,7 @@ def _add_or_verify(
         verified({})
     else:
         partitions = [(GROUP_METADATA_TOPIC, index)]
-        add_or_verify(broker, request.transactional_id, producer, partitions, verified, adds=adds)
+        add_or_verify(broker, request.transactional_id, producer, partitions, verified, delayed, adds=adds)
 
 
 def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from barnabas.broker.guarded import log_failure
 from barnabas.coord.machine import Moment, Result
 
 if TYPE_CHECKING:
@@ -63,7 +64,14 @@ class Shard(Generic[C]):
 
 
 def release_replies(result: Result) -> None:
-    """Call each ticket with its answer: a ticket is the function that takes the answer."""
+    """Call each ticket with its answer: a ticket is the function that takes the answer.
+
+    One that fails is logged, and the others get theirs. A ticket that does more than to resolve a delayed response is
+    made with its `guard`.
+    """
     for ticket, message, _ in result.replies:
         answer: Callable[[Struct], None] = ticket  # type: ignore[assignment]  # every ticket here is such a function
-        answer(message)
+        try:
+            answer(message)
+        except Exception as error:
+            log_failure("Answering what has waited for a coordinator", error)

@@ -19,6 +19,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard, release_replies
+from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
 from barnabas.coord.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
 
@@ -132,7 +133,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
 
         def reset(result: P) -> None:
             for listener in self.on_reset:
-                listener(key, state_epoch)
+                call_guarded(f"A listener for the reset of {key}", listener, key, state_epoch)
             reply(result)
 
         return reset
@@ -149,6 +150,9 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
             self.handle(str(key), event)
         except KafkaError as error:
             reply(result_type(partition=key.partition, error_code=int(error.code), error_message=error.message))
+        except Exception as error:
+            log_failure(f"A request to the share coordinator of {key}", error)
+            reply(result_type(partition=key.partition, error_code=int(error_code_of(error))))
 
     # ---- see CoordinatorRuntime
 

@@ -16,6 +16,7 @@ from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import UNUSED
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.metadata.metadata_log import MetadataLog
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
@@ -137,16 +138,16 @@ class Controller:
 
     def _apply(self, delta: ClusterDelta) -> None:
         for subscriber in self.on_change:
-            subscriber(delta)
+            call_guarded("Applying a change of the metadata", subscriber, delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
             changed = self._apply_dynamic_configs()
             for listener in self.on_config_change:
-                listener(changed)
+                call_guarded("Applying changed configs of the broker", listener, changed)
         if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
             for follower in self.on_group_config_change:
-                follower(delta)
+                call_guarded("Applying changed configs of groups", follower, delta)
 
     def _apply_dynamic_configs(self) -> set[str]:
         """Make the dynamic configs of the image effective; the names of those whose value has changed."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
 from barnabas.wire.frame import check_frame_size
 
@@ -221,7 +222,7 @@ class Connection:
             self.delayed = None
             delayed.cancel()
         for closed in self.on_close:
-            closed()
+            call_guarded("Releasing what a closed connection held", closed)
         self.on_close.clear()
 
     # -- bytes to frames

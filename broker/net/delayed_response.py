@@ -4,15 +4,23 @@ While it is open its connection handles no further request, so responses are sen
 mutes the channel for the same reason). There is no registry of delayed responses: only the partition, coordinator or
 timer that will resolve one, and its connection, refer to it.
 
-Invariant: the first of `resolve`, `fail` and `cancel` wins; later calls do nothing.
+Invariants: the first of `resolve`, `fail`, `complete` and `cancel` wins, later calls do nothing. Whatever is called
+later to complete the response (the callback of a waiter, a commit, a timer, a coordinator's answer) is made with
+`guard`: an exception in it becomes the response, so no client waits for an answer that cannot come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ParamSpec, TypeAlias
 
+from barnabas.broker.guarded import call_guarded, log_failure
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
+
+P = ParamSpec("P")
+
+Outcome: TypeAlias = "Message | Exception"
 
 
 class DelayedResponse:
@@ -21,7 +29,8 @@ class DelayedResponse:
     __slots__ = ("_deliver", "_outcome", "is_done", "on_cancel", "send_before_close")
 
     def __init__(self, on_cancel: Callable[[], None] | None = None, *, send_before_close: bool = False) -> None:
-        """`on_cancel` is called once if the connection closes before there is a response.
+        """`on_cancel` releases what the response waits for. It is called if the connection closes before there is a
+        response, and if a guarded function has failed.
 
         `send_before_close`: the request has taken effect and its response follows soon (its records are being
         committed, for example), so a broker that shuts down sends the response before it closes the connection.
@@ -29,33 +38,19 @@ class DelayedResponse:
         self.is_done = False
         self.send_before_close = send_before_close
         self.on_cancel = on_cancel
-        self._deliver: Callable[[Message | KafkaError], None] | None = None
-        self._outcome: Message | KafkaError | None = None
+        self._deliver: Callable[[Outcome], None] | None = None
+        self._outcome: Outcome | None = None
 
     def resolve(self, response: Message) -> None:
         """Answer with `response`; callable from anywhere in the event loop, also before the handler has returned."""
-        self._finish(response)
+        self.complete(response)
 
     def fail(self, code: ErrorCode, message: str | None = None) -> None:
         """Answer with an error in the shape of the request's response."""
-        self._finish(KafkaError(code, message))
+        self.complete(KafkaError(code, message))
 
-    def cancel(self) -> None:
-        """Drop the response, because the client has disconnected."""
-        if self.is_done:
-            return
-        self.is_done = True
-        if self.on_cancel is not None:
-            self.on_cancel()
-
-    def attach(self, deliver: Callable[[Message | KafkaError], None]) -> None:
-        """Have `deliver` called with the outcome: immediately if there is one, else as soon as there is."""
-        if self._outcome is not None:
-            deliver(self._outcome)
-        else:
-            self._deliver = deliver
-
-    def _finish(self, outcome: Message | KafkaError) -> None:
+    def complete(self, outcome: Outcome) -> None:
+        """Answer with a response, or with the error for an exception, as if the handler had raised it."""
         if self.is_done:
             return
         self.is_done = True
@@ -63,3 +58,40 @@ class DelayedResponse:
             self._deliver(outcome)
         else:
             self._outcome = outcome
+
+    def guard(self, function: Callable[P, object]) -> Callable[P, None]:
+        """`function`, to be called later. If it raises, the response is the error for the exception.
+
+        After the response has been sent, or the client has disconnected, an exception is logged.
+        """
+
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                function(*args, **kwargs)
+            except Exception as error:
+                self._broken(error)
+
+        return guarded
+
+    def _broken(self, error: Exception) -> None:
+        if self.is_done:
+            log_failure("What should have completed a response that is over", error)
+            return
+        if self.on_cancel is not None:
+            call_guarded("Releasing what a response waits for", self.on_cancel)
+        self.complete(error)
+
+    def cancel(self) -> None:
+        """Drop the response, because the client has disconnected."""
+        if self.is_done:
+            return
+        self.is_done = True
+        if self.on_cancel is not None:
+            call_guarded("Releasing what a response waits for", self.on_cancel)
+
+    def attach(self, deliver: Callable[[Outcome], None]) -> None:
+        """Have `deliver` called with the outcome: immediately if there is one, else as soon as there is."""
+        if self._outcome is not None:
+            deliver(self._outcome)
+        else:
+            self._deliver = deliver

@@ -28,6 +28,9 @@ class FlushedPartition(Protocol):
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
         """Commit everything below `offset`."""
 
+    def fail(self, reason: str) -> None:
+        """Take the partition offline."""
+
 
 class FlushPolicy:
     """The flush limits of one partition, and what it has written and not flushed yet."""

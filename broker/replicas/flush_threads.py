@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-logger = logging.getLogger("kafka.server.KafkaServer")
+from barnabas.broker.guarded import call_guarded
 
 
 class FlushExecutor(Protocol):
@@ -40,8 +39,8 @@ class FlushThreads:
             self._done.append((then, failure))
             os.write(self._write_end, b"\0")
 
-        self._running += 1
         trio.lowlevel.start_thread_soon(run, _ignore, "barnabas-flush")
+        self._running += 1
 
     def fileno(self) -> int:
         """The descriptor that is readable when `collect` has something to do."""
@@ -56,10 +55,7 @@ class FlushThreads:
         while self._done:
             self._running -= 1
             then, failure = self._done.popleft()
-            try:
-                then(failure)
-            except Exception:
-                logger.exception("The callback of a flush failed")
+            call_guarded("What follows work in a thread", then, failure)
 
     def close(self) -> None:
         """Close the pipe; while a thread is still running it stays open until the process ends."""

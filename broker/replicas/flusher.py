@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from barnabas.broker.guarded import log_failure
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.syncfs_choice import SyncfsChoice
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.1
 """Delay before a flush for which a file could not be opened is started again, seconds."""
+
+NO_THREAD_S = 1.0
+"""Delay before a flush for which no thread could be started is started again, seconds."""
 
 
 class Flusher:
@@ -61,7 +65,13 @@ class Flusher:
             return
         jobs = [job for _, job in flushes]
         self._is_running = True
-        self._executor.submit(lambda: self._sync(jobs), lambda failure: self._finish(flushes, failure))
+        try:
+            self._executor.submit(lambda: self._sync(jobs), lambda failure: self._finish(flushes, failure))
+        except Exception as error:  # there is no thread for it: nothing was synced and nothing is lost
+            log_failure(f"Starting a sync in {self._log_dir.path}, which is tried again in {NO_THREAD_S} s,", error)
+            self._is_running = False
+            self._requested.update({policy: None for policy, _ in flushes})
+            self._start_after(NO_THREAD_S)
 
     def _sync(self, jobs: list[FlushJob]) -> None:
         """Sync the files; runs in a thread."""
@@ -84,17 +94,35 @@ class Flusher:
             else:
                 self._failures.take_offline(self._log_dir, "sync", error)
             return None
+        except Exception as error:
+            self._fail(policy, error)
+            return None
         if job is None:
-            policy.finish(None)
+            self._commit(policy, None)
         return job
+
+    def _commit(self, policy: FlushPolicy, job: FlushJob | None) -> None:
+        """Advance a partition's high watermark. If that fails the partition goes offline: its clients get an answer."""
+        try:
+            policy.finish(job)
+        except Exception as error:
+            self._fail(policy, error)
+
+    def _fail(self, policy: FlushPolicy, error: Exception) -> None:
+        log_failure(f"The flush of {policy.partition!r}", error)
+        policy.partition.fail(f"its flush has failed: {error}")
 
     def _retry(self, policy: FlushPolicy, error: OSError) -> None:
         """A file could not be opened: nothing has failed and nothing is lost, so start again later."""
         self._requested[policy] = None
         if not self._is_scheduled:
-            self._is_scheduled = True
             self._failures.report(self._log_dir, f"sync of {policy.partition!r}", error)
-            self._loop.timers.at(self._loop.now() + RETRY_S, self._start)
+            self._start_after(RETRY_S)
+
+    def _start_after(self, delay_s: float) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.timers.at(self._loop.now() + delay_s, self._start)
 
     def _finish(self, flushes: list[tuple[FlushPolicy, FlushJob]], failure: Exception | None) -> None:
         """A flush has ended: commit its records."""
@@ -111,7 +139,7 @@ class Flusher:
             return
         for policy, job in flushes:
             if not policy.partition.is_closed:
-                policy.finish(job)
+                self._commit(policy, job)
         if self._requested and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_after_turn(self._start)

@@ -8,12 +8,12 @@ woken once, at the end of the loop's turn, so a burst of produce requests costs 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
+from barnabas.broker.guarded import log_failure
 from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.configdef import LONG_MAX
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
     from barnabas.storage.log import Log
-
-logger = logging.getLogger("kafka.server.ReplicaManager")
 
 
 class Partition:
@@ -153,7 +151,7 @@ class Partition:
         awaiting, self._awaiting = self._awaiting, []
         for waiter in awaiting:
             if waiter[0] < high_watermark:
-                _call(waiter[1], ErrorCode.NONE)
+                self._decide(waiter[1], ErrorCode.NONE)
             else:
                 self._awaiting.append(waiter)
 
@@ -189,14 +187,24 @@ class Partition:
             self.flush_policy.cancel()
         awaiting, self._awaiting = self._awaiting, []
         for _, then in awaiting:
-            _call(then, error)
+            self._decide(then, error)
         self._loop.call_after_turn(self.wake)
 
     def wake(self) -> None:
         """Call everything in `waiters`: the partition has changed."""
         self._is_waking = False
         for woken in list(self.waiters.values()):
-            woken(self)
+            try:
+                woken(self)
+            except Exception as failure:
+                log_failure(f"Waking a reader of {self!r}", failure)
+
+    def _decide(self, then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
+        """Call a callback of `when_committed`; its failure must not keep the others from being called."""
+        try:
+            then(error)
+        except Exception as failure:
+            log_failure(f"A callback for committed records of {self!r}", failure)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raise KafkaError unless a client's leader epoch is the current one (R3); -1 asks for no check."""
@@ -221,11 +229,3 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
-
-
-def _call(then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
-    """Call a callback of `when_committed`; its failure must not keep the others from being called."""
-    try:
-        then(error)
-    except Exception:
-        logger.exception("A callback for committed records failed")

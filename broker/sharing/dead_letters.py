@@ -16,6 +16,7 @@ from barnabas.broker.config.keys.general import (
     ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE,
     ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX,
 )
+from barnabas.broker.guarded import log_failure
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, iter_records
 
@@ -80,6 +81,10 @@ class DeadLetterQueues:
             last = self._append(queue, key, source, letters)
         except KafkaError as error:
             failed(error)
+            return
+        except Exception as error:
+            log_failure(f"Writing to the dead-letter queue of group {key.group_id}", error)
+            done()
             return
         queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
 from barnabas.broker.sharing.persister import FENCED, member_error
 from barnabas.coord.auto_offset_reset import BY_DURATION
 from barnabas.coord.share_partitions.partition import SharePartition
@@ -88,6 +89,13 @@ class LiveSharePartition:
         self._persister.read(self.key, self.partition.leader_epoch, self._loaded)
 
     def _loaded(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
+        try:
+            self._start(saved)
+        except Exception as error:
+            log_failure(f"Loading the share partition {self.key}", error)
+            self._fail_loading(error_code_of(error))
+
+    def _start(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
         if saved.error_code:
             self._fail_loading(member_error(ErrorCode(saved.error_code)))
             logger.log(
@@ -178,20 +186,29 @@ class LiveSharePartition:
             return
 
         def written(error: ErrorCode) -> None:
-            if error:
-                state.failed(change, self._loop.now())
-                self.wake()
-            else:
-                state.committed(change)
-                for letters in change.dead_letters:
-                    self._send_to_dead_letter_queue(letters)
-                if change.makes_available:
-                    self.wake()
-                self._wake_if_not_full(state)
-            self._set_timer()
+            try:
+                self._written(state, change, error)
+            except Exception as failure:
+                log_failure(f"Applying a change of the share partition {self.key}, which is loaded again,", failure)
+                self._on_stale(self)
+                error = error_code_of(failure)
             then(error)
 
         self._write(state, change.batches, written)
+
+    def _written(self, state: SharePartition, change: StateChange, error: ErrorCode) -> None:
+        """A change is committed, or with an error was not written."""
+        if error:
+            state.failed(change, self._loop.now())
+            self.wake()
+        else:
+            state.committed(change)
+            for letters in change.dead_letters:
+                self._send_to_dead_letter_queue(letters)
+            if change.makes_available:
+                self.wake()
+            self._wake_if_not_full(state)
+        self._set_timer()
 
     def _write(self, state: SharePartition, batches: list[StateBatch], then: Then) -> None:
         def written(error: ErrorCode) -> None:
@@ -227,6 +244,13 @@ class LiveSharePartition:
         state = self._state
         if state is None or self.is_closed:
             return
+        try:
+            self._expire_locks(state)
+        except Exception as error:
+            log_failure(f"Expiring locks of the share partition {self.key}, which is loaded again,", error)
+            self._on_stale(self)
+
+    def _expire_locks(self, state: SharePartition) -> None:
         change = state.tick(self._loop.now())
         if change:
             logger.info(
@@ -250,7 +274,7 @@ class LiveSharePartition:
     def _wake(self) -> None:
         self._is_waking = False
         for wake in list(self.waiters.values()):
-            wake()
+            call_guarded(f"Waking a member that waits for the share partition {self.key}", wake)
 
     def _log_changed(self, partition: Partition) -> None:
         """Records were appended, or the partition was removed; called at the end of a turn of the loop."""

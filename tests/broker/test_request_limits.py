@@ -101,6 +101,6 @@ def test_a_handler_without_memory_is_answered_and_logged_in_one_line(
         answer = memory.client().ask(_commit(1, 1), 9, OffsetCommitResponse)
     assert answer.throttle_time_ms == -1
     assert [record.getMessage() for record in caplog.records] == [
-        "OFFSET_COMMIT v9 from 10.0.0.1:5000 failed: out of memory"
+        "OFFSET_COMMIT v9 from 10.0.0.1:5000 has failed: out of memory"
     ]
     assert caplog.records[0].exc_info is None

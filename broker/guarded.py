@@ -1,0 +1,42 @@
+"""Calls of callbacks that must not stop each other: an exception is logged, and the caller goes on with the next.
+
+Used wherever a part of the broker calls functions that others have registered. A callback that completes a delayed
+response is also made with `DelayedResponse.guard`, so that the client gets the error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import ParamSpec
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+P = ParamSpec("P")
+
+
+def call_guarded(what: str, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bool:
+    """Call `function`; an exception is logged with `what` has failed. Whether it has returned."""
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        log_failure(what, error)
+        return False
+    return True
+
+
+def error_code_of(error: Exception) -> ErrorCode:
+    """The error code that a client gets for an exception: an OSError comes from the disk, anything else is a bug."""
+    if isinstance(error, KafkaError):
+        return error.code
+    return ErrorCode.KAFKA_STORAGE_ERROR if isinstance(error, OSError) else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def log_failure(what: str, error: Exception) -> None:
+    """Log an exception: in one line if it says what has failed, otherwise, as a bug, with its traceback."""
+    if isinstance(error, (OSError, KafkaError, MemoryError)):
+        logger.error("%s has failed: %s", what, str(error) or "out of memory")
+    else:
+        logger.error("%s has failed", what, exc_info=error)
