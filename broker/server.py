@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.builder import open_broker
@@ -115,6 +116,7 @@ async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int 
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
                 announce(config.node_id, server.addresses, ready_file)
+                warm_up.start_later(server.broker.loop)
                 await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()

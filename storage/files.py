@@ -107,13 +107,13 @@ class Files:
         return File(self._open(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def _open(self, path: str, flags: int) -> int:
-        """A new descriptor; if there is none left, a log file is closed first."""
-        try:
-            return os.open(path, flags, 0o644)
-        except OSError as error:
-            if error.errno != errno.EMFILE or not self.open_files.make_room():
-                raise
-            return os.open(path, flags, 0o644)
+        """A new descriptor; while there is none left, log files are closed, one after the other."""
+        while True:
+            try:
+                return os.open(path, flags, 0o644)
+            except OSError as error:
+                if error.errno != errno.EMFILE or not self.open_files.make_room():
+                    raise
 
     def write_at(self, file: File, data: Buffer, position: int) -> None:
         """Write all of `data` at `position`; a short write is continued until it is complete or fails."""

@@ -98,4 +98,5 @@ class LogReader:
         file: File = segment.file
         if file.fd >= self._open_files.slices_until:
             file = BytesFile(file.path, segment.read_bytes(position, length), position)
+            segment.close_file()
         return LogRead(FileSlice(file, position, length), offset, min(limit_offset, segment_end))

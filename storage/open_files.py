@@ -6,9 +6,9 @@ considered (second chance), which its size and a mark of its reads tell. A `File
 that is running keep the descriptor of a file that is closed here.
 
 A new descriptor has the lowest free number, so its number tells how many are in use at least. From `slices_until` on
-records are read at once instead of being sent from an open file. From `crowded_from` on every new log file closes
-another one, however few are open: the last descriptors are for index files, checkpoints, directories and the pipes of
-other processes. If one of those still finds none left, a log file is closed and the operation is tried again.
+records are read at once instead of being sent from an open file, which is closed then. From `crowded_from` on every new
+log file closes another one, however few are open: the last descriptors are for index files, checkpoints, directories
+and the pipes of other processes. If one of those still finds none left, log files are closed until it does.
 
 Only the thread that uses the logs closes files here; another one could close a file in the middle of an append.
 """

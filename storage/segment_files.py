@@ -154,7 +154,7 @@ class SegmentFiles:
                 self._sync_before_closing(file)
             else:
                 self._closed_at = self.size
-        self._file = None
+        self._drop_file()
 
     def _sync_before_closing(self, file: File) -> None:
         try:

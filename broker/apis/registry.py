@@ -128,7 +128,10 @@ class Route:
 
     def __init__(self, api_key: ApiKey, api_version: int) -> None:
         if api_key not in _handlers:
-            import_module(f"barnabas.broker.apis.{SERVED[api_key]}")
+            try:
+                import_module(f"barnabas.broker.apis.{SERVED[api_key]}")
+            except OSError as error:  # no descriptor is left to read it
+                raise ProtocolError(f"{api_key.name} cannot be served now: {error}") from error
         request_class, response_class = message_for(api_key)
         self.api_key = api_key
         self.api_version = api_version

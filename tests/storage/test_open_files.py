@@ -134,7 +134,7 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
         found = log.read(1, 1 << 20, limit_offset=2, min_one_batch=True).slice
         assert found is not None
         slices.append(found)
-    assert len(disk.open_logs()) == 1
+    assert len(disk.open_logs()) == 0
     assert all(found.is_in_memory and b"second" in found.read() for found in slices)
     assert found.file.read(found.length, found.offset) == found.read()
 
@@ -237,9 +237,7 @@ def test_a_descriptor_is_made_free_for_what_needs_one(tmp_path: Path, monkeypatc
         return system_open(path, flags, mode)
 
     monkeypatch.setattr(os, "open", limited)
-    with pytest.raises(OSError, match="Too many"):
-        disk.read_file(str(tmp_path / layout.META_PROPERTIES))  # ten logs are open: closing one is not enough
-    disk.open_files.make_room()
+    assert len(disk.open_logs()) == 10
     assert disk.read_file(str(tmp_path / layout.META_PROPERTIES))
     assert len(disk.open_logs()) == 7
     assert values_from(logs[0], 0) == [(0, b"v")]

@@ -1,0 +1,119 @@
+"""Imports, after the ready line, the modules that are imported when they are first needed.
+
+A start imports only what it needs. But an import opens files, and a request must not fail because no descriptor is left
+for that. The modules are found in the compiled code of those that are imported already: every name in it that is a
+module of ours, in functions too. A step imports one module whose own imports are done before, so that it is short: the
+longest ones define the messages of an API family.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Generator, Iterator
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from types import CodeType
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.registry import SERVED
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+PACKAGES: Final = tuple(f"barnabas.{name}." for name in ("broker", "coord", "storage", "wire"))
+ROOTS: Final = (
+    "barnabas.broker.server",
+    "barnabas.storage.recovery",
+    "barnabas.storage.swap",
+    "barnabas.coord.groups.assignors.simple",
+    *dict.fromkeys(f"barnabas.broker.apis.{name}" for name in SERVED.values()),
+)
+"""Where the search begins: what the start has imported, and what is imported by a name that is put together."""
+LIBRARIES: Final = (
+    *("base64", "binascii", "ctypes", "json", "shutil", "subprocess", "zlib"),
+    *("lz4.frame", "re2", "snappy", "zstandard"),
+)
+"""Modules of others that are imported when they are first needed."""
+START_S: Final = 1.0
+"""How long after the ready line it begins, seconds: first come the clients that have waited for the broker."""
+RETRY_S: Final = 10.0
+"""The interval at which modules are tried again that could not be imported, seconds."""
+
+
+def start_later(loop: Loop) -> None:
+    """Begin `START_S` from now."""
+    loop.timers.at(loop.now() + START_S, lambda: start(loop))
+
+
+def start(loop: Loop) -> None:
+    """Import the modules in slices; those that cannot be imported now are tried again."""
+
+    def then(failures: dict[str, str]) -> None:
+        if failures:
+            name, reason = next(iter(failures.items()))
+            logger.error("%d modules cannot be imported, %s: %s. It is tried again", len(failures), name, reason)
+            loop.timers.at(loop.now() + RETRY_S, lambda: start(loop))
+
+    loop.slices.start(import_all(), then, lambda error: logger.error("Modules cannot be imported: %s", error))
+
+
+def import_all() -> Generator[None, None, dict[str, str]]:
+    """Import all modules, one in each step; returns those that cannot be imported, with the reason."""
+    failures: dict[str, str] = {}
+    seen: set[str] = set()
+    for root in ROOTS:
+        yield from _import_with_imports(root, seen, failures)
+    for name in LIBRARIES:
+        _import(name, failures)
+        yield
+    return failures
+
+
+def _import_with_imports(root: str, seen: set[str], failures: dict[str, str]) -> Generator[None, None, None]:
+    """Import a module after the modules that it names."""
+    if root in seen:
+        return
+    seen.add(root)
+    pending = [(root, _named_in(root, failures))]
+    while pending:
+        name, named = pending[-1]
+        following = next((other for other in named if other not in seen), None)
+        if following is not None:
+            seen.add(following)
+            pending.append((following, _named_in(following, failures)))
+            continue
+        pending.pop()
+        _import(name, failures)
+        yield
+
+
+def _import(name: str, failures: dict[str, str]) -> None:
+    try:
+        import_module(name)
+    except (ImportError, OSError) as error:
+        failures[name] = str(error)
+
+
+def _named_in(name: str, failures: dict[str, str]) -> Iterator[str]:
+    """The modules of ours that a module's code names."""
+    try:
+        found = importlib.util.find_spec(name)
+        loader = found.loader if found is not None else None
+        code = loader.get_code(name) if isinstance(loader, SourceFileLoader) else None
+    except (ImportError, OSError) as error:
+        failures[name] = str(error)
+        return
+    if code is not None:
+        yield from _names(code)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    for name in code.co_names:
+        if name.startswith(PACKAGES):
+            yield name
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
