@@ -191,13 +191,22 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(
 """The errors after which a client may send the same request again."""
 
 
+MAX_ERROR_TEXT = 2000
+"""The longest text of an error, in characters."""
+
+
+def error_text(text: str) -> str:
+    """A text for an error_message field: a field holds 32,767 bytes, and a client's own names may need all of them."""
+    return text if len(text) <= MAX_ERROR_TEXT else text[: MAX_ERROR_TEXT - 1] + "…"
+
+
 class KafkaError(Exception):
     """A failure that is reported to the client: an error code, and a text for the error_message field."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
         self.code = code
-        self.message = message
+        self.message = message if message is None else error_text(message)
 
 
 class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)

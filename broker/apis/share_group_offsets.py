@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 NO_OFFSET, NO_COUNT = -1, -1
+MAX_LAG = 2**63 - 1
 
 
 def _no_offsets_described(
@@ -130,7 +131,8 @@ def _fill_in(
         one.start_offset, one.leader_epoch = 0, 0
         one.error_code, one.error_message = int(error.code), error.message
         return
-    one.lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
+    lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
+    one.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
 
 
 @api(AlterShareGroupOffsetsRequest, needs=needs_share_groups)

@@ -69,18 +69,20 @@ def group_replay(coordinator: GroupCoordinator, at: Moment) -> Replay:
 
 
 def transaction_replay(coordinator: TransactionCoordinator, at: Moment) -> Replay:
-    """Replays records of `__transaction_state`."""
+    """Replays records of `__transaction_state`. Markers, which WriteTxnMarkers appends anywhere, mean nothing there."""
 
-    def replay(_batch: BatchView, record: Record) -> None:
-        coordinator.replay(record.key or b"", record.value, at)
+    def replay(batch: BatchView, record: Record) -> None:
+        if not batch.is_control:
+            coordinator.replay(record.key or b"", record.value, at)
 
     return replay
 
 
 def share_replay(coordinator: ShareCoordinator, at: Moment) -> Replay:
-    """Replays records of `__share_group_state`."""
+    """Replays records of `__share_group_state`. Markers, which WriteTxnMarkers appends anywhere, mean nothing there."""
 
-    def replay(_batch: BatchView, record: Record) -> None:
-        coordinator.replay(record.key or b"", record.value, at, record.offset)
+    def replay(batch: BatchView, record: Record) -> None:
+        if not batch.is_control:
+            coordinator.replay(record.key or b"", record.value, at, record.offset)
 
     return replay

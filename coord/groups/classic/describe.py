@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, error_text
 from barnabas.wire.messages.groups import DescribedGroupMember, DescribeGroupsResponseDescribedGroup, ListedGroup
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ def describe_group(group: Group | None, group_id: str, api_version: int) -> Desc
         gone = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
         if api_version >= NOT_FOUND_SINCE:
             gone.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            gone.error_message = f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
+            gone.error_message = error_text(
+                f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
+            )
         return gone
     protocol = group.protocol if group.state is GroupState.STABLE else None
     return DescribeGroupsResponseDescribedGroup(
