@@ -75,6 +75,12 @@ class Attacker(RawClient):
         except ConnectionError:
             return True
 
+    def __enter__(self) -> Attacker:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def reset(self) -> None:
         """Close the connection with RST, so that nothing more can be sent to it."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,12 @@ def victim(_module_victim: Victim) -> Victim:
 
 @pytest.fixture
 def start_victim(tmp_path: Path) -> Iterator[StartVictim]:
-    """A factory `start_victim(config=None, files=None)`: a broker that a test may stop."""
+    """A factory `start_victim(config=None, **options of Victim)`: a broker that a test may stop."""
     needs_linux()
     started: list[Victim] = []
 
-    def start(config: dict[str, str] | None = None, files: int | None = None) -> Victim:
-        victim = Victim(tmp_path / f"victim-{len(started)}" / "data", config=config, files=files)
+    def start(config: dict[str, str] | None = None, **options: Any) -> Victim:
+        victim = Victim(tmp_path / f"victim-{len(started)}" / "data", config=config, **options)
         started.append(victim)
         victim.start()
         return victim

@@ -20,6 +20,8 @@ MAX_FRAMES_IN_FLIGHT = 400
 PEER = re.compile(r"from 127\.0\.0\.1:(\d+)")
 BEGINS = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) ")
 OF_INTEREST = {"ERROR", "FATAL"}
+SHOWN = "(most recent call "
+"""Part of the first line of a traceback, and of the stacks that the healthy client's signal shows."""
 EXPECTED = ("Cannot read the records that",)
 
 
@@ -87,7 +89,7 @@ class Watch:
         if not lines:
             return
         begins = BEGINS.match(lines[0])
-        if begins is not None and begins[1] not in OF_INTEREST and not any("Traceback" in line for line in lines):
+        if begins is not None and begins[1] not in OF_INTEREST and not any(SHOWN in line for line in lines):
             return
         if any(text in lines[0] for text in EXPECTED):
             return

@@ -1,0 +1,29 @@
+"""Thousands of partitions are made and deleted without a pause of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
+from tests.hostile.attacker import Attacker
+from tests.hostile.harness import beside_healthy_client
+
+STALL_LIMIT_S = 0.050
+"""Wanted are 10 ms; the rest is for the turn that applies the change, and for a busy machine's caches."""
+
+
+@pytest.mark.parametrize("partitions", [1000, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.xfail(strict=True, reason="META: partitions are made and deleted in the loop")
+def test_partitions_made_and_deleted(start_victim, partitions) -> None:
+    victim = start_victim()
+    topics = [
+        CreatableTopic(name=f"many-{n}", num_partitions=partitions // 10, replication_factor=1) for n in range(10)
+    ]
+    with beside_healthy_client(victim, stall_limit_s=STALL_LIMIT_S) as healthy:
+        attacker = Attacker(victim.bootstrap, healthy)
+        made = attacker(CreateTopicsRequest(topics=topics, timeout_ms=60_000), 7)
+        assert {topic.error_code for topic in made.topics} == {0}
+        names = [topic.name for topic in topics]
+        gone = attacker(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), 5)
+        assert {topic.error_code for topic in gone.responses} == {0}
+        healthy.settle()
