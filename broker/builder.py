@@ -24,6 +24,7 @@ from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
+from barnabas.broker.steps import StepRunner
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.topic_keys import SYNONYMS
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.replicas.flush_threads import FlushExecutor
+    from barnabas.broker.disk_threads import DiskExecutor
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
 """The broker configs that are defaults of topic configs."""
@@ -42,7 +43,8 @@ def open_broker(
     config: ServerConfig,
     paths: Sequence[str],
     *,
-    flushes: FlushExecutor,
+    flushes: DiskExecutor,
+    disk: DiskExecutor | None = None,
     files: Files | None = None,
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
@@ -50,7 +52,8 @@ def open_broker(
 ) -> Broker:
     """Build a broker with open logs and replayed metadata; nothing listens yet.
 
-    Clocks, files, randomness and what runs the flushes can be replaced by tests. Raises what opening the data
+    `flushes` runs the flushes of partitions, `disk` (default: the same) everything else that waits for disks. They,
+    clocks, files and randomness can be replaced by tests. Raises what opening the data
     directories and replaying the metadata raise.
     """
     absolute = [str(Path(path).absolute()) for path in paths]
@@ -65,11 +68,17 @@ def open_broker(
         flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
         slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
         broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
-        broker.controller = Controller(loop, config, log_dirs, failures)
+        broker.runner = StepRunner(loop, disk or flushes)
+        broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
         broker.partitions = Partitions(loop, config, log_dirs, failures, flushers)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
         services = broker.services = BrokerServices(
-            loop, config, broker.partitions, lambda: broker.image, broker.controller.auto_create
+            loop,
+            config,
+            broker.partitions,
+            lambda: broker.image,
+            broker.controller.has_topic,
+            broker.controller.auto_create,
         )
         broker.share_coordinators = ShareCoordinators(services)
         broker.group_coordinators = GroupCoordinators(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
+    from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
@@ -54,6 +55,7 @@ class Broker:
     partitions: Partitions
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    runner: StepRunner
     services: BrokerServices
     share_coordinators: ShareCoordinators
     transaction_coordinators: TransactionCoordinators

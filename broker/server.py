@@ -34,12 +34,12 @@ from barnabas.broker.config.keys.network import (
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
+from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.ready import announce, remove_ready_file
-from barnabas.broker.replicas.flush_threads import FlushThreads
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -138,7 +138,7 @@ class Server:
         """The bound listeners; port 0 is replaced by the port that was assigned."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
-        self._flushes = FlushThreads()
+        self._flushes = DiskThreads()
         self._is_closed = False
         self.is_clean = True
         """Whether all logs were closed, so that the next start need not recover them."""

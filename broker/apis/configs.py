@@ -6,9 +6,11 @@ subscriptions belong to the controller; those of broker loggers are in `broker_l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
+from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.resources import BROKER_LOGGER
@@ -21,13 +23,16 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
 
 
 @api(DescribeConfigsRequest)
@@ -49,45 +54,67 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
 
 
 @api(AlterConfigsRequest)
-def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedResponse:
     """Replace all configs of each resource."""
-    controller = ctx.broker.controller
-    try:
-        return controller.commit(controller.local.alter_configs(request))
-    except KafkaError as error:
+
+    def shape(outcome: AlterConfigsResponse | KafkaError) -> AlterConfigsResponse:
+        if not isinstance(outcome, KafkaError):
+            return outcome
         return AlterConfigsResponse(
             responses=[
                 AlterConfigsResponseAlterConfigsResourceResponse(
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
-                    error_code=error.code,
-                    error_message=error.message,
+                    error_code=outcome.code,
+                    error_message=outcome.message,
                 )
                 for resource in request.resources
             ]
         )
 
+    return change_metadata(ctx, lambda: ctx.broker.controller.local.alter_configs(request), shape)
+
 
 @api(IncrementalAlterConfigsRequest)
-def incremental_alter_configs(
-    ctx: RequestContext, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
+def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> DelayedResponse:
     """Change individual configs of each resource."""
-    controller = ctx.broker.controller
     loggers = [resource for resource in request.resources if resource.resource_type == BROKER_LOGGER]
     others = [resource for resource in request.resources if resource.resource_type != BROKER_LOGGER]
-    outcome: Outcome[IncrementalAlterConfigsResponse] = controller.local.incremental_alter_configs(
-        IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
-    )
-    try:
-        response = controller.commit(outcome)
-    except KafkaError as error:
+    response = IncrementalAlterConfigsResponse()
+
+    def validate() -> Outcome[IncrementalAlterConfigsResponse]:
+        nonlocal response
+        outcome: Outcome[IncrementalAlterConfigsResponse] = ctx.broker.controller.local.incremental_alter_configs(
+            IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
+        )
         response = outcome.response
-        for changed in response.responses:
-            if not changed.error_code:
-                changed.error_code, changed.error_message = error.code, error.message
-    response.responses += [alter_loggers(ctx, resource, validate_only=request.validate_only) for resource in loggers]
-    return response
+        return outcome
+
+    def shape(outcome: IncrementalAlterConfigsResponse | KafkaError) -> IncrementalAlterConfigsResponse:
+        if isinstance(outcome, KafkaError):
+            _fail_unless_refused(response, others, outcome)
+        response.responses += [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
+        return response
+
+    return change_metadata(ctx, validate, shape)
+
+
+def _fail_unless_refused(
+    response: IncrementalAlterConfigsResponse,
+    resources: Sequence[IncrementalAlterConfigsRequestAlterConfigsResource],
+    error: KafkaError,
+) -> None:
+    """Report the error of the whole change for each resource that has none of its own."""
+    if not response.responses:  # the change was not validated
+        response.responses = [
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+                resource_type=one.resource_type, resource_name=one.resource_name
+            )
+            for one in resources
+        ]
+    for changed in response.responses:
+        if not changed.error_code:
+            changed.error_code, changed.error_message = error.code, error.message
 
 
 @api(ListConfigResourcesRequest)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
 from barnabas.coord.cluster.local_controller import Outcome
@@ -17,6 +18,7 @@ from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeature
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.controller.FeatureControlManager")
@@ -25,31 +27,38 @@ LAST_VERSION_WITH_RESULTS = 1
 
 
 @api(UpdateFeaturesRequest)
-def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> DelayedResponse:
     """Set the levels of all features, or report the first error and set none."""
     controller = ctx.broker.controller
-    response = UpdateFeaturesResponse(error_message=None)
     updates = [FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates]
-    try:
+
+    def validate() -> Outcome[UpdateFeaturesResponse]:
         changes = FeatureChanges(controller.image, controller.supported_features, ctx.broker.node_id)
         records: list[Message] = [*changes.update(updates)]
-        if not request.validate_only:
-            controller.commit(Outcome(records, response))
-            for record in updates:
-                logger.info("Feature %s now has level %d", record.name, record.level)
-    except KafkaError as error:
-        logger.warning("Cannot update features: %s", error)
-        response.error_code = int(error.code)
-        response.error_message = (
-            f"The update failed for all features since the following feature had an error: {error.message}"
-        )
-    if ctx.api_version <= LAST_VERSION_WITH_RESULTS:
-        sentence = _INVALID_UPDATE if response.error_code == ErrorCode.INVALID_UPDATE_VERSION else None
-        response.results = [
-            UpdatableFeatureResult(feature=update.name, error_code=response.error_code, error_message=sentence)
-            for update in updates
-        ]
-    return response
+        return Outcome([] if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
+
+    def shape(outcome: UpdateFeaturesResponse | KafkaError) -> UpdateFeaturesResponse:
+        response = _failed(outcome) if isinstance(outcome, KafkaError) else outcome
+        if not response.error_code and not request.validate_only:
+            for update in updates:
+                logger.info("Feature %s now has level %d", update.name, update.level)
+        if ctx.api_version <= LAST_VERSION_WITH_RESULTS:
+            sentence = _INVALID_UPDATE if response.error_code == ErrorCode.INVALID_UPDATE_VERSION else None
+            response.results = [
+                UpdatableFeatureResult(feature=update.name, error_code=response.error_code, error_message=sentence)
+                for update in updates
+            ]
+        return response
+
+    return change_metadata(ctx, validate, shape)
+
+
+def _failed(error: KafkaError) -> UpdateFeaturesResponse:
+    logger.warning("Cannot update features: %s", error)
+    return UpdateFeaturesResponse(
+        error_code=int(error.code),
+        error_message=(f"The update failed for all features since the following feature had an error: {error.message}"),
+    )
 
 
 _INVALID_UPDATE = "The given update version was invalid."

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.registry import api
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+    from barnabas.coord.share_state.key import SharePartitionKey
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 FIRST_VERSION_WITH_KEYS = 4
@@ -17,12 +20,28 @@ FIRST_VERSION_WITH_SHARE_KEYS = 6
 
 
 @api(FindCoordinatorRequest)
-def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse | DelayedResponse:
     """Return this broker, which has all coordinators; the first request creates their internal topic."""
+    has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS
+    keys = request.coordinator_keys if has_keys else [request.key]
+    refused = {key: error for key in keys if (error := _key_error(ctx, request.key_type, key)) is not None}
+    runtime = _runtime(ctx, request.key_type)
+    if runtime is None or len(refused) == len(set(keys)):
+        return _response(ctx, [_failed(key, refused[key]) for key in keys])
+    delayed = DelayedResponse(send_before_close=True)
+
+    def ensured(missing: KafkaError | None) -> None:
+        found = [_find(ctx, runtime, request.key_type, key, refused.get(key) or missing) for key in keys]
+        delayed.resolve(_response(ctx, found))
+
+    runtime.ensure_topic(delayed.guard(ensured))
+    return delayed
+
+
+def _response(ctx: RequestContext, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
-        keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in keys])
-    found = _find(ctx, request.key_type, request.key)
+        return FindCoordinatorResponse(coordinators=coordinators)
+    (found,) = coordinators
     if not found.error_code:
         found.error_message = "NONE"  # as Kafka up to v3
     return FindCoordinatorResponse(
@@ -34,32 +53,50 @@ def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Fi
     )
 
 
-def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
+def _runtime(ctx: RequestContext, key_type: int) -> CoordinatorRuntime[Any] | None:
+    """The coordinators of this type."""
+    broker = ctx.broker
+    if key_type == TRANSACTION_KEY:
+        return broker.transaction_coordinators
+    if key_type == GROUP_KEY:
+        return broker.group_coordinators
+    return broker.share_coordinators if key_type == SHARE_KEY else None
+
+
+def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | None:
+    """Why no coordinator can have this key. A share coordinator's are `group:topicId:partition` (KIP-932)."""
+    if key_type in {TRANSACTION_KEY, GROUP_KEY}:
+        return None
+    if key_type != SHARE_KEY:
+        return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
+    if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
+        return KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators require FindCoordinator version 6.")
     try:
-        if key_type == TRANSACTION_KEY:
-            ctx.broker.transaction_coordinators.check_available(key)
-        elif key_type == GROUP_KEY:
-            ctx.broker.group_coordinators.check_available(key)
-        elif key_type == SHARE_KEY:
-            _find_share(ctx, key)
-        else:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
-    except KafkaError as error:
-        return Coordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message
-        )
+        _share_partition(key)
+    except ValueError as error:
+        return KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+    return None
+
+
+def _share_partition(key: str) -> SharePartitionKey:
+    from barnabas.coord.share_state.key import parse_key
+
+    return parse_key(key)
+
+
+def _find(
+    ctx: RequestContext, runtime: CoordinatorRuntime[Any], key_type: int, key: str, error: KafkaError | None
+) -> Coordinator:
+    """Find the coordinator of one key; `error` is that of the key or of the internal topic."""
+    try:
+        if error is not None:
+            raise error
+        runtime.check_available(str(_share_partition(key)) if key_type == SHARE_KEY else key)
+    except KafkaError as refused:
+        return _failed(key, refused)
     node_id, host, port, _ = ctx.broker.endpoints(ctx)[0]
     return Coordinator(key=key, node_id=node_id, host=host, port=port)
 
 
-def _find_share(ctx: RequestContext, key: str) -> None:
-    """Check a key of the share coordinator: `group:topicId:partition` (KIP-932)."""
-    from barnabas.coord.share_state.key import parse_key
-
-    if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators require FindCoordinator version 6.")
-    try:
-        share_partition = parse_key(key)
-    except ValueError as error:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
-    ctx.broker.share_coordinators.check_available(str(share_partition))
+def _failed(key: str, error: KafkaError) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message)

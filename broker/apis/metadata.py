@@ -10,12 +10,14 @@ that the client dialled.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -30,7 +32,6 @@ from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 
 logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
@@ -48,12 +49,41 @@ def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> Metada
 
 @api(MetadataRequest, on_error=_whole_request_failed)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse | DelayedResponse:
-    """Describe the brokers and the requested topics."""
+    """Describe the brokers and the requested topics; missing ones are created first if both sides allow that."""
+    to_create = _to_create(ctx, request)
+    if not to_create:
+        return _respond(ctx, request, {})
+    delayed = DelayedResponse(send_before_close=True)
+
+    def created(errors: Mapping[str, KafkaError]) -> None:
+        for name, error in errors.items():
+            logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
+        if ctx.broker.config.profile == "kafka":
+            errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        delayed.resolve(_respond(ctx, request, errors))
+
+    ctx.broker.controller.auto_create(to_create, delayed.guard(created))
+    return delayed
+
+
+def _to_create(ctx: RequestContext, request: MetadataRequest) -> list[str]:
+    """The names of the missing topics to create."""
+    if not request.topics or not request.allow_auto_topic_creation:
+        return []
+    topics = ctx.broker.image.topics
+    missing = [topic.name for topic in request.topics if topic.name and topic.name not in topics]
+    if not missing or not ctx.broker.config[AUTO_CREATE_TOPICS_ENABLE]:
+        return []
+    return [name for name in missing if missing_topic_error(name) is not ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+def _respond(ctx: RequestContext, request: MetadataRequest, errors: Mapping[str, KafkaError]) -> MetadataResponse:
+    """The response; `errors` are those of topics that were to be created."""
     image = ctx.broker.image
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
         topics = [_describe(ctx, topic, request) for topic in image.topics.values()]
     else:
-        topics = [_answer(ctx, request, requested) for requested in request.topics]
+        topics = [_answer(ctx, request, requested, errors) for requested in request.topics]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
@@ -66,8 +96,10 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     )
 
 
-def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Describe one topic by name or id; it is created if it does not exist and both sides allow that."""
+def _answer(
+    ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic, errors: Mapping[str, KafkaError]
+) -> MetadataResponseTopic:
+    """Describe one topic by name or id."""
     image = ctx.broker.image
     if wanted.name is None or (wanted.topic_id != ZERO_UUID and not wanted.name):
         topic = image.topics_by_id.get(wanted.topic_id)
@@ -75,30 +107,12 @@ def _answer(ctx: RequestContext, request: MetadataRequest, wanted: MetadataReque
             return _describe(ctx, topic, request)
         name = None if ctx.api_version >= 12 else ""
         return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=wanted.topic_id)
+    failed = errors.get(wanted.name)
     topic = image.topics.get(wanted.name)
-    if topic is not None:
+    if topic is not None and failed is None:
         return _describe(ctx, topic, request)
-    error = missing_topic_error(wanted.name)
-    if error is not ErrorCode.INVALID_TOPIC_EXCEPTION and request.allow_auto_topic_creation:
-        created, error = _create(ctx, wanted.name)
-        if created is not None:
-            return _describe(ctx, created, request)
+    error = missing_topic_error(wanted.name) if failed is None else failed.code
     return MetadataResponseTopic(error_code=int(error), name=wanted.name, is_internal=wanted.name in INTERNAL_TOPICS)
-
-
-def _create(ctx: RequestContext, name: str) -> tuple[TopicImage | None, ErrorCode]:
-    """Create a missing topic if the broker may; the topic to describe, or None and the error to answer."""
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    config = ctx.broker.config
-    if not config[AUTO_CREATE_TOPICS_ENABLE]:
-        return None, unknown
-    answers_as_kafka = config.profile == "kafka"
-    try:
-        ctx.broker.controller.auto_create_topic(name)
-    except KafkaError as error:
-        logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
-        return None, unknown if answers_as_kafka else error.code
-    return None if answers_as_kafka else ctx.broker.image.topics.get(name), unknown
 
 
 def _describe(ctx: RequestContext, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:

@@ -8,6 +8,7 @@ from a Java plug-in and is never available here (`topology_description_status`).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
@@ -24,10 +25,16 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.local_controller import Outcome
 
 logger = logging.getLogger("kafka.server.AutoTopicCreation")
 
@@ -44,12 +51,18 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
     client = client_of(ctx)
 
     def answer(response: StreamsGroupHeartbeatResponse) -> None:
-        for status in response.status or ():
-            if status.status_code == Status.MISSING_INTERNAL_TOPICS:
-                failures = _create_missing(ctx, request.group_id)
-                if failures:
+        missing = [one for one in response.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS]
+        if not missing:
+            delayed.resolve(response)
+            return
+
+        def created(failures: str) -> None:
+            if failures:
+                for status in missing:
                     status.status_detail += f"; Creation failed: {failures}."
-        delayed.resolve(response)
+            delayed.resolve(response)
+
+        _create_missing(ctx, request.group_id, delayed.guard(created))
 
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, delayed.guard(answer), client, at)
@@ -57,24 +70,30 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
     return delayed
 
 
-def _create_missing(ctx: RequestContext, group_id: str) -> str:
-    """Create the missing internal topics of a group; returns the failures as text, empty if there are none."""
+def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], None]) -> None:
+    """Create the missing internal topics of a group; `then` gets the failures as text, empty if there are none."""
     controller = ctx.broker.controller
-    try:
+
+    def validate() -> Outcome[CreateTopicsResponse]:
         missing = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups.missing_topics(group_id)
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
-        response = controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
-    except KafkaError as error:
-        logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, error)
-        return error.message or error.code.name
-    failed = [
-        f"{result.name} ({result.error_message or ErrorCode(result.error_code).name})"
-        for result in response.topics
-        if result.error_code not in _EXISTS
-    ]
-    for failure in failed:
-        logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
-    return ", ".join(failed)
+        return controller.local.create_topics(request, controller.topic_defaults())
+
+    def created(response: CreateTopicsResponse | KafkaError) -> None:
+        if isinstance(response, KafkaError):
+            logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, response)
+            then(response.message or response.code.name)
+            return
+        failed = [
+            f"{result.name} ({result.error_message or ErrorCode(result.error_code).name})"
+            for result in response.topics
+            if result.error_code not in _EXISTS
+        ]
+        for failure in failed:
+            logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
+        then(", ".join(failed))
+
+    controller.commit(validate, created)
 
 
 def _creatable(topic: InternalTopic) -> CreatableTopic:

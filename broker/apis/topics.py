@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -25,6 +26,7 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
@@ -39,10 +41,10 @@ def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateT
 
 
 @api(CreateTopicsRequest, on_error=_creation_failed)
-def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedResponse:
     """Create each topic of the request, or report its error."""
     controller = ctx.broker.controller
-    return controller.commit(controller.local.create_topics(request, controller.topic_defaults()))
+    return change_metadata(ctx, lambda: controller.local.create_topics(request, controller.topic_defaults()))
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -60,14 +62,13 @@ def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteT
 
 
 @api(DeleteTopicsRequest, on_error=_deletion_failed)
-def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedResponse:
     """Delete each topic of the request, or report its error."""
     if not ctx.broker.config[DELETE_TOPIC_ENABLE]:
         if ctx.api_version < FIRST_VERSION_WITH_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-    controller = ctx.broker.controller
-    return controller.commit(controller.local.delete_topics(request))
+    return change_metadata(ctx, lambda: ctx.broker.controller.local.delete_topics(request))
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -80,7 +81,6 @@ def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> Cr
 
 
 @api(CreatePartitionsRequest, on_error=_extension_failed)
-def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> DelayedResponse:
     """Add partitions to each topic of the request, or report its error."""
-    controller = ctx.broker.controller
-    return controller.commit(controller.local.create_partitions(request))
+    return change_metadata(ctx, lambda: ctx.broker.controller.local.create_partitions(request))

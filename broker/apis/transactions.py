@@ -39,18 +39,27 @@ CLIENTS_VERSION, BROKERS_VERSION = 0, 2
 
 
 @api(InitProducerIdRequest, on_error=lambda _, error: init_error(error.code))
-def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse | DelayedResponse:
+def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> DelayedResponse:
     """Return a new producer id, or for a transactional id its producer id with the next epoch."""
     transactional_id = request.transactional_id
-    if transactional_id is None:
-        return InitProducerIdResponse(producer_id=ctx.broker.producer_ids.next(), producer_epoch=0)
-    if not transactional_id:
+    if transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
-    ctx.broker.transaction_coordinators.handle(
-        transactional_id, lambda coordinator, at: coordinator.init_producer_id(request, delayed.resolve, version, at)
-    )
+    producer_ids, coordinators = ctx.broker.producer_ids, ctx.broker.transaction_coordinators
+
+    def with_id(missing: KafkaError | None) -> None:
+        if missing is not None:
+            raise missing
+        if transactional_id is None:
+            delayed.resolve(InitProducerIdResponse(producer_id=producer_ids.next(), producer_epoch=0))
+            return
+        coordinators.handle(
+            transactional_id,
+            lambda coordinator, at: coordinator.init_producer_id(request, delayed.resolve, version, at),
+        )
+
+    producer_ids.when_available(delayed.guard(with_id))
     return delayed
 
 
@@ -146,22 +155,26 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
     """Add the `__consumer_offsets` partition of a group to a transaction."""
     delayed = DelayedResponse(send_before_close=True)
     groups = ctx.broker.group_coordinators
-    groups.ensure_topic()
-    offsets_partition = (GROUP_METADATA_TOPIC, groups.partition_of(request.group_id))
     version = ctx.api_version
+    transactional_id, producer = request.transactional_id, (request.producer_id, request.producer_epoch)
 
     def answer(result: AddPartitionsToTxnResult) -> None:
         error = ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
         error = legacy_fence(error, version, since=FIRST_ADD_WITH_PRODUCER_FENCED)
         delayed.resolve(AddOffsetsToTxnResponse(error_code=int(error)))
 
-    transactional_id, producer = request.transactional_id, (request.producer_id, request.producer_epoch)
-    ctx.broker.transaction_coordinators.handle(
-        transactional_id,
-        lambda coordinator, at: coordinator.add_partitions(
-            transactional_id, *producer, [offsets_partition], CLIENTS_VERSION, delayed.guard(answer), at
-        ),
-    )
+    def ensured(missing: KafkaError | None) -> None:
+        if missing is not None:
+            raise missing
+        offsets_partition = (GROUP_METADATA_TOPIC, groups.partition_of(request.group_id))
+        ctx.broker.transaction_coordinators.handle(
+            transactional_id,
+            lambda coordinator, at: coordinator.add_partitions(
+                transactional_id, *producer, [offsets_partition], CLIENTS_VERSION, delayed.guard(answer), at
+            ),
+        )
+
+    groups.ensure_topic(delayed.guard(ensured))
     return delayed
 
 

@@ -11,7 +11,7 @@ created right away, because their timeouts run; large logs are loaded beside the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
@@ -103,20 +103,34 @@ class CoordinatorRuntime(Generic[C]):
 
     # ---- the coordinator of a key
 
-    def ensure_topic(self) -> None:
-        """Create the internal topic unless it exists. KafkaError COORDINATOR_NOT_AVAILABLE if that fails."""
-        if self.topic in self._services.image().topics:
+    def ensure_topic(self, then: Callable[[KafkaError | None], None]) -> None:
+        """Create the internal topic unless it exists; then call `then`, with COORDINATOR_NOT_AVAILABLE if that failed.
+
+        If the topic exists, `then` is called before this returns.
+        """
+        if self._services.has_topic(self.topic):
+            then(None)
             return
-        try:
-            self._services.create_topics([self.topic])
-        except KafkaError as error:
+
+        def created(errors: Mapping[str, KafkaError]) -> None:
+            error = errors.get(self.topic)
+            if error is None:
+                then(None)
+                return
             logger.warning("Cannot create %s: %s", self.topic, error)
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+            then(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
+
+        self._services.create_topics([self.topic], created)
 
     def check_available(self, key: str) -> None:
-        """Check that a key can have a coordinator, for FindCoordinator. KafkaError COORDINATOR_NOT_AVAILABLE if not."""
-        self.ensure_topic()
-        partition_count = self._partition_count or len(self._services.image().topics[self.topic].partitions)
+        """Check that a key can have a coordinator, for FindCoordinator, when the topic exists.
+
+        KafkaError COORDINATOR_NOT_AVAILABLE if not.
+        """
+        topic = self._services.image().topics.get(self.topic)
+        if topic is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} was deleted.")
+        partition_count = self._partition_count or len(topic.partitions)
         index = coordinator_partition(key, partition_count)
         if (self.topic, index) in self._services.partitions.offline:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")

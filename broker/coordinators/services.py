@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.wire.errors import KafkaError
 
 
 class BrokerServices(NamedTuple):
@@ -20,5 +21,7 @@ class BrokerServices(NamedTuple):
     partitions: Partitions
     image: Callable[[], ClusterImage]
     """Returns the current metadata image."""
-    create_topics: Callable[[Iterable[str]], None]
-    """Creates those of the named topics that do not exist; KafkaError if that fails."""
+    has_topic: Callable[[str], bool]
+    """Whether a topic exists and its partitions are open."""
+    create_topics: Callable[[Iterable[str], Callable[[Mapping[str, KafkaError]], None]], None]
+    """Creates those of the named topics that do not exist, then calls back with the errors by name."""

@@ -145,14 +145,18 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         reply: Callable[[P], None],
         event: Event[ShareCoordinator],
     ) -> None:
-        try:
-            self.ensure_topic()
-            self.handle(str(key), event)
-        except KafkaError as error:
-            reply(result_type(partition=key.partition, error_code=int(error.code), error_message=error.message))
-        except Exception as error:
-            log_failure(f"A request to the share coordinator of {key}", error)
-            reply(result_type(partition=key.partition, error_code=int(error_code_of(error))))
+        def ensured(missing: KafkaError | None) -> None:
+            try:
+                if missing is not None:
+                    raise missing
+                self.handle(str(key), event)
+            except KafkaError as error:
+                reply(result_type(partition=key.partition, error_code=int(error.code), error_message=error.message))
+            except Exception as error:
+                log_failure(f"A request to the share coordinator of {key}", error)
+                reply(result_type(partition=key.partition, error_code=int(error_code_of(error))))
+
+        self.ensure_topic(ensured)
 
     # ---- see CoordinatorRuntime
 

@@ -2,13 +2,14 @@
 
 Every change takes the same steps: `LocalController` validates the request, `MetadataLog` writes, syncs and replays the
 records, the subscribers (partitions, coordinators, configuration) apply the change, and the request is answered. So a
-client that has its answer finds the change in effect, also after a restart.
+client that has its answer finds the change in effect, also after a restart. Changes are made one after the other
+(`change_queue`), in slices and with syncs in threads (`broker.steps`); only a start and a stop wait for them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -16,8 +17,10 @@ from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.server_config import UNUSED
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.metadata_log import MetadataLog
+from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import (
@@ -37,11 +40,11 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
     from barnabas.coord.cluster.topic_changes import TopicDefaults
     from barnabas.storage.log_dirs import LogDirs
-    from barnabas.wire.messages.topics import CreatableTopic
-    from barnabas.wire.schema import Message
+    from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsResponse
 
 R = TypeVar("R")
 
@@ -56,13 +59,20 @@ class Controller:
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
     """Feature levels this broker can work with, lowest and highest."""
 
-    def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
+    def __init__(
+        self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures, runner: StepRunner
+    ) -> None:
         self._config = config
         self._log_dirs = log_dirs
         self._log = MetadataLog(loop, config, log_dirs, failures)
+        self._queue = ChangeQueue(runner)
+        self._creating: frozenset[str] = frozenset()
         self._warned: set[tuple[int, str]] = set()
-        self.on_change: list[Callable[[ClusterDelta], None]] = []
-        """Called in order with every change of the image, before the request that caused it is answered."""
+        self.on_change: list[Callable[[ClusterDelta], Steps[None] | None]] = []
+        """Called in order with every change of the image, before the request that caused it is answered.
+
+        A subscriber whose part is long returns it as a generator of steps.
+        """
         self.on_config_change: list[Callable[[set[str]], None]] = []
         """Called with the names of broker configs that a request has changed, after they are effective."""
         self.on_group_config_change: list[Callable[[ClusterDelta], None]] = []
@@ -89,14 +99,18 @@ class Controller:
         """
         self._log.open()
         if self._log.is_new:
-            self._log.write(self._log.bootstrap_records(), sync=False)
+            run_in_place(self._log.write(self._log.bootstrap_records(), False))
         else:
             crashed = not all(log_dir.had_clean_shutdown for log_dir in self._log_dirs.dirs)
-            self._log.write(election_records(self.image, self._config.node_id, after_crash=crashed), sync=False)
+            records = election_records(self.image, self._config.node_id, after_crash=crashed)
+            run_in_place(self._log.write(records, False))
         self._apply_dynamic_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
-        """Register this node with its bound addresses and its log directories. Syncs what `open` has written."""
+        """Register this node with its bound addresses and its log directories; part of the start.
+
+        Waits for the sync of this and of what `open` has written.
+        """
         advertised = self._config.advertised_listeners
         endpoints = [advertised.get(listener.name, listener) for listener in listeners]
         records = registration_records(
@@ -114,31 +128,53 @@ class Controller:
             rack=self._config[BROKER_RACK],
             epoch=self._log.end_offset,
         )
-        self._log.write(records)
+        run_in_place(self._log.write(records))
 
     def close(self) -> int:
-        """Fence this node, which stops serving; returns the broker epoch of its registration, -1 if there is none."""
+        """Fence this node, which stops serving; returns the broker epoch of its registration, -1 if there is none.
+
+        A change in progress is finished first, those behind it are refused. Waits for the disk.
+        """
+        self._queue.close()
         registered = self.image.brokers.get(self._config.node_id)
         if registered is None:
             return -1
         try:
-            self._log.write(shutdown_records(self.image, registered))
+            run_in_place(self._log.write(shutdown_records(self.image, registered)))
         except (KafkaError, OSError) as error:
             logger.error("Cannot write the shutdown of this broker to the metadata log: %s", error)
         return registered.epoch
 
-    def commit(self, outcome: Outcome[R]) -> R:
-        """Write and apply an outcome's records; returns its response. KafkaError when the log cannot be written."""
-        self._write(outcome.records)
+    def commit(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], answer: Answer[R]) -> None:
+        """Change the metadata: `answer` is called with the response once the change is durable and in effect.
+
+        `validate` is called when all earlier changes are in effect; it returns the records and the response, or a
+        generator of steps that does. `answer` is called with a KafkaError that it raises, or KAFKA_STORAGE_ERROR when
+        the log cannot be written.
+        """
+        self._queue.add(lambda: self._change(validate), answer)
+
+    def _change(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]]) -> Steps[R]:
+        outcome = validate()
+        if isinstance(outcome, Generator):
+            outcome = yield from outcome
+        if outcome.records:
+            delta = yield from self._log.write(outcome.records)
+            self._creating = frozenset(topic.name for topic in delta.created_topics.values())
+            try:
+                yield from self._apply(delta)
+            finally:
+                self._creating = frozenset()
         return outcome.response
 
-    def _write(self, records: Sequence[Message]) -> None:
-        if records:
-            self._apply(self._log.write(records))
-
-    def _apply(self, delta: ClusterDelta) -> None:
+    def _apply(self, delta: ClusterDelta) -> Steps[None]:
         for subscriber in self.on_change:
-            call_guarded("Applying a change of the metadata", subscriber, delta)
+            try:
+                steps = subscriber(delta)
+                if steps is not None:
+                    yield from steps
+            except Exception as error:
+                log_failure("Applying a change of the metadata", error)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
@@ -176,37 +212,61 @@ class Controller:
             config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR], clamps_replicas=config.profile == "dev"
         )
 
-    def auto_create_topic(self, name: str) -> None:
-        """Create a topic that a client requested, unless it exists. KafkaError when it cannot be created."""
-        self.auto_create([name])
-        if name not in self.image.topics:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    def has_topic(self, name: str) -> bool:
+        """Whether a topic exists and its creation is in effect: its partitions are open."""
+        return name in self.image.topics and name not in self._creating
 
-    def auto_create_dead_letter_queue(self, name: str) -> None:
-        """Create a share group's dead-letter queue (KIP-1191). KafkaError when it cannot be created."""
-        from barnabas.broker.metadata.automatic_topics import dead_letter_queue
+    def auto_create(self, names: Iterable[str], then: Callable[[Mapping[str, KafkaError]], None]) -> None:
+        """Create the topics that are missing; `then` is called when all are in effect, with the errors by name.
 
-        self._create([dead_letter_queue(name)])
+        If all exist, it is called before this returns.
+        """
+        names = list(dict.fromkeys(names))
+        if all(map(self.has_topic, names)):
+            then({})
+            return
 
-    def auto_create(self, names: Iterable[str]) -> None:
-        """Create the topics that are missing. KafkaError of the first that cannot be created; the others are."""
-        missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
-        if missing:
+        def validate() -> Outcome[CreateTopicsResponse]:
             from barnabas.broker.metadata.automatic_topics import automatic_topic
 
-            self._create([automatic_topic(name, self._config) for name in missing])
+            missing = [name for name in names if name not in self.image.topics]
+            return self._creation([automatic_topic(name, self._config) for name in missing])
 
-    def _create(self, topics: list[CreatableTopic]) -> None:
+        self.commit(validate, lambda outcome: then(_creation_errors(names, outcome)))
+
+    def auto_create_dead_letter_queue(self, name: str, then: Callable[[KafkaError | None], None]) -> None:
+        """Create a share group's dead-letter queue (KIP-1191) unless it exists; then call `then`, with any error."""
+
+        def validate() -> Outcome[CreateTopicsResponse]:
+            from barnabas.broker.metadata.automatic_topics import dead_letter_queue
+
+            return self._creation([] if name in self.image.topics else [dead_letter_queue(name)])
+
+        self.commit(validate, lambda outcome: then(_creation_errors([name], outcome).get(name)))
+
+    def _creation(self, topics: list[CreatableTopic]) -> Outcome[CreateTopicsResponse]:
         from barnabas.wire.messages.topics import CreateTopicsRequest
 
-        request = CreateTopicsRequest(topics=topics)
-        response = self.commit(self.local.create_topics(request, self.topic_defaults()))
-        for result in response.topics:
-            if result.error_code:
-                raise KafkaError(ErrorCode(result.error_code), result.error_message)
+        return self.local.create_topics(CreateTopicsRequest(topics=topics), self.topic_defaults())
 
-    def allocate_producer_ids(self) -> tuple[int, int]:
-        """Allocate a block of producer ids that were never used: (first id, number of ids)."""
-        records, block = allocate_producer_ids(self.image, self._config.node_id)
-        self._write(records)
-        return block.start, len(block)
+    def allocate_producer_ids(self, answer: Answer[tuple[int, int]]) -> None:
+        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+
+        def validate() -> Outcome[tuple[int, int]]:
+            from barnabas.coord.cluster.local_controller import Outcome
+
+            records, block = allocate_producer_ids(self.image, self._config.node_id)
+            return Outcome(records, (block.start, len(block)))
+
+        self.commit(validate, answer)
+
+
+def _creation_errors(names: Iterable[str], outcome: CreateTopicsResponse | KafkaError) -> dict[str, KafkaError]:
+    """The errors of a creation of topics, by name."""
+    if isinstance(outcome, KafkaError):
+        return dict.fromkeys(names, outcome)
+    return {
+        result.name: KafkaError(ErrorCode(result.error_code), result.error_message)
+        for result in outcome.topics
+        if result.error_code
+    }

@@ -1,5 +1,8 @@
 """`__cluster_metadata-0`: the log of the cluster's metadata, replayed at start and synced with every write.
 
+A write is a generator of steps: its sync runs in a thread, and its records are replayed into the image once they are
+durable. There is one write at a time (`change_queue`).
+
 The log has Kafka's format and the fixed topic id 00..01, so Kafka can continue it, and Barnabas can continue Kafka's.
 Each start begins a new epoch, which is written to `quorum-state` first, with a LeaderChange record, as in a quorum of
 one. A metadata transaction that was not ended is aborted. When the log has grown by
@@ -22,6 +25,7 @@ from barnabas.broker.config.keys.controller import (
 )
 from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
 from barnabas.broker.metadata.snapshots import load_newest, write_snapshot
+from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.steps import Steps
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
 
@@ -158,11 +163,12 @@ class MetadataLog:
         write_epoch(self._log, image.quorum, node_id, image.epoch)
         written = image.quorum if self.is_new else None
         self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms, quorum=written))
+        self._log.high_watermark = self._log.log_end_offset
         image.offset = self._log.log_end_offset - 1
         if image.is_in_transaction:
-            self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], sync=False)
+            run_in_place(self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], False))
 
-    def write(self, records: Sequence[Message], *, sync: bool = True) -> ClusterDelta:
+    def write(self, records: Sequence[Message], sync: bool = True) -> Steps[ClusterDelta]:
         """Append records as one batch, sync and replay them; returns what they changed.
 
         KafkaError(KAFKA_STORAGE_ERROR) when the disk fails: nothing has changed then. `sync=False` leaves the sync to
@@ -180,11 +186,12 @@ class MetadataLog:
             )
         )
         if sync:
-            self.sync()
+            yield from self._sync()
+        self._log.high_watermark = self._log.log_end_offset
         for record in records:
             replay_record(self.image, record, delta)
         self.image.offset = self._log.log_end_offset - 1
-        self._snapshot_if_due()
+        yield from self._snapshot_if_due()
         return delta
 
     def _append(self, batch: bytes) -> None:
@@ -204,18 +211,18 @@ class MetadataLog:
             if isinstance(error.__cause__, OSError):
                 self._failures.report(self._dir(), "write to the metadata log", error.__cause__)
             raise
-        self._log.high_watermark = self._log.log_end_offset
 
-    def sync(self) -> None:
+    def _sync(self) -> Steps[None]:
         """Sync everything that was written."""
         try:
-            self._log.flush(data_only=True)
-        except KafkaError as error:
+            job = self._log.start_flush(data_only=True)
+            if job is not None:
+                yield job.run
+                self._log.finish_flush(job)
+        except OSError as error:
             self._has_failed = True
-            cause = error.__cause__
-            failure = cause if isinstance(cause, OSError) else error
-            self._failures.take_offline(self._dir(), "sync of the metadata log", failure)
-            raise
+            self._failures.take_offline(self._dir(), "sync of the metadata log", error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot sync the metadata log: {error}") from error
 
     def _dir(self) -> LogDir:
         log_dir = self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0)
@@ -231,18 +238,18 @@ class MetadataLog:
             else:
                 self._bootstrap = image
 
-    def _snapshot_if_due(self) -> None:
+    def _snapshot_if_due(self) -> Steps[None]:
         if self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:
             try:
-                self._snapshot()
+                yield from self._snapshot()
             except (OSError, KafkaError):
                 logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
 
-    def _snapshot(self) -> None:
+    def _snapshot(self) -> Steps[None]:
         """Write the image as a snapshot, then delete the segments it covers."""
         if self.image.is_in_transaction:
             return
-        self.sync()  # a snapshot must not contain records that the log can still lose
+        yield from self._sync()  # a snapshot must not contain records that the log can still lose
         log, image, loop = self._log, self.image, self._loop
         name = write_snapshot(log, image, loop.now_ms())
         log.roll(loop.now())

@@ -18,10 +18,10 @@ from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.syncfs_choice import SyncfsChoice
 
 if TYPE_CHECKING:
+    from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flush_policy import FlushPolicy
-    from barnabas.broker.replicas.flush_threads import FlushExecutor
     from barnabas.storage.flush_job import FlushJob
     from barnabas.storage.log_dir import LogDir
 
@@ -35,7 +35,7 @@ NO_THREAD_S = 1.0
 class Flusher:
     """The flushes of one log directory, one at a time."""
 
-    def __init__(self, loop: Loop, log_dir: LogDir, failures: LogDirFailures, executor: FlushExecutor) -> None:
+    def __init__(self, loop: Loop, log_dir: LogDir, failures: LogDirFailures, executor: DiskExecutor) -> None:
         self._loop = loop
         self._log_dir = log_dir
         self._failures = failures

@@ -43,10 +43,10 @@ class DeadLetterQueues:
         self,
         services: BrokerServices,
         group_configs: GroupConfigs,
-        create_queue: Callable[[str], None],
+        create_queue: Callable[[str, Callable[[KafkaError | None], None]], None],
         is_stopping: Callable[[], bool],
     ) -> None:
-        """`create_queue` creates the topic of a queue by its name; KafkaError if that fails."""
+        """`create_queue` creates the topic of a queue by its name, then calls back, with a KafkaError if it failed."""
         self._services = services
         self._loop = services.loop
         self._group_configs = group_configs
@@ -63,33 +63,45 @@ class DeadLetterQueues:
     ) -> None:
         """Copy records to their group's queue; `done` is called when they are committed there, or dropped."""
 
-        def failed(error: KafkaError) -> None:
-            if error.code in _RETRIABLE and attempt < ATTEMPTS and not self._is_stopping():
+        def failed(error: Exception) -> None:
+            if not isinstance(error, KafkaError):
+                log_failure(f"Writing to the dead-letter queue of group {key.group_id}", error)
+            elif error.code in _RETRIABLE and attempt < ATTEMPTS and not self._is_stopping():
                 self._loop.timers.at(
                     self._loop.now() + BACKOFF_S * 2 ** (attempt - 1),
                     lambda: self.send(key, source, letters, done, attempt + 1),
                 )
                 return
-            logger.error(
-                "Cannot write records %d to %d of %r to the dead-letter queue of group %s: %s",
-                *(letters.first_offset, letters.last_offset, source, key.group_id, error),
-            )
+            else:
+                logger.error(
+                    "Cannot write records %d to %d of %r to the dead-letter queue of group %s: %s",
+                    *(letters.first_offset, letters.last_offset, source, key.group_id, error),
+                )
             done()
+
+        def created(missing: KafkaError | None) -> None:
+            try:
+                if missing is not None:
+                    raise missing
+                queue = self._queue(name, source.index)
+                last = self._append(queue, key, source, letters)
+            except Exception as error:
+                failed(error)
+                return
+            queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
 
         try:
-            queue = self._queue(key.group_id, source.index)
-            last = self._append(queue, key, source, letters)
-        except KafkaError as error:
+            name = self._name(key.group_id)
+        except Exception as error:
             failed(error)
             return
-        except Exception as error:
-            log_failure(f"Writing to the dead-letter queue of group {key.group_id}", error)
-            done()
-            return
-        queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
+        if self._services.has_topic(name):
+            created(None)
+        else:
+            self._create_queue(name, created)
 
-    def _queue(self, group_id: str, index: int) -> Partition:
-        """The queue's partition for a source partition. KafkaError if group, topic or broker do not allow it."""
+    def _name(self, group_id: str) -> str:
+        """The name of a group's queue. KafkaError if group or broker do not allow it."""
         config, image = self._services.config, self._services.image
         name = self._group_configs(group_id).errors_deadletterqueue_topic_name
         prefix = config[ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX]
@@ -97,12 +109,16 @@ class DeadLetterQueues:
             raise _misconfigured(f"the name {name} does not start with the required prefix {prefix}")
         if name.startswith("__"):
             raise _misconfigured(f"the name {name} starts with __")
-        if name not in image().topics:
-            if not config[ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE]:
-                raise _misconfigured(f"the topic {name} does not exist, and the broker may not create it")
-            self._create_queue(name)
-        partitions = image().topics[name].partitions
-        queue = self._services.partitions.get(name, index % len(partitions))
+        if name not in image().topics and not config[ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE]:
+            raise _misconfigured(f"the topic {name} does not exist, and the broker may not create it")
+        return name
+
+    def _queue(self, name: str, index: int) -> Partition:
+        """The queue's partition for a source partition. KafkaError if the topic does not allow it."""
+        topic = self._services.image().topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        queue = self._services.partitions.get(name, index % len(topic.partitions))
         if not queue.log.config.errors_deadletterqueue_group_enable:
             raise _misconfigured(f"errors.deadletterqueue.group.enable is not set for the topic {name}")
         return queue

@@ -36,7 +36,7 @@ class SharePartitions:
         services: BrokerServices,
         shares: ShareCoordinators,
         group_configs: GroupConfigs,
-        create_dead_letter_queue: Callable[[str], None],
+        create_dead_letter_queue: Callable[[str, Callable[[KafkaError | None], None]], None],
         is_stopping: Callable[[], bool],
     ) -> None:
         """`group_configs` returns the effective settings of a group; `is_stopping` whether the broker shuts down."""

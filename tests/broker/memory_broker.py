@@ -40,7 +40,7 @@ class Clock:
 
 
 class Flushes:
-    """Runs flushes in `submit`, or keeps them until a test runs them."""
+    """Runs what waits for a disk in `submit`, or keeps it until a test runs it."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -51,12 +51,12 @@ class Flushes:
         if not self.is_paused:
             self.run()
 
-    def run(self) -> None:
-        """Run the oldest flush that was kept."""
+    def run(self, in_thread: Callable[[Callable[[], None]], None] = lambda work: work()) -> None:
+        """Run the oldest that was kept; `in_thread` calls the part that would run in a thread."""
         work, then = self.held.pop(0)
         failure = None
         try:
-            work()
+            in_thread(work)
         except Exception as error:
             failure = error
         then(failure)
@@ -76,11 +76,15 @@ class MemoryBroker:
     ) -> None:
         self.clock = Clock()
         self.flushes = Flushes()
+        """The flushes of partitions."""
+        self.disk = Flushes()
+        """What else waits for a disk: syncs of the metadata log, checkpoints."""
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
         self.broker: Broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
             flushes=self.flushes,
+            disk=self.disk,
             files=files,
             now=lambda: self.clock.now,
             now_ms=lambda: self.clock.now_ms,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,8 +17,10 @@ from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.loop import Loop
 from barnabas.broker.metadata import metadata_log
 from barnabas.broker.metadata.controller import Controller
+from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
@@ -30,8 +33,9 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
-from tests.broker.memory_broker import MemoryBroker
+from tests.broker.memory_broker import Flushes, MemoryBroker
 
+R = TypeVar("R")
 ids = count(1)
 
 
@@ -73,7 +77,7 @@ class Node:
         loop = Loop(lambda: 0.0, lambda: 1_000)
         failures = LogDirFailures(loop, self.log_dirs, lambda _reason: None)
         failures.on_failure.append(lambda log_dir, _reason: self.failed_dirs.append(log_dir.path))
-        self.controller = Controller(loop, self.config, self.log_dirs, failures)
+        self.controller = Controller(loop, self.config, self.log_dirs, failures, StepRunner(loop, Flushes()))
         self.controller.on_change.append(self.subscriber.apply)
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
@@ -103,11 +107,30 @@ class Node:
                 )
             ]
         )
-        outcome = self.controller.local.incremental_alter_configs(request)
-        return self.controller.commit(outcome).responses[0].error_code
+        response = self.commit(lambda: self.controller.local.incremental_alter_configs(request))
+        return response.responses[0].error_code
+
+    def commit(self, validate: Callable[[], Outcome[R]]) -> R:
+        answers: list[R | KafkaError] = []
+        self.controller.commit(validate, answers.append)
+        (answer,) = answers
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
 
     def delete(self, name: str) -> None:
-        self.controller.commit(self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
+        self.commit(lambda: self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
+
+    def create(self, *names: str) -> None:
+        errors: list[Mapping[str, KafkaError]] = []
+        self.controller.auto_create(names, errors.append)
+        for error in errors[0].values():
+            raise error
+
+    def allocate_producer_ids(self) -> tuple[int, int]:
+        blocks: list[Any] = []
+        self.controller.allocate_producer_ids(blocks.append)
+        return blocks[0]
 
 
 def content_of(image: ClusterImage) -> dict[str, Any]:
@@ -118,12 +141,12 @@ def content_of(image: ClusterImage) -> dict[str, Any]:
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Path, is_clean: bool) -> None:
     first = Node(tmp_path)
-    first.controller.auto_create(["orders", "__consumer_offsets"])
-    first.controller.auto_create_topic("gone")
+    first.create("orders", "__consumer_offsets")
+    first.create("gone")
     first.delete("gone")
     assert first.configure(2, "orders", retention_ms="5") == 0
     assert first.configure(4, "1", max_connections="7") == 0
-    assert first.controller.allocate_producer_ids() == (0, 1000)
+    assert first.allocate_producer_ids() == (0, 1000)
     before = content_of(first.image)
     if is_clean:
         first.stop()
@@ -137,7 +160,7 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
         }
     assert content_of(second.image) == before
     assert second.config[MAX_CONNECTIONS] == 7
-    assert second.controller.allocate_producer_ids() == (1000, 1000)
+    assert second.allocate_producer_ids() == (1000, 1000)
 
 
 def test_a_crash_and_only_a_crash_makes_new_leader_epochs(tmp_path: Path) -> None:
@@ -147,7 +170,7 @@ def test_a_crash_and_only_a_crash_makes_new_leader_epochs(tmp_path: Path) -> Non
         return node.image.topics["orders"].partitions[0].leader_epoch
 
     node = Node(tmp_path)
-    node.controller.auto_create_topic("orders")
+    node.create("orders")
     assert epoch(node) == 0
     node.stop()
     node = Node(tmp_path)
@@ -176,7 +199,7 @@ def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -
 
 def test_subscribers_are_called_before_the_request_is_answered(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    node.controller.auto_create(["a", "b"])
+    node.create("a", "b")
     assert node.subscriber.topics == {"a", "b"}
     node.delete("a")
     assert node.subscriber.topics == {"b"}
@@ -214,7 +237,7 @@ def test_a_changed_default_of_the_broker_reaches_its_topics(tmp_path: Path) -> N
 
 def test_a_config_that_is_not_acted_on_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     node = Node(tmp_path)
-    node.controller.auto_create_topic("orders")
+    node.create("orders")
     with caplog.at_level(logging.WARNING):
         for value in ("8", "9"):
             assert node.configure(2, "orders", compression_gzip_level=value, segment_bytes="2000000") == 0
@@ -232,7 +255,7 @@ def test_listeners_of_a_running_broker_cannot_change_yet(tmp_path: Path) -> None
 def test_the_offsets_topic_is_compacted_and_has_its_own_settings(tmp_path: Path) -> None:
     """G2."""
     node = Node(tmp_path, offsets_topic_num_partitions="3")
-    node.controller.auto_create_topic("__consumer_offsets")
+    node.create("__consumer_offsets")
     assert len(node.image.topics["__consumer_offsets"].partitions) == 3
     assert node.image.config(2, "__consumer_offsets") == {
         "cleanup.policy": "compact",
@@ -244,16 +267,16 @@ def test_the_offsets_topic_is_compacted_and_has_its_own_settings(tmp_path: Path)
 def test_topics_that_are_not_created_automatically(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with pytest.raises(KafkaError) as raised:
-        node.controller.auto_create_topic("a b")
+        node.create("a b")
     assert raised.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert node.image.topics == {}
 
 
 def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    node.controller.auto_create_topic("orders")
+    node.create("orders")
     offset = node.image.offset
-    node.controller.auto_create_topic("orders")
+    node.create("orders")
     assert node.image.offset == offset
 
 
@@ -262,12 +285,12 @@ def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.files.is_failing = True
     with pytest.raises(KafkaError) as raised:
-        node.controller.auto_create_topic("orders")
+        node.create("orders")
     assert raised.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.failed_dirs == [str(tmp_path)]
     node.files.is_failing = False
     with pytest.raises(KafkaError, match="could not be synced"):
-        node.controller.auto_create_topic("orders")
+        node.create("orders")
     assert node.image.topics == {}
     assert node.subscriber.topics == set()
 
@@ -277,7 +300,7 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     small = {"metadata_log_max_record_bytes_between_snapshots": "2000"}
     node = Node(tmp_path, **small)
     for index in range(40):
-        node.controller.auto_create_topic(f"t{index}")
+        node.create(f"t{index}")
         if index % 2:
             node.delete(f"t{index}")
     log = node.log_dirs.logs["__cluster_metadata", 0]
@@ -293,7 +316,7 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
 def test_a_log_is_replayed_wherever_a_read_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = Node(tmp_path)
     for index in range(10):
-        node.controller.auto_create_topic(f"t{index}")
+        node.create(f"t{index}")
     before = content_of(node.image)
     node.stop()
     for read_bytes in range(61, 1000, 47):

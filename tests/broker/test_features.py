@@ -85,7 +85,7 @@ def test_validate_only_changes_nothing(client: Client) -> None:
 def test_levels_survive_a_restart_and_coordinators_follow_them(tmp_path) -> None:
     memory = MemoryBroker(tmp_path / "data")
     client = memory.client()
-    memory.broker.transaction_coordinators.ensure_topic()
+    memory.broker.transaction_coordinators.ensure_topic(lambda error: None)
     coordinator = memory.broker.transaction_coordinators.coordinator_of("t")
     assert update(client, (NAME, 1, SAFE)).error_code == 0
     assert coordinator._config.transaction_version == 1
@@ -127,7 +127,7 @@ def test_a_protocol_is_enabled_while_its_feature_has_a_level(
             found.append(code_of(memory.client().ask(request, version, message_for(request.api_key)[1])))
         return found
 
-    memory.broker.group_coordinators.ensure_topic()
+    memory.broker.group_coordinators.ensure_topic(lambda error: None)
     assert levels(client)[feature] == level
     assert unsupported not in codes()
     assert update(client, (feature, 0, SAFE)).error_code == 0

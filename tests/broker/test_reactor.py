@@ -19,11 +19,11 @@ from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
+from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
-from barnabas.broker.replicas.flush_threads import FlushThreads
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
@@ -47,10 +47,10 @@ class Loopback:
         limits: Limits | None = None,
         *,
         sets: Mapping[str, str] | None = None,
-        flushes: FlushThreads | None = None,
+        flushes: DiskThreads | None = None,
     ) -> None:
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, "dev")
-        self.flushes = flushes or FlushThreads()
+        self.flushes = flushes or DiskThreads()
         self.broker = open_broker(config, [str(data_dir)], flushes=self.flushes)
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
@@ -390,12 +390,13 @@ async def test_a_stop_sends_responses_and_closes_connections(tmp_path: Path) -> 
             await loopback.dial()
 
 
-class SlowFlushes(FlushThreads):
+class SlowFlushes(DiskThreads):
     """Threads that flush when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.may_sync = threading.Event()
+        self.may_sync.set()
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         def wait_and_work() -> None:
@@ -412,6 +413,7 @@ async def test_a_stop_waits_for_responses_that_wait_for_a_flush(tmp_path: Path) 
     async with serving(tmp_path, sets={"barnabas.log.sync": "always"}, flushes=flushes) as loopback:
         producer, reader = await loopback.dial(), await loopback.dial()
         await make_topic(producer, "t")
+        flushes.may_sync.clear()
         await reader.send((fetch("t", 0, max_wait_ms=15_000), 11))
         await producer.send((produce("t", batch(b"x")), 9))
         while not loopback.broker.partitions.get("t", 0).log.log_end_offset:

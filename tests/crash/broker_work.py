@@ -10,13 +10,14 @@ from pathlib import Path
 from random import Random
 
 from barnabas.storage import layout
+from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceResponse
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -30,8 +31,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_groups_runtime import find
-from tests.broker.test_produce import answers, init, produce, to
+from tests.broker.test_produce import answers, produce, to
 from tests.crash.broker_promises import GROUP, Promises, read_all
 from tests.crash.disk import RecordingDisk
 
@@ -53,7 +53,11 @@ class BrokerWork:
         self.random = random
         self.promises = promises
         self.memory = start(disk)
-        self.memory.flushes.is_paused = True
+        self.executors = (self.memory.flushes, self.memory.disk)
+        for executor in self.executors:
+            executor.is_paused = True
+        self.creating: set[str] = set()
+        self.has_group = False
         self.promise(lambda promises: setattr(promises, "cluster_id", self.memory.broker.cluster_id))
         self.waiting: dict[Client, Then | None] = {self.memory.client(): None for _ in range(4)}
         self.sequences: dict[tuple[bytes, int], tuple[int, int]] = {}  # by partition: producer id and next sequence
@@ -77,12 +81,17 @@ class BrokerWork:
         self.create_topic(next(iter(self.waiting)))
         for _ in range(steps):
             self.step()
-            if self.memory.flushes.held and self.random.random() < 0.5:
+            if self.is_waiting_for_disk and self.random.random() < 0.5:
                 self.sync()
             if self.random.random() < 0.1:
                 self.work_in_background()
-        while self.memory.flushes.held:
+        while self.is_waiting_for_disk:
             self.sync()
+
+    @property
+    def is_waiting_for_disk(self) -> bool:
+        """Whether any work waits for the disk."""
+        return any(executor.held for executor in self.executors)
 
     def step(self, action: Callable[[Client], None] | None = None) -> None:
         """A client without a request in flight sends the next one, random or the given one."""
@@ -94,8 +103,10 @@ class BrokerWork:
             self.process_responses()
 
     def sync(self) -> None:
-        """Run a sync; between files the rest of the broker may act."""
-        self.meanwhile(self.memory.run_flush)
+        """Run work that waits for the disk; between files the rest of the broker may act."""
+        executor = self.random.choice([one for one in self.executors if one.held])
+        executor.run(self.meanwhile)
+        self.memory.broker.loop.end_turn()
         self.process_responses()
 
     def meanwhile(self, work: Callable[[], None], action: Callable[[Client], None] | None = None) -> None:
@@ -134,13 +145,15 @@ class BrokerWork:
 
     def create_topic(self, client: Client) -> None:
         name = self.random.choice("abc")
-        if name in self.memory.broker.image.topics:
+        if name in self.memory.broker.image.topics or name in self.creating:
             return
+        self.creating.add(name)
         topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)]
 
         def then(answer: Message) -> None:
             assert isinstance(answer, CreateTopicsResponse)
             assert answer.topics[0].error_code == 0, answer
+            self.creating.remove(name)
             topic_id = answer.topics[0].topic_id
             self.promise(lambda promises: promises.made(name, topic_id, PARTITIONS))
             for partition in self.memory.broker.partitions.of_topic(name):
@@ -171,9 +184,8 @@ class BrokerWork:
         if self.promises.records[place].in_flight:
             return  # the producer keeps waiting
         if place not in self.sequences:
-            producer_id = init(client).producer_id
-            self.promise(lambda promises: promises.producer_ids.add(producer_id))
-            self.sequences[place] = producer_id, 0
+            self.init_producer(client, place)
+            return
         producer_id, sequence = self.sequences[place]
         self.sequences[place] = producer_id, sequence + 1
         self.count += 1
@@ -189,6 +201,17 @@ class BrokerWork:
                 self.promise(lambda promises: promises.acknowledge(place, value, answered.base_offset))
 
         self.request(client, produce(to(place[1], sent), topic=topic), 9, then)
+
+    def init_producer(self, client: Client, place: tuple[bytes, int]) -> None:
+        """Get a producer id for a partition."""
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, InitProducerIdResponse)
+            assert answer.error_code == 0, answer
+            self.promise(lambda promises: promises.producer_ids.add(answer.producer_id))
+            self.sequences.setdefault(place, (answer.producer_id, 0))
+
+        self.request(client, InitProducerIdRequest(transactional_id=None), 4, then)
 
     def read(self, client: Client) -> None:
         found = self.topic()
@@ -225,7 +248,9 @@ class BrokerWork:
         if found is None:
             return
         topic, topic_id = found
-        find(client, GROUP)
+        if not self.has_group:
+            self.find_group(client)
+            return
         self.count += 1
         offset = self.count
         self.promise(lambda promises: promises.asked_to_commit.setdefault(topic_id, set()).add(offset))
@@ -240,6 +265,15 @@ class BrokerWork:
                 self.promise(lambda promises: promises.has_committed(topic_id, offset))
 
         self.request(client, request, 9, then)
+
+    def find_group(self, client: Client) -> None:
+        """Find the coordinator of the group, whose topic the first request creates."""
+
+        def then(answer: Message) -> None:
+            assert isinstance(answer, FindCoordinatorResponse)
+            self.has_group = not answer.coordinators[0].error_code
+
+        self.request(client, FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 4, then)
 
     # --- background jobs
 

@@ -64,8 +64,8 @@ BROKER = (
     Mutant(
         "metadata-answered-before-the-sync",
         "broker/metadata/metadata_log.py",
-        "            self._log.flush(data_only=True)\n",
-        "            pass\n",
+        "                yield job.run\n",
+        "                yield\n",
         _B,
         _ENV,
     ),

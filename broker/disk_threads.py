@@ -1,4 +1,8 @@
-"""Runs flushes in threads and reports their ends to the event loop through a pipe."""
+"""Waiting for disks: blocking work runs in threads, which report its end to the event loop through a pipe.
+
+Whatever may wait for a disk while the broker serves (syncs, checkpoints, removal of large files) is submitted here.
+Tests and simulations replace it by an executor that they control.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,15 @@ import trio
 from barnabas.broker.guarded import call_guarded
 
 
-class FlushExecutor(Protocol):
-    """Runs blocking work outside of the event loop."""
+class DiskExecutor(Protocol):
+    """Runs work that waits for a disk outside of the event loop."""
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         """Run `work` somewhere, then call `then` in the event loop, with the exception that `work` has raised."""
 
 
-class FlushThreads:
-    """Threads for flushes, and a pipe that wakes the reactor, which may be waiting outside of trio."""
+class DiskThreads:
+    """Threads that wait for disks, and a pipe that wakes the reactor, which may be waiting outside of trio."""
 
     def __init__(self) -> None:
         self._done: deque[tuple[Callable[[Exception | None], None], Exception | None]] = deque()
@@ -39,7 +43,7 @@ class FlushThreads:
             self._done.append((then, failure))
             os.write(self._write_end, b"\0")
 
-        trio.lowlevel.start_thread_soon(run, _ignore, "barnabas-flush")
+        trio.lowlevel.start_thread_soon(run, _ignore, "barnabas-disk")
         self._running += 1
 
     def fileno(self) -> int:

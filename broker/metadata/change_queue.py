@@ -1,0 +1,79 @@
+"""The changes of the metadata that are in progress or waiting: one is made after the other, in the order of requests.
+
+A change begins when the one before it is in effect and answered, so it is validated against an image that has all
+earlier changes. A change that fails does not stop the ones behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.steps import SteppedWork, StepRunner, Steps
+
+R = TypeVar("R")
+Answer: TypeAlias = Callable[[R | KafkaError], None]
+
+ANSWERING = "Answering a change of the metadata"
+
+
+class ChangeQueue:
+    """Makes changes, one at a time."""
+
+    def __init__(self, runner: StepRunner) -> None:
+        self._runner = runner
+        self._waiting: deque[tuple[Callable[[], Steps[Any]], Answer[Any]]] = deque()
+        self._work: SteppedWork | None = None
+        self._is_busy = False
+        self._is_starting = False
+        self._is_closed = False
+
+    def add(self, change: Callable[[], Steps[R]], answer: Answer[R]) -> None:
+        """Make a change after all that were added before; then call `answer` with its result or its KafkaError.
+
+        `answer` is called with UNKNOWN_SERVER_ERROR after a bug, which is logged.
+        """
+        if self._is_closed:
+            call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
+            return
+        self._waiting.append((change, answer))
+        self._start_next()
+
+    def close(self) -> None:
+        """Finish the change in progress, waiting for the disk; those behind it are refused, as are later ones."""
+        self._is_closed = True
+        refused, self._waiting = self._waiting, deque()
+        if self._is_busy and self._work is not None:
+            self._work.finish()
+        for _, answer in refused:
+            call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
+
+    def _start_next(self) -> None:
+        if self._is_starting:
+            return  # the loop below goes on
+        self._is_starting = True
+        while self._waiting and not self._is_busy:
+            change, answer = self._waiting.popleft()
+            self._start(change, answer)
+        self._is_starting = False
+
+    def _start(self, change: Callable[[], Steps[Any]], answer: Answer[Any]) -> None:
+        def ended(outcome: Any) -> None:
+            self._is_busy = False
+            call_guarded(ANSWERING, answer, outcome)
+            self._start_next()
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, KafkaError):
+                ended(error)
+                return
+            log_failure("A change of the metadata", error)
+            ended(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why."))
+
+        self._is_busy = True
+        self._work = self._runner.start(change(), ended, failed)
