@@ -27,7 +27,8 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 5.0
 TEST_VARIABLES = {
-    f"BARNABAS_{name}" for name in ("CRASH_STATES", "EXAMPLES", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
+    f"BARNABAS_{name}"
+    for name in ("CRASH_STATES", "EXAMPLES", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
 }
 """What sets the size of a test run, and would be an unknown config key to a broker."""
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}

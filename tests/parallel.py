@@ -32,6 +32,7 @@ LONGEST_FIRST = (
     "tests/mutants/test_sample.py",
     "tests/simulation/",
     "tests/crash/",
+    "tests/hostile/",
     "tests/cli/",
 )
 
