@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from barnabas.broker.config.keys.own import PRODUCE_VALIDATION
 from barnabas.broker.context import Broker, wall_clock_ms
 from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
 
-TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
+TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
 """The broker configs that are defaults of topic configs."""
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from barnabas.storage import loader, producer_replay, timestamps
 from barnabas.storage.append import AppendInfo, assign_offsets
 from barnabas.storage.batch_check import Origin, check_batches
+from barnabas.storage.batch_content import Budget
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
@@ -119,16 +120,24 @@ class Log(LocalLog):
     # --- appending
 
     def append_as_leader(
-        self, records: memoryview, *, leader_epoch: int, now_ms: int, now: float, origin: Origin = "client"
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        now: float,
+        origin: Origin = "client",
+        budget: Budget | None = None,
+        is_validated: bool = False,
     ) -> AppendInfo:
         """Append record batches: check them, assign offsets in place, write them with one write.
 
         `records` must be writable and must not be used by others during the call. `now_ms` is the wall clock for
         timestamps, `now` the monotonic clock in seconds for rolling. Raises KafkaError with Kafka's code for invalid
-        batches, KAFKA_STORAGE_ERROR when the disk failed; the log is unchanged then.
+        batches, KAFKA_STORAGE_ERROR when the disk failed, UnfinishedCheck (see there); the log is unchanged then.
         """
         config = self.config
-        headers = check_batches(records, config, origin, now_ms)
+        headers = check_batches(records, config, origin, now_ms, budget, is_validated=is_validated)
         offset = self.log_end_offset
         markers: list[_Marker] = []
         for header in headers:

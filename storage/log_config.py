@@ -21,7 +21,7 @@ class LogConfig:
     Sizes are bytes, times milliseconds; the limit -1 means no limit. `cleanup_policy` is a set: its order is ignored.
     """
 
-    __slots__ = tuple(_ATTRIBUTES.values())
+    __slots__ = (*_ATTRIBUTES.values(), "validates_records")
 
     cleanup_policy: frozenset[str]
     compression_gzip_level: int
@@ -60,10 +60,13 @@ class LogConfig:
     segment_jitter_ms: int
     segment_ms: int
     unclean_leader_election_enable: bool
+    validates_records: bool
+    """Whether the records of produced batches are checked; not a topic's config, but `barnabas.produce.validation`."""
 
     def __init__(self) -> None:
         for name, attribute in _ATTRIBUTES.items():
             setattr(self, attribute, _plain(name, TOPIC_KEYS[name].default))
+        self.validates_records = True
 
     @staticmethod
     def from_map(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:

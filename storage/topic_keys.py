@@ -114,7 +114,8 @@ MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     2_147_483_639,
     "[1,...,2147483639]",
     MEDIUM,
-    "Maximum size of a batch after decompression.",
+    "Maximum size of a record in a compressed batch.",
+    used=True,
 )
 MAX_MESSAGE_BYTES = integer(
     "max.message.bytes",

@@ -24,8 +24,8 @@ from barnabas.wire.batch_format import (
     TRANSACTIONAL_BIT,
     increment_sequence,
 )
-from barnabas.wire.compression import Buffer
 from barnabas.wire.crc import crc32c
+from barnabas.wire.decompression import Buffer
 from barnabas.wire.errors import CorruptRecord
 
 _INT64 = Struct(">q")

@@ -121,9 +121,9 @@ def _serve(
 
 
 def _deliver(
-    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | Exception
+    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | Exception | None
 ) -> None:
-    """Send the outcome of a delayed response."""
+    """Send the outcome of a delayed response; None: the request has no response."""
     if connection.delayed is None:
         if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
             log_failure(f"{route.name} v{route.api_version} of a client that has disconnected", outcome)
@@ -132,7 +132,7 @@ def _deliver(
     connection.last_active = connection.clock()  # idle time counts from the response
     if isinstance(outcome, Exception):
         _respond_to_failure(connection, route, correlation_id, request, outcome)
-    else:
+    elif outcome is not None:
         _try_to_respond(connection, route, correlation_id, request, outcome)
     connection.on_output(connection)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.produce_append import append_all, failed
+from barnabas.broker.apis.produce_append import append_all
+from barnabas.broker.apis.produce_response import failed
 from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceResponse

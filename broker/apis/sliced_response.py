@@ -16,7 +16,7 @@ from barnabas.wire.schema import Message
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=Message | None)
 
 
 def respond_in_steps(
@@ -38,6 +38,7 @@ def respond_in_steps(
     def done(outcome: R | DelayedResponse) -> None:
         if isinstance(outcome, DelayedResponse):
             delayed.on_cancel = outcome.cancel
+            delayed.send_before_close = outcome.send_before_close
             outcome.attach(delayed.complete)
         else:
             delayed.resolve(outcome)

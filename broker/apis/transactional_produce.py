@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.produce_append import append_all, find
+from barnabas.broker.apis.produce_response import Errors, LateAppend
 from barnabas.broker.apis.transaction_verification import (
     NO_COORDINATOR,
-    Errors,
     add_or_verify,
     client_error,
     has_open_transaction,
 )
+from barnabas.broker.apis.transaction_verification import Errors as CoordinatorErrors
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.guarded import log_failure
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -24,33 +25,36 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.transactions.transaction import TopicPartition
     from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
-    from barnabas.wire.schema import Message
 
 Outcome: TypeAlias = "ProduceResponse | DelayedResponse | None"
 
 FIRST_PRODUCE_THAT_ADDS = 12
 FIRST_PRODUCE_WITH_ABORTABLE = 11
+SEVERAL_PRODUCERS = "The batches of one request have different producers."
 
 
 def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outcome:
     """Append the batches whose partitions belong to the transaction; the others get an error."""
     adds = ctx.api_version >= FIRST_PRODUCE_THAT_ADDS
     unverified = _unverified(ctx, request)
-    if not unverified or not (adds or ctx.broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
+    if not (adds or ctx.broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
         return append_all(ctx, request, {})
+    verify = partial(_verify_late, ctx, request)
+    if not unverified:
+        return append_all(ctx, request, {}, verify)
     producers = set(unverified.values())
     if len(producers) > 1:
-        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of one request have different producers.")
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
     delayed = DelayedResponse(send_before_close=True)
     outcomes: list[Outcome] = []
 
-    def verified(rejected: Errors) -> None:
-        errors = {partition: _produce_error(code, ctx.api_version) for partition, code in rejected.items()}
-        outcome = append_all(ctx, request, errors)
+    def verified(rejected: CoordinatorErrors) -> None:
+        outcome = append_all(ctx, request, _produce_errors(rejected, ctx.api_version), verify)
         outcomes.append(outcome)
         if isinstance(outcome, DelayedResponse):
+            delayed.on_cancel = outcome.cancel
             outcome.attach(delayed.complete)
-        elif outcome is not None:
+        else:
             delayed.resolve(outcome)
 
     add_or_verify(
@@ -59,10 +63,39 @@ def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outc
     if outcomes:
         return outcomes[0] if not isinstance(outcomes[0], DelayedResponse) else delayed
     _keep_records(request)
-    if request.acks == 0:
-        delayed.attach(partial(_close_if_failed, ctx))
-        return None
     return delayed
+
+
+def _verify_late(
+    ctx: RequestContext,
+    request: ProduceRequest,
+    late: Sequence[LateAppend],
+    then: Callable[[Errors], None],
+    delayed: DelayedResponse,
+) -> None:
+    """Verify the partitions again whose batches were validated in slices: the transaction may have ended meanwhile."""
+    unverified = {}
+    for partition, data, _, _ in late:
+        header = BatchHeader(data.records, 0, 0)  # type: ignore[arg-type]
+        if header.attributes & TRANSACTIONAL_BIT and not has_open_transaction(
+            partition, header.producer_id, header.producer_epoch
+        ):
+            unverified[partition.topic, partition.index] = (header.producer_id, header.producer_epoch)
+    if not unverified:
+        then({})
+        return
+    if len(set(unverified.values())) > 1:
+        then(dict.fromkeys(unverified, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)))
+        return
+    add_or_verify(
+        ctx.broker,
+        request.transactional_id or "",
+        next(iter(unverified.values())),
+        list(unverified),
+        lambda rejected: then(_produce_errors(rejected, ctx.api_version)),
+        delayed,
+        adds=ctx.api_version >= FIRST_PRODUCE_THAT_ADDS,
+    )
 
 
 def _unverified(ctx: RequestContext, request: ProduceRequest) -> dict[TopicPartition, tuple[int, int]]:
@@ -84,6 +117,10 @@ def _unverified(ctx: RequestContext, request: ProduceRequest) -> dict[TopicParti
     return unverified
 
 
+def _produce_errors(rejected: CoordinatorErrors, api_version: int) -> Errors:
+    return {partition: _produce_error(code, api_version) for partition, code in rejected.items()}
+
+
 def _produce_error(code: ErrorCode, api_version: int) -> KafkaError:
     """The error of a partition that is not in the transaction (Kafka's ReplicaManager, AddPartitionsToTxnManager)."""
     answer = client_error(code, knows_abortable=api_version >= FIRST_PRODUCE_WITH_ABORTABLE)
@@ -91,14 +128,6 @@ def _produce_error(code: ErrorCode, api_version: int) -> KafkaError:
     if code in NO_COORDINATOR or must_wait:
         answer = ErrorCode.NOT_ENOUGH_REPLICAS  # older clients retry without a metadata request first
     return KafkaError(answer, "The partition could not be found in the transaction.")
-
-
-def _close_if_failed(ctx: RequestContext, outcome: Message | Exception) -> None:
-    """Close the connection after an exception: with acks=0 the client gets no other sign of it (R13)."""
-    if isinstance(outcome, Exception):
-        log_failure(f"A transactional produce request with acks=0 from {ctx.client_host}", outcome)
-        ctx.connection.is_closing = True
-        ctx.connection.on_output(ctx.connection)
 
 
 def _keep_records(request: ProduceRequest) -> None:

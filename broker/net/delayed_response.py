@@ -20,7 +20,8 @@ from barnabas.wire.schema import Message
 
 P = ParamSpec("P")
 
-Outcome: TypeAlias = "Message | Exception"
+Outcome: TypeAlias = "Message | Exception | None"
+"""A response, the exception that it is an error for, or None for no response."""
 
 
 class DelayedResponse:
@@ -39,10 +40,13 @@ class DelayedResponse:
         self.send_before_close = send_before_close
         self.on_cancel = on_cancel
         self._deliver: Callable[[Outcome], None] | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: Outcome = None
 
-    def resolve(self, response: Message) -> None:
-        """Answer with `response`; callable from anywhere in the event loop, also before the handler has returned."""
+    def resolve(self, response: Message | None) -> None:
+        """Answer with `response`; callable from anywhere in the event loop, also before the handler has returned.
+
+        With None nothing is sent, and the connection goes on with its next request (Produce with acks=0).
+        """
         self.complete(response)
 
     def fail(self, code: ErrorCode, message: str | None = None) -> None:
@@ -91,7 +95,7 @@ class DelayedResponse:
 
     def attach(self, deliver: Callable[[Outcome], None]) -> None:
         """Have `deliver` called with the outcome: immediately if there is one, else as soon as there is."""
-        if self._outcome is not None:
+        if self.is_done:
             deliver(self._outcome)
         else:
             self._deliver = deliver

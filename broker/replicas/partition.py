@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.flusher import Flusher
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
+    from barnabas.storage.batch_content import Budget
     from barnabas.storage.log import Log
 
 
@@ -83,16 +84,32 @@ class Partition:
         log.high_watermark = log.log_end_offset
         log.on_damage = self.fail
 
-    def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
+    def append(
+        self,
+        records: memoryview,
+        now: float,
+        *,
+        origin: Origin = "client",
+        budget: Budget | None = None,
+        is_validated: bool = False,
+    ) -> AppendInfo:
         """Append a client's or a coordinator's batches. KafkaError when they are invalid or cannot be written.
 
-        `records` is patched in place (base offset, leader epoch) and not kept. The batches are committed when this
-        returns, unless the flush policy asks for a flush first: see `when_committed`.
+        Raises UnfinishedCheck when validating the records takes more than `budget`: call this again with `is_validated`
+        when the rest of the validation has been done. `records` is patched in place (base offset, leader epoch) and not
+        kept. The batches are committed when this returns, unless the flush policy asks for a flush first: see
+        `when_committed`.
         """
         log = self.log
         try:
             info = log.append_as_leader(
-                records, leader_epoch=self.leader_epoch, now_ms=self._loop.now_ms(), now=now, origin=origin
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=self._loop.now_ms(),
+                now=now,
+                origin=origin,
+                budget=budget,
+                is_validated=is_validated,
             )
         except KafkaError as error:
             self.report_failure("write", error.__cause__)

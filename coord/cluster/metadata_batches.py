@@ -28,7 +28,7 @@ from barnabas.wire.records import (
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from barnabas.wire.compression import Buffer
+    from barnabas.wire.decompression import Buffer
 
 
 def build_metadata_batch(

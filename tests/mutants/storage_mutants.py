@@ -192,9 +192,9 @@ STORAGE = (
     ),
     Mutant(
         "null-key-accepted-on-a-compacted-topic",
-        "storage/batch_check.py",
-        "        if needs_keys and record.key is None:\n",
-        "        if False:\n",
+        "wire/record_check.py",
+        "                if needs_keys or number != 1:\n",
+        "                if number != 1:\n",
         _T + "test_append_checks.py::test_compacted_topic_requires_keys",
     ),
     Mutant(

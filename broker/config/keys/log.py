@@ -329,8 +329,10 @@ MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     2_147_483_639,
     "[1,...,2147483639]",
     MEDIUM,
-    "Largest batch after decompression that the broker accepts.",
+    "Largest record in a compressed batch. It is refused with INVALID_RECORD. All records of a compressed batch "
+    "together may have 100 MiB.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 MESSAGE_MAX_BYTES = integer(
     "message.max.bytes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.configdef import HIGH, MEDIUM, integer, string
+from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, MEDIUM, integer, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 
@@ -24,5 +24,19 @@ REQUEST_MAX_ELEMENTS = integer(
     MEDIUM,
     "Most elements that a request may have: those of all its arrays, nested ones too, and tagged fields. The "
     "connection of a request with more is closed, before they take memory and time.",
+    used=True,
+)
+
+FULL, HEADER = "full", "header"
+
+PRODUCE_VALIDATION = string(
+    "barnabas.produce.validation",
+    FULL,
+    f"[{FULL}, {HEADER}]",
+    MEDIUM,
+    "What is checked of the batches that clients produce. full: every record, as in Kafka; compressed batches are "
+    "decompressed for that. header: what header, length and CRC tell, and the records only where a topic's configs "
+    "need it (compaction, limits for timestamps).",
+    dynamic=CLUSTER_WIDE,
     used=True,
 )

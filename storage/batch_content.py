@@ -1,0 +1,162 @@
+"""Validates the records of a produced batch, in place or in steps (rules L10, L11, L13).
+
+Nearly all batches are checked in place. A batch that takes more than the request's `Budget` raises `UnfinishedCheck`,
+which has the rest of the work as steps. Sources: Kafka's `LogValidator`, `DefaultRecordBatch`, `DefaultRecord`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final, Protocol
+
+from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE
+from barnabas.wire.decompression import MAX_EXPANSION, Source, decompressed_steps
+from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
+from barnabas.wire.record_check import PLAIN_RECORDS, SHORT_DELTA, UNLIMITED, RecordCheck, is_plain
+from barnabas.wire.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
+
+IN_PLACE_UNITS: Final = 6_000
+"""How much of the validation of a request is done in place, in units of `RecordCheck` (about 3 ms)."""
+SMALLEST_RECORD: Final = 7
+"""A record has at least a byte each for length, attributes, timestamp delta, offset delta, key length, value length and
+header count."""
+
+_UNLIMITED_MS = 2**63 - 1
+
+
+class ContentLimits(Protocol):
+    """The part of a log's configuration that records are checked against."""
+
+    cleanup_policy: frozenset[str]
+    max_decompressed_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    validates_records: bool
+
+
+class RecordValidationError(KafkaError):
+    """Some records of a batch are invalid: the whole batch is rejected (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
+        """`record_errors` are (index of the record in its batch, message)."""
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+class Budget:
+    """How much may still be validated in place for a request, in units of `RecordCheck`."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = IN_PLACE_UNITS) -> None:
+        self.left = left
+
+
+class UnfinishedCheck(Exception):  # noqa: N818 (no error: there is more to do)
+    """The validation of a batch exceeds the budget: the rest is done in steps, and the batch is appended after that."""
+
+    def __init__(self, source: Source, steps: Generator[None, None, None]) -> None:
+        super().__init__("The validation of a batch is not finished")
+        self._source = source
+        self.steps = steps
+        """Does the rest, in steps of at most about a millisecond; raises KafkaError if the batch is invalid."""
+
+    def move_to(self, records: memoryview) -> None:
+        """Go on with a copy of the batch: the memory in which it was received is used for other data."""
+        self._source.data = records[HEADER_SIZE:]
+
+
+def check_size(header: BatchHeader) -> None:
+    """Check what header and length say about the records, without opening the batch. KafkaError when they disagree."""
+    count = header.record_count
+    if count != header.last_offset - header.base_offset + 1 or count <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"The record batch counts {count} records up to offset delta {header.last_offset - header.base_offset}",
+        )
+    size = header.size - HEADER_SIZE
+    codec = header.attributes & CODEC_MASK
+    if count * SMALLEST_RECORD > size * MAX_EXPANSION[codec]:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"The record batch counts {count} records, which {size} bytes cannot contain"
+        )
+
+
+def check_records(
+    records: memoryview, header: BatchHeader, limits: ContentLimits, now_ms: int, budget: Budget | None
+) -> None:
+    """Check the records of the only batch in `records`; without a budget all at once.
+
+    Raises KafkaError, RecordValidationError with the records that are invalid, or UnfinishedCheck.
+    """
+    earliest, latest = -UNLIMITED, UNLIMITED
+    is_late = False
+    if limits.message_timestamp_type == "CreateTime":
+        if header.attributes & TIMESTAMP_TYPE_BIT:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
+        latest = now_ms + limits.message_timestamp_after_max_ms
+        is_late = header.max_timestamp > latest
+        if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
+            earliest = now_ms - limits.message_timestamp_before_max_ms
+    needs_keys = "compact" in limits.cleanup_policy
+    if not (limits.validates_records or needs_keys or is_late or earliest != -UNLIMITED):
+        return
+    count = header.record_count
+    codec = header.attributes & CODEC_MASK
+    if (
+        count <= PLAIN_RECORDS
+        and not codec
+        and earliest <= header.base_timestamp - SHORT_DELTA
+        and header.base_timestamp + SHORT_DELTA <= latest
+        and is_plain(bytes(records[HEADER_SIZE:]), count, needs_keys=needs_keys)
+        and not is_late
+    ):
+        return
+    check = RecordCheck(
+        count,
+        header.base_timestamp,
+        needs_keys=needs_keys,
+        earliest=earliest,
+        latest=latest,
+        max_record_size=limits.max_decompressed_message_bytes if codec else UNLIMITED,
+    )
+    source = Source(records[HEADER_SIZE:])
+    steps = _steps(
+        check, decompressed_steps(codec, source, _size_limit(codec)), header.max_timestamp if is_late else None
+    )
+    for _ in steps:
+        if budget is not None and check.units > budget.left:
+            budget.left = 0
+            raise UnfinishedCheck(source, steps)
+    if budget is not None:
+        budget.left -= check.units
+
+
+def _size_limit(codec: int) -> int:
+    return MAX_DECOMPRESSED_SIZE if codec else UNLIMITED
+
+
+def _steps(check: RecordCheck, pieces: Iterator[bytes], late: int | None) -> Generator[None, None, None]:
+    """Check the records in steps, and raise what has been found; `late` is a maximum timestamp that is too late."""
+    try:
+        yield from check.steps(pieces)
+    except CorruptRecord as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, error.message) from None
+    if check.errors:
+        code = ErrorCode.INVALID_TIMESTAMP if check.timestamp_errors else ErrorCode.INVALID_RECORD
+        raise RecordValidationError(code, _rejection(code, check), check.errors)
+    if late is not None:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, f"The batch's maximum timestamp {late} is too late")
+
+
+def _rejection(code: ErrorCode, check: RecordCheck) -> str:
+    """Kafka's message for a rejected batch."""
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        return "One or more records have been rejected due to invalid timestamp"
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in check.errors[:3])
+    return (
+        f"One or more records have been rejected due to {check.error_count} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )

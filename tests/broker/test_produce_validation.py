@@ -1,0 +1,239 @@
+"""Produced batches are validated as in Kafka, in slices if that takes long (L13)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.storage.batch_content import IN_PLACE_UNITS
+from barnabas.wire import record_check
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages import configs as c
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
+from tests.raw_batches import bomb, nonsense
+
+NONSENSE = nonsense(START_MS)
+BY_HEADER = {
+    "no body",
+    "no compressed body",
+    "count 2^31-1 with one byte",
+    "count 2^31-1 with one zstd byte",
+    "count 2^31-1 in a zstd frame",
+    "a count that is not the last offset delta + 1",
+}
+"""What header and length tell is checked without opening a batch."""
+MANY = 20 * IN_PLACE_UNITS  # records that are too many for one turn, also as a run of one size
+
+BROKEN = bomb(4, MANY, base_ms=START_MS, rest=b"\x00")
+
+
+def request(*data: tuple[int, bytes], acks: int = -1) -> ProduceRequest:
+    partitions = [PartitionProduceData(index=index, records=records) for index, records in data]
+    return ProduceRequest(
+        acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=partitions)]
+    )
+
+
+def answers(client: Client) -> list[PartitionProduceResponse]:
+    (response,) = client.answers()
+    assert isinstance(response, ProduceResponse)
+    return response.responses[0].partition_responses
+
+
+def end_offset(memory: MemoryBroker, partition: int = 0) -> int:
+    return memory.broker.partitions.get("t", partition).log.log_end_offset
+
+
+@pytest.fixture
+def client(memory: MemoryBroker) -> Client:
+    memory.create_topic("t", 2)
+    return memory.client()
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str) -> None:
+    client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
+    bad, good = answers(client)
+    assert (bad.error_code, bad.base_offset) == (ErrorCode.INVALID_RECORD, -1)
+    assert bad.error_message
+    assert good.error_code == 0
+    assert (end_offset(memory), memory.broker.partitions.get("t", 0).log.size_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> None:
+    """barnabas.produce.validation=header: records are stored as they came."""
+    memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": "header"})
+    memory.create_topic("t")
+    client = memory.client()
+    client.send(request((0, NONSENSE[name])), 9)
+    (answer,) = answers(client)
+    assert answer.error_code == (ErrorCode.INVALID_RECORD if name in BY_HEADER else 0)
+    memory.close()
+
+
+@pytest.mark.parametrize("name", sorted(BY_HEADER))
+def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(record_check.RecordCheck, "steps", lambda self, pieces: opened.append(1) or iter(()))
+    client.send(request((0, NONSENSE[name])), 9)
+    assert answers(client)[0].error_code == ErrorCode.INVALID_RECORD
+    assert opened == []
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_large_batch_is_validated_between_the_turns(
+    memory: MemoryBroker, client: Client, codec: int, acks: int
+) -> None:
+    records = bomb(codec, MANY, base_ms=START_MS)
+    client.send(request((0, records), (1, batch(b"small")), acks=acks), 9)
+    assert client.answers() == []
+    assert (end_offset(memory, 0), end_offset(memory, 1)) == (0, 1)
+    memory.advance(0)
+    large, small = answers(client)
+    assert (large.error_code, large.base_offset, small.error_code, small.base_offset) == (0, 0, 0, 0)
+    assert end_offset(memory) == MANY
+    read = memory.broker.partitions.get("t", 0).log.read(0, 1 << 20, limit_offset=MANY, min_one_batch=True)
+    assert read.slice is not None
+    assert read.slice.read()[16:] == records[16:], "bytes are stored as they came"
+
+
+def test_a_large_batch_that_is_invalid_is_refused_later(memory: MemoryBroker, client: Client) -> None:
+    client.send(request((0, BROKEN), (1, batch(b"small"))), 9)
+    assert client.answers() == []
+    memory.advance(0)
+    large, small = answers(client)
+    assert (large.error_code, large.base_offset, small.error_code) == (ErrorCode.INVALID_RECORD, -1, 0)
+    assert end_offset(memory) == 0
+
+
+def test_batches_of_a_connection_stay_in_order(memory: MemoryBroker, client: Client) -> None:
+    """A request behind a large batch waits; other connections do not."""
+    frames = [
+        client.frame(request((0, bomb(4, MANY, base_ms=START_MS))), 9),
+        client.frame(request((0, batch(b"b"))), 9),
+    ]
+    client.feed(b"".join(frames))
+    other = memory.client()
+    other.send(request((0, batch(b"other"))), 9)
+    assert answers(other)[0].base_offset == 0
+    memory.advance(0)
+    first, second = client.answers()
+    assert isinstance(first, ProduceResponse)
+    assert isinstance(second, ProduceResponse)
+    offsets = [response.responses[0].partition_responses[0].base_offset for response in (first, second)]
+    assert offsets == [1, 1 + MANY]
+
+
+def test_acks_0_stays_in_order_too(memory: MemoryBroker, client: Client) -> None:
+    frames = [
+        client.frame(request((0, bomb(4, MANY, base_ms=START_MS)), acks=0), 9),
+        client.frame(request((0, batch(b"b")), acks=0), 9),
+        client.frame(request((0, batch(b"c"))), 9),
+    ]
+    del client.sent[:2]
+    client.feed(b"".join(frames))
+    assert end_offset(memory) == 0
+    memory.advance(0)
+    assert client.outputs == 1, "the transport is called, although there is nothing to send"
+    client.connection.resume(memory.clock.now)
+    assert answers(client)[0].base_offset == MANY + 1
+    assert not client.connection.is_closing
+
+
+def test_a_large_invalid_batch_with_acks_0_closes_the_connection(memory: MemoryBroker, client: Client) -> None:
+    """R13."""
+    client.feed(client.frame(request((0, BROKEN), acks=0), 9))
+    client.sent.clear()
+    assert not client.connection.is_closing
+    memory.advance(0)
+    assert client.connection.is_closing
+    assert client.answers() == []
+
+
+def test_validation_stops_when_the_client_is_gone(
+    memory: MemoryBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.send(request((0, bomb(4, MANY, base_ms=START_MS))), 9)
+    checked: list[int] = []
+    check = record_check.RecordCheck.check
+    monkeypatch.setattr(
+        record_check.RecordCheck, "check", lambda self, data, pos: checked.append(1) or check(self, data, pos)
+    )
+    client.connection.close()
+    memory.advance(0)
+    assert checked == []
+    assert end_offset(memory) == 0
+
+
+def test_the_budget_is_that_of_a_request(tmp_path: Path) -> None:
+    """Many partitions in one request do not make a turn longer: what exceeds the budget is done in slices."""
+    memory = MemoryBroker(tmp_path)
+    memory.create_topic("t", 20)
+    client = memory.client()
+    values = [bytes(1 + index % 50) for index in range(IN_PLACE_UNITS // 4)]  # not of one size
+    client.send(request(*[(index, batch(*values)) for index in range(20)]), 9)
+    assert client.answers() == []
+    done = sum(end_offset(memory, index) > 0 for index in range(20))
+    assert 2 <= done <= 4
+    memory.advance(0)
+    assert [answer.error_code for answer in answers(client)] == [0] * 20
+    assert all(end_offset(memory, index) == len(values) for index in range(20))
+    memory.close()
+
+
+def test_a_partition_that_is_deleted_meanwhile_gets_nothing(memory: MemoryBroker, client: Client) -> None:
+    client.send(request((0, bomb(4, MANY, base_ms=START_MS))), 9)
+    memory.broker.partitions.get("t", 0).is_closed = True
+    memory.advance(0)
+    assert answers(client)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert end_offset(memory) == 0
+
+
+@pytest.mark.parametrize(("limit", "code"), [(100, ErrorCode.INVALID_RECORD), (2000, 0)])
+def test_the_size_of_a_decompressed_record_is_limited(tmp_path: Path, limit: int, code: int) -> None:
+    """max.decompressed.message.bytes limits a record, as in Kafka, and only in compressed batches."""
+    memory = MemoryBroker(tmp_path, {"max.decompressed.message.bytes": str(limit)})
+    memory.create_topic("t")
+    client = memory.client()
+    for codec in (0, 1, 2, 3, 4):
+        client.send(request((0, batch(bytes(1000), codec=codec))), 9)
+        assert answers(client)[0].error_code == (code if codec else 0)
+    memory.close()
+
+
+def test_null_keys_of_a_large_batch_are_listed(tmp_path: Path) -> None:
+    """L10: a few KB of zstd, and a bounded response."""
+    memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
+    memory.create_topic("t")
+    client = memory.client()
+    client.send(request((0, bomb(4, MANY, key=None, base_ms=START_MS))), 9)
+    assert client.answers() == []
+    memory.advance(0)
+    (answer,) = answers(client)
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert f"due to {MANY} record errors" in str(answer.error_message)
+    assert len(answer.record_errors) == 1000
+    memory.close()
+
+
+def test_validation_is_changed_without_a_restart(memory: MemoryBroker, client: Client) -> None:
+    configs = [
+        c.IncrementalAlterConfigsRequestAlterableConfig(
+            name="barnabas.produce.validation", config_operation=0, value="header"
+        )
+    ]
+    resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=4, resource_name="", configs=configs)
+    answer = client.ask(c.IncrementalAlterConfigsRequest(resources=[resource]), 1, c.IncrementalAlterConfigsResponse)
+    assert answer.responses[0].error_code == 0
+    client.send(request((0, NONSENSE["an offset delta twice"])), 9)
+    assert answers(client)[0].error_code == 0

@@ -1,0 +1,131 @@
+"""Compares runs of records of one size as columns, which costs a fraction of reading each record.
+
+If the bytes that hold the lengths are the same in all records of a run, and offset deltas rise by one in varints of the
+same size, then the fields of all of them end where those of the first do. A column is a slice of the data with the
+record size as its stride, so comparing it is one operation in C.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_FIRST_RUN = 16
+_LONGEST_RUN = 1024  # so that the data of all columns stays in the processor's cache
+_GROWTH = 4
+_HIGH_BYTES = bytes(range(0x80, 0x100))
+
+# The bytes of consecutive offset deltas. A delta is written as twice its value, 7 bits a byte, lowest first: the first
+# byte repeats after 64 deltas, the second one changes every 64 and repeats after 8192.
+_DELTAS_OF_A_BYTE = 64
+_PERIOD = 8192
+_ALONE = bytes(range(0, 0x80, 2))
+_FIRST_BYTES = bytes(range(0x80, 0x100, 2)) * (_PERIOD // _DELTAS_OF_A_BYTE)
+_SECOND_BYTES_LAST = b"".join(bytes([value]) * _DELTAS_OF_A_BYTE for value in range(0x80))
+_SECOND_BYTES = b"".join(bytes([value]) * _DELTAS_OF_A_BYTE for value in range(0x80, 0x100))
+
+
+class _Layout(NamedTuple):
+    """Where the fields of a record are, relative to its start."""
+
+    fixed: list[int]
+    """The bytes that must be the same in all records: those of lengths and of the header count."""
+    timestamp: int
+    offset: int
+    key: int
+
+
+def equal_records(
+    data: bytes, start: int, size: int, index: int, limit: int, *, timestamp_bytes: int, needs_key: bool
+) -> int:
+    """How many records after the one in data[start:start + size] have its lengths and the offset deltas that follow.
+
+    That record is valid and has the offset delta `index`; at most `limit` records are compared. The answer is 0 if its
+    timestamp delta has more than `timestamp_bytes` bytes, if it has headers, or if it has no key and `needs_key`.
+    """
+    layout = _layout(data, start)
+    if layout is None or layout.offset - layout.timestamp > timestamp_bytes:
+        return 0
+    if needs_key and data[start + layout.key] & 1:
+        return 0
+    limit = min(limit, (len(data) - start) // size - 1)
+    width = layout.key - layout.offset
+    found = 0
+    length = _FIRST_RUN
+    while found < limit:
+        index += 1
+        block_end = _DELTAS_OF_A_BYTE if index < _DELTAS_OF_A_BYTE else index - index % _PERIOD + _PERIOD
+        length = min(length, limit - found, block_end - index)
+        at = start + size * (found + 1)
+        if not _are_equal(data, start, at, size, length, layout) or not _are_next(
+            data, at + layout.offset, size, length, index, width
+        ):
+            return found
+        found += length
+        index += length - 1
+        length = min(length * _GROWTH, _LONGEST_RUN)
+    return found
+
+
+def _layout(data: bytes, start: int) -> _Layout | None:
+    """The layout of a valid record; None if it has headers."""
+    pos = _after_varint(data, start)
+    fixed = list(range(pos - start))
+    timestamp = pos + 1
+    offset = _after_varint(data, timestamp)
+    key = _after_varint(data, offset)
+    value, length = _field(data, key)
+    fixed += range(key - start, key + length - start)
+    headers, length = _field(data, value)
+    fixed += range(value - start, value + length - start)
+    if data[headers]:
+        return None
+    fixed.append(headers - start)
+    return _Layout(fixed, timestamp - start, offset - start, key - start)
+
+
+def _after_varint(data: bytes, pos: int) -> int:
+    while data[pos] > 0x7F:
+        pos += 1
+    return pos + 1
+
+
+def _field(data: bytes, pos: int) -> tuple[int, int]:
+    """(where the field with its length at `pos` ends, how many bytes the length has)."""
+    after = _after_varint(data, pos)
+    length = 0
+    for at in range(after - 1, pos - 1, -1):
+        length = length << 7 | data[at] & 0x7F
+    return after if length & 1 else after + (length >> 1), after - pos
+
+
+def _are_equal(data: bytes, first: int, at: int, size: int, count: int, layout: _Layout) -> bool:
+    """Whether the lengths of `count` records from `at` are those of the record at `first`."""
+    end = at + count * size
+    for column in layout.fixed:
+        if data[at + column : end : size] != data[first + column : first + column + 1] * count:
+            return False
+    last = layout.offset - 1
+    for column in range(layout.timestamp, last):
+        if data[at + column : end : size].translate(None, _HIGH_BYTES):
+            return False
+    return data[at + last : end : size].isascii()
+
+
+def _are_next(data: bytes, at: int, size: int, count: int, index: int, width: int) -> bool:
+    """Whether the varints of `width` bytes from `at` on are the deltas `index`, `index` + 1 and so on."""
+    end = at + (count - 1) * size + 1
+    phase = index % _PERIOD
+    if width == 1:
+        return index < _DELTAS_OF_A_BYTE and data[at:end:size] == _ALONE[index : index + count]
+    if index < _DELTAS_OF_A_BYTE or data[at:end:size] != _FIRST_BYTES[phase : phase + count]:
+        return False
+    second = _SECOND_BYTES_LAST if width == 2 else _SECOND_BYTES
+    if data[at + 1 : end + 1 : size] != second[phase : phase + count]:
+        return False
+    rest = index // _PERIOD  # the bits above, the same for all records up to the next multiple of the period
+    for column in range(2, width):
+        is_last = column == width - 1
+        if data[at + column : end + column : size] != bytes([rest & 0x7F | (0 if is_last else 0x80)]) * count:
+            return False
+        rest >>= 7
+    return rest == 0
