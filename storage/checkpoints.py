@@ -26,12 +26,16 @@ def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> 
     """Atomically replace the file's content by `data`; durable on return with `sync`."""
     temporary = path + layout.TEMPORARY_SUFFIX
     file = files.open(temporary)
-    files.truncate(file, 0)
-    files.write_at(file, data, 0)
-    if sync:
-        files.sync(file)
-    file.close()
-    files.rename(temporary, path)
+    try:
+        files.truncate(file, 0)
+        files.write_at(file, data, 0)
+        if sync:
+            files.sync(file)
+        file.close()
+        files.rename(temporary, path)
+    except OSError:
+        _remove_quietly(files, temporary)
+        raise
     if sync:
         files.sync_dir(path.rpartition("/")[0])
 
@@ -41,6 +45,13 @@ def _number(text: str, greatest: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(greatest))) or int(text) > greatest:
         raise ValueError(f"{text[:30]!r} is not a number from 0 to {greatest}")
     return int(text)
+
+
+def _remove_quietly(files: Files, path: str) -> None:
+    try:
+        files.unlink(path)
+    except OSError:
+        pass  # the next start removes it
 
 
 class CheckpointFile:

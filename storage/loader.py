@@ -8,6 +8,7 @@ checkpoint guarantees that it was synced (rule L2). Source: Kafka's `LogLoader`.
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 
 from barnabas.storage import layout, producer_replay, snapshot_files
 from barnabas.storage.checkpoints import read_partition_metadata, write_partition_metadata
@@ -61,8 +62,13 @@ def load(state: LogState, checkpointed: Checkpointed, now: float) -> None:
 def _create(state: LogState, log_start_offset: int, now: float) -> None:
     files, directory = state.files, state.directory
     files.mkdirs(directory)
-    write_partition_metadata(files, f"{directory}/{layout.PARTITION_METADATA}", state.topic_id)
-    state.segments.add(Segment.create(files, directory, log_start_offset, now))
+    try:
+        write_partition_metadata(files, f"{directory}/{layout.PARTITION_METADATA}", state.topic_id)
+        state.segments.add(Segment.create(files, directory, log_start_offset, now))
+    except OSError:
+        with suppress(OSError):  # else the next start completes it
+            files.remove_tree(directory)
+        raise
     state.log_start_offset = state.log_end_offset = state.recovery_point = log_start_offset
     state.producers.clear(log_start_offset)
     state.is_changed = True

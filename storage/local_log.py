@@ -131,15 +131,16 @@ class LocalLog:
     def delete_renamed(self, unique: str) -> str:
         """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits.
 
-        The log must not be used afterwards, except for slices that are still being sent.
+        The log must not be used afterwards, except for slices that are still being sent. After an OSError `directory`
+        says whether it was renamed.
         """
         parent = self.directory.rpartition("/")[0]
         renamed = f"{parent}/{layout.deleted_dir_name(self.topic, self.partition, unique)}"
         self.files.rename(self.directory, renamed)
-        self.files.sync_dir(parent)
         self.directory = renamed
         for segment in self.segments:
             segment.forget()
+        self.files.sync_dir(parent)
         return renamed
 
     def _drop(self, segment: Segment) -> None:

@@ -154,7 +154,7 @@ class Log(LocalLog):
             )
         append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
-        self._write(records, headers, last_offset, leader_epoch, now)
+        self._write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))
         self._remember_producers(headers, markers)
         return AppendInfo(offset, last_offset, append_time_ms, self.log_start_offset)
 
@@ -173,7 +173,14 @@ class Log(LocalLog):
         return self.producers.check(header, self.log_end_offset, from_client=origin == "client")
 
     def _write(
-        self, records: memoryview, headers: list[BatchHeader], last_offset: int, leader_epoch: int, now: float
+        self,
+        records: memoryview,
+        headers: list[BatchHeader],
+        last_offset: int,
+        leader_epoch: int,
+        now: float,
+        *,
+        is_marker: bool,
     ) -> None:
         config = self.config
         segment = self.segments.active
@@ -183,6 +190,8 @@ class Log(LocalLog):
                 segment = self.roll(now)
             if leader_epoch > self.leader_epochs.latest_epoch:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+            if is_marker:
+                segment.load_txn_index()
             segment.append(records, headers, max_timestamp, config.index_interval_bytes)
         except OSError as error:
             segment.undo_append()
@@ -248,7 +257,10 @@ class Log(LocalLog):
             self.on_damage(str(damage))
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap [start, end), by last offset, for a read_committed fetch."""
+        """The aborted transactions that overlap [start, end), by last offset, for a read_committed fetch.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when the disk failed.
+        """
         found: list[AbortedTransaction] = []
         try:
             for segment in self.segments.from_offset(start_offset):

@@ -257,13 +257,19 @@ class LogDirs:
         """Delete a partition's log: its directory is renamed, and removed after file.delete.delay.ms.
 
         `write_recovery_points` has to be called before a log of the same name is made; else it counts as missing (L2).
+        After an OSError the log is not used any longer either: a directory that was not renamed is set aside as a stray
+        by the next start, or for a new topic of the same name.
         """
         key = (topic, partition)
         log = self.logs.pop(key)
         log_dir = self._found[key]
-        renamed = log.delete_renamed(self.new_id().hex())
-        self._forget(log_dir, key)
-        self.deletions.schedule([renamed], now + log.config.file_delete_delay_ms / 1000)
+        directory = log.directory
+        try:
+            log.delete_renamed(self.new_id().hex())
+        finally:
+            if log.directory != directory:
+                self._forget(log_dir, key)
+                self.deletions.schedule([log.directory], now + log.config.file_delete_delay_ms / 1000)
 
     def delete_offline(self, topic: str, partition: int, *, now: float) -> None:
         """Delete the files of an offline partition; its directory is removed with the next deletions that are due."""

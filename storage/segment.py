@@ -82,11 +82,17 @@ class Segment(SegmentFiles):
         """
         start = self.size
         file = self._file if self._file is not None else self.file
+        if self._max_timestamp is None or self._offset_index is None or self._time_index is None:
+            self._load_indexes()
         self._files.write_at(file, data, start)
         self.size = start + len(data)
         if start == 0:
             self.first_timestamp = max_timestamp
         self._index(headers, start, index_interval_bytes)
+
+    def _load_indexes(self) -> None:
+        """Read what `_index` needs, before the write: after it nothing may fail."""
+        _ = self.offset_index, self.time_index, self.max_timestamp
 
     def undo_append(self) -> None:
         """Truncate what a failed write has left after the last batch, if possible."""
@@ -116,6 +122,10 @@ class Segment(SegmentFiles):
             if not was_open:
                 self.release()
         return self.first_timestamp
+
+    def load_txn_index(self) -> None:
+        """Read the index to which `append_aborted` adds: that must not fail once the marker is in the log."""
+        _ = self.txn_index
 
     def append_aborted(self, entry: AbortedTransaction) -> None:
         """Add an aborted transaction whose marker is in this segment to the index; nothing is written yet."""

@@ -39,6 +39,7 @@ class SegmentFiles:
         "_is_released",
         "_is_used",
         "_offset_index",
+        "_renamed",
         "_size_seen",
         "_sync_error",
         "_time_index",
@@ -70,6 +71,7 @@ class SegmentFiles:
         self._is_released = False
         self._is_used = False
         self._size_seen = 0
+        self._renamed: dict[str, str] = {}  # by kind of file, while `storage.swap` renames them
         self._file: File | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -77,7 +79,7 @@ class SegmentFiles:
 
     def path(self, kind: str) -> str:
         """The path of one of its files: `.log`, `.index`, `.timeindex` or `.txnindex`."""
-        return f"{self.stem}{kind}{self.suffix}"
+        return f"{self.stem}{kind}{self._renamed.get(kind, self.suffix)}"
 
     @property
     def file(self) -> File:
@@ -230,9 +232,14 @@ class SegmentFiles:
             self._files.sync(self._files.open(self.path(layout.TXN_INDEX_SUFFIX)))
         self._files.sync_dir(self.stem.rpartition("/")[0])
 
+    def renamed(self, kind: str, suffix: str) -> None:
+        """Use another suffix for one file, which has been renamed; `rename_suffix` is called when all are renamed."""
+        self._renamed[kind] = suffix
+
     def rename_suffix(self, suffix: str) -> None:
         """Use another suffix from here on: the files have been renamed."""
         self.suffix = suffix
+        self._renamed.clear()
         self.forget()
 
     def paths(self) -> list[str]:

@@ -59,7 +59,10 @@ class SparseIndex:
 
     def _save_when_many(self) -> None:
         if len(self.offsets) - self._saved >= _SPILL_ENTRIES:
-            self.save()
+            try:
+                self.save()
+            except OSError:
+                pass  # the batch is in the log already; the next entry tries it again, and the roll at the latest
 
     def save(self) -> None:
         """Write the entries that are not in the file yet; an index without entries is an empty file, as in Kafka."""

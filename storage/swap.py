@@ -43,12 +43,12 @@ def publish(files: Files, segment: Segment) -> None:
     _rename_all(files, segment, layout.SWAP_SUFFIX, reversed(_KINDS))
 
 
-def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segment) -> list[str]:
-    """Step 3: rename the files of the replaced segments, given in order of offset, to `.deleted`; the new paths.
+def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segment, renamed: list[str]) -> None:
+    """Step 3: rename the files of the replaced segments, given in order of offset, to `.deleted`.
 
-    Durable on return. Producer snapshots are renamed with their segments, except for the one at the new base offset.
+    Durable on return. The new paths are added to `renamed`, also before an OSError, after which the step can be
+    repeated. Producer snapshots are renamed with their segments, except for the one at the new base offset.
     """
-    renamed: list[str] = []
     end = new.next_offset()
     for segment in replaced:
         if segment.base_offset >= end:
@@ -62,7 +62,6 @@ def retire(files: Files, directory: str, replaced: Iterable[Segment], new: Segme
                 files.rename(path, path + layout.DELETED_SUFFIX)
                 renamed.append(path + layout.DELETED_SUFFIX)
     files.sync_dir(directory)
-    return renamed
 
 
 def finish(files: Files, segment: Segment, *, sync: bool = True) -> None:
@@ -80,6 +79,7 @@ def _rename_all(files: Files, segment: Segment, suffix: str, kinds: Iterable[str
         path = segment.path(kind)
         if files.exists(path):
             files.rename(path, f"{segment.stem}{kind}{suffix}")
+        segment.renamed(kind, suffix)
     segment.rename_suffix(suffix)
     if sync:
         files.sync_dir(segment.stem.rpartition("/")[0])

@@ -181,8 +181,9 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
     if len(chunks) == 1:
         out.append(head + chunks[0])  # type: ignore[operator]
     else:
+        parts = [_in_memory(chunk) for chunk in chunks]  # may fail: the header must not be in the output then
         out.append(head)
-        out.extend([_in_memory(chunk) for chunk in chunks])
+        out.extend(parts)
     connection.out_bytes += size + 4
 
 

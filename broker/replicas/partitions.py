@@ -272,7 +272,10 @@ class Partitions:
         for index in deleted.partitions:
             self._offline.delete(topic.name, index)
         for partition in topic.partitions.values():
-            self._log_dirs.delete_log(topic.name, partition.index, now=self._loop.now())
+            try:
+                self._log_dirs.delete_log(topic.name, partition.index, now=self._loop.now())
+            except OSError as error:
+                partition.report_failure("deletion", error)
             partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._log_dirs.write_recovery_points()
 

@@ -15,6 +15,7 @@ Source: Kafka's `Cleaner`, which keeps only the header of that marker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from barnabas.storage import layout
 from barnabas.storage.cleaning.batches import Batch, header_only, read_batches, remove_records
@@ -63,10 +64,12 @@ class Cleaner:
         self._transactions = CleanedTransactions(self._task.aborted)
         for group in group_segments(sources, self._task, self._index_sizes()):
             try:
-                yield self._clean_group(group)
+                cleaned = self._clean_group(group)
             except BaseException:
-                remove_cleaned(self._files, self._task.directory, group[0].base_offset)
+                with suppress(OSError):  # the next pass or start removes them
+                    remove_cleaned(self._files, self._task.directory, group[0].base_offset)
                 raise
+            yield cleaned
 
     @property
     def done(self) -> CleaningDone:

@@ -16,11 +16,13 @@ from barnabas.storage.segment import Segment
 class Replacement:
     """The replacement by one cleaned segment: `run`, or `publish`, `take_over`, `retire`, `finish` in this order."""
 
-    __slots__ = ("_log", "_new", "_replaced")
+    __slots__ = ("_is_retired", "_log", "_new", "_renamed", "_replaced")
 
     def __init__(self, log: Log, group: CleanedGroup) -> None:
         """No segment of the log may have been deleted or truncated since the cleaning began (`is_cleaning`)."""
         self._log = log
+        self._renamed: list[str] = []
+        self._is_retired = False
         self._replaced = [log.segments[log.segments.floor_index(base)] for base in group.replaced]
         assert [segment.base_offset for segment in self._replaced] == group.replaced
         self._new = Segment(log.files, log.directory, group.base_offset, size=group.size, suffix=layout.CLEANED_SUFFIX)
@@ -31,21 +33,35 @@ class Replacement:
         try:
             swap.publish(self._log.files, self._new)
         except OSError:
-            for kind in layout.SEGMENT_SUFFIXES:
-                self._log.files.unlink(f"{self._new.stem}{kind}{layout.SWAP_SUFFIX}")
-                self._log.files.unlink(f"{self._new.stem}{kind}{layout.CLEANED_SUFFIX}")
+            self._remove_unpublished()
             raise
+
+    def _remove_unpublished(self) -> None:
+        """Remove the new files: while there is a `.cleaned` file, a start does not use a `.swap` that is left."""
+        try:
+            for suffix in (layout.SWAP_SUFFIX, layout.CLEANED_SUFFIX):
+                for kind in layout.SEGMENT_SUFFIXES:
+                    self._log.files.unlink(f"{self._new.stem}{kind}{suffix}")
+        except OSError:
+            pass  # the next start removes them
 
     def take_over(self) -> None:
         """Make the open log read from the new segment."""
         self._log.replace_segments(self._replaced, self._new)
 
     def retire(self) -> list[str]:
-        """Rename the old files; their new paths, to be removed after file.delete.delay.ms."""
-        return swap.retire(self._log.files, self._log.directory, self._replaced, self._new)
+        """Rename the old files; their new paths, to be removed after file.delete.delay.ms.
+
+        After an OSError it can be called again. Once it is done it does nothing: the names of the old files may be
+        those of the new segment.
+        """
+        if not self._is_retired:
+            swap.retire(self._log.files, self._log.directory, self._replaced, self._new, self._renamed)
+            self._is_retired = True
+        return self._renamed
 
     def finish(self) -> None:
-        """Rename the new files to their final names."""
+        """Rename the new files to their final names. After an OSError it can be called again."""
         swap.finish(self._log.files, self._new, sync=False)
 
     def run(self) -> list[str]:

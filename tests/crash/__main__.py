@@ -1,4 +1,7 @@
-"""`python -m tests.crash`: make crash states, recover from each, report what was broken and how to replay it."""
+"""`python -m tests.crash`: make crash states, recover from each, report what was broken and how to replay it.
+
+With `--faults` the fault sweep instead: every operation of the disk fails once (`tests.crash.faults`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import time
 from collections import Counter
 from random import SystemRandom
 
-from tests.crash.explore import CrashFailure, StateName, check, replay, states
+from tests.crash.explore import CrashFailure, StateName, replay, states
+from tests.crash.explore import check as check_state
 
 
 def main() -> int:
@@ -18,13 +22,31 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="the seed of the histories (default: a random one)")
     parser.add_argument("--choices", type=int, default=6, help="states to try at every operation of a history")
     parser.add_argument("--failures", type=int, default=1, help="stop after this many histories that failed")
-    parser.add_argument("--replay", metavar="STATE", help="only this state, as a failure has printed it")
+    parser.add_argument("--replay", metavar="STATE", help="only this state or case, as a failure has printed it")
+    parser.add_argument("--faults", nargs="*", metavar="HISTORY", help="the fault sweep, over these histories or all")
+    parser.add_argument("--cases", type=int, default=1_000_000, help="faults: at most this many cases of each history")
+    parser.add_argument("--jobs", type=int, default=2, help="faults: how many processes")
     options = parser.parse_args()
+    if options.faults is not None:
+        return sweep_faults(options)
     if options.replay is not None:
         replay(StateName.parse(options.replay))
         print(f"state {options.replay} is as it should be")
         return 0
     return explore(options)
+
+
+def sweep_faults(options: argparse.Namespace) -> int:
+    """The fault sweep; the exit code."""
+    from tests.crash.faults.run import sweep
+    from tests.crash.faults.sweep import Case, check
+
+    if options.replay is not None:
+        check(Case.parse(options.replay))
+        print(f"case {options.replay} is as it should be")
+        return 0
+    seed = options.seed if options.seed is not None else 1
+    return sweep(options.faults, count=options.cases, seed=seed, jobs=options.jobs)
 
 
 def explore(options: argparse.Namespace) -> int:
@@ -36,7 +58,7 @@ def explore(options: argparse.Namespace) -> int:
     while kinds.total() < options.states and failures < options.failures:
         try:
             for state in states(seed, history, options.choices):
-                check(*state)
+                check_state(*state)
                 kinds[state[1].name] += 1
                 if kinds.total() == options.states:
                     break

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from barnabas.storage.files import Buffer, File
 from tests.crash.disk import Directory, Image, MemoryFile, Node, RecordingDisk
 
-_OPENS = frozenset({"open", "open_read", "read_file", "sync_dir", "list_files", "list_dirs", "lock"})
-_GROWS = frozenset({"open", "write_at", "truncate", "sync", "sync_dir", "sync_file_system", "rename", "mkdirs", "lock"})
+_OPENS = frozenset({"open", "create", "open_read", "read_file", "sync_dir", "list_files", "list_dirs", "lock"})
+_GROWS = frozenset({"create", "write_at", "truncate", "sync", "sync_dir", "sync_file_system", "rename", "mkdirs"})
 _OTHERS = frozenset({"read", "unlink", "remove_tree", "size", "exists", "is_named", "modified_ms", "set_modified_ms"})
 
 OPERATIONS = {
@@ -72,6 +72,10 @@ class FaultyDisk(RecordingDisk):
         """No operation fails any more."""
         self._is_armed, self._fault = False, None
 
+    def unlock(self) -> None:
+        """The process has ended that has locked files."""
+        self._locks.clear()
+
     def content(self) -> Image:
         """The content of the disk, as a process that starts now finds it."""
         return _image(self._tops[""])
@@ -95,7 +99,7 @@ class FaultyDisk(RecordingDisk):
     # --- operations
 
     def open(self, path: str) -> File:
-        self.may_fail("open", path)
+        self.may_fail("open" if self.exists(path) else "create", path)
         return self._faulty(super().open(path))
 
     def open_read(self, path: str) -> File:
@@ -180,7 +184,7 @@ class FaultyDisk(RecordingDisk):
 
     def lock(self, path: str) -> File | None:
         self.may_fail("lock", path)
-        return super().lock(path)
+        return super().lock(path)  # opens the file
 
 
 def _image(directory: Directory) -> Image:

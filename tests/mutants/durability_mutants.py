@@ -61,7 +61,7 @@ DURABILITY = (
     crashes(
         "checkpoint-renamed-before-it-is-synced",
         "storage/checkpoints.py",
-        "    if sync:\n        files.sync(file)\n",
+        "        if sync:\n            files.sync(file)\n",
         "",
     ),
     crashes(

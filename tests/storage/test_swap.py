@@ -63,7 +63,7 @@ def compact(log: Log, segments: list[Segment]) -> Segment:
 def replace(log: Log, new: Segment, replaced: list[Segment]) -> None:
     """Steps 2 to 4."""
     swap.publish(log.files, new)
-    swap.retire(log.files, log.directory, replaced, new)
+    swap.retire(log.files, log.directory, replaced, new, [])
     swap.finish(log.files, new)
 
 
@@ -155,7 +155,7 @@ def test_damage_in_a_published_segment_is_reported_before_a_file_is_removed(tmp_
     replaced = list(log.segments)[:-1]
     new = compact(log, replaced)
     swap.publish(log.files, new)
-    swap.retire(log.files, log.directory, replaced, new)
+    swap.retire(log.files, log.directory, replaced, new, [])
     path = Path(new.path(layout.LOG_SUFFIX))
     content = bytearray(path.read_bytes())
     content[70] ^= 1

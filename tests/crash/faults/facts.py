@@ -1,0 +1,246 @@
+"""What clients were answered, and what they must therefore read, now and after every restart.
+
+Nothing acknowledged is lost, nothing aborted is visible, every record is in the log at most once, at its offset, and
+offsets are contiguous. Of a request without an answer either outcome is right, as long as it stays the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
+from barnabas.wire.messages.offsets import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from barnabas.wire.records import iter_batches, iter_records
+from tests.broker.test_fetch import at, fetch
+from tests.crash.broken import require
+from tests.crash.faults.session import Session
+from tests.simulation.consumer import committed_records
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Records = tuple[tuple[int, bytes], ...]
+
+OFFLINE = frozenset({E.KAFKA_STORAGE_ERROR, E.NOT_LEADER_OR_FOLLOWER})
+"""Errors of a partition that is offline."""
+
+
+@dataclass
+class Sent:
+    """A record that was sent; `offset` once that was acknowledged."""
+
+    value: bytes
+    key: bytes | None = None
+    offset: int | None = None
+
+
+@dataclass
+class Transaction:
+    """The records of a transaction. `commit`: what was asked for; `is_ended`: whether that was acknowledged."""
+
+    sent: list[tuple[Place, Sent]] = field(default_factory=list)
+    commit: bool = False
+    is_ended: bool = False
+
+
+class Partition(NamedTuple):
+    """What is read of a partition: its first offset, its records, and those that a read_committed consumer gets."""
+
+    start: int
+    records: Records
+    committed: Records
+
+
+class View(NamedTuple):
+    """What clients read: partitions, offsets of groups, topics. Without what is offline."""
+
+    partitions: dict[Place, Partition]
+    offsets: dict[str, int]
+    topics: frozenset[str]
+
+
+@dataclass
+class Facts:
+    """Everything that clients were answered."""
+
+    topics: dict[str, int] = field(default_factory=dict)
+    """Acknowledged topics: number of partitions."""
+    unsure_topics: set[str] = field(default_factory=set)
+    """Topics whose creation or deletion was not answered."""
+    sent: dict[Place, list[Sent]] = field(default_factory=dict)
+    transactions: list[Transaction] = field(default_factory=list)
+    compacted: set[str] = field(default_factory=set)
+    starts: dict[Place, int] = field(default_factory=dict)
+    """Acknowledged log starts (DeleteRecords)."""
+    starts_asked: dict[Place, int] = field(default_factory=dict)
+    expires: set[str] = field(default_factory=set)
+    """Topics with retention: their log starts move by themselves."""
+    offsets: dict[str, set[int]] = field(default_factory=dict)
+    """By group: the acknowledged offset, and those of later commits without an answer."""
+    configs: dict[str, set[str]] = field(default_factory=dict)
+    """By topic: the values that `max.message.bytes` may have."""
+
+    def check(self, session: Session, before: View | None = None) -> View:
+        """Read everything and compare it with the facts, and with what was read before. Broken, Stopped."""
+        names = frozenset(session.memory.broker.image.topics)
+        partitions = {}
+        for name, count in self.topics.items():
+            require(name in names or name in self.unsure_topics, f"topic {name} is missing")
+            for index in range(count if name in names else 0):
+                read = read_partition(session, (name, index))
+                if read is not None:
+                    self._check_partition((name, index), read)
+                    partitions[name, index] = read
+        self._check_transactions(partitions)
+        view = View(partitions, self._check_offsets(session), names)
+        self._check_configs(session, names)
+        if before is not None:
+            _compare(before, view)
+        return view
+
+    def _check_partition(self, place: Place, read: Partition) -> None:
+        name = f"{place[0]}-{place[1]}"
+        sent = self.sent.get(place, [])
+        values = [value for _, value in read.records]
+        require(len(set(values)) == len(values), f"a record of {name} is there twice: {values}")
+        unknown = set(values) - {one.value for one in sent}
+        require(not unknown, f"{name} has records that were not sent: {unknown}")
+        require(self.starts.get(place, 0) <= read.start, f"{name} starts at {read.start}, not {self.starts.get(place)}")
+        if place[0] not in self.expires:
+            asked = self.starts_asked.get(place, 0)
+            require(read.start <= asked, f"{name} starts at {read.start}, only {asked} was asked for")
+        offsets = {value: offset for offset, value in read.records}
+        if place[0] in self.compacted:
+            self._check_keys(name, sent, offsets)
+            return
+        for one in sent:
+            if one.offset is not None and one.offset >= read.start:
+                found = offsets.get(one.value)
+                require(found == one.offset, f"{one.value!r} of {name} is at {found}, acknowledged at {one.offset}")
+
+    @staticmethod
+    def _check_keys(name: str, sent: list[Sent], offsets: dict[bytes, int]) -> None:
+        """Of every key the last acknowledged record is there, or a later one."""
+        for key in {one.key for one in sent}:
+            of_key = [one for one in sent if one.key == key]
+            last = max((at for at, one in enumerate(of_key) if one.offset is not None), default=None)
+            if last is not None:
+                found = [one.value for one in of_key[last:] if one.value in offsets]
+                require(bool(found), f"the last record of key {key!r} of {name} is missing: {of_key[last]}")
+
+    def _check_transactions(self, partitions: dict[Place, Partition]) -> None:
+        """T6: all or nothing, nothing of a transaction that was aborted, all of one that was committed."""
+        for transaction in self.transactions:
+            seen = []
+            for place, one in transaction.sent:
+                read = partitions.get(place)
+                if read is not None and (one.offset is None or one.offset >= read.start):
+                    seen.append(one.value in {value for _, value in read.committed})
+            if not transaction.commit:
+                require(not any(seen), f"records of an aborted transaction are visible: {transaction}")
+            elif transaction.is_ended:
+                require(all(seen), f"records of a committed transaction are missing: {transaction}")
+            else:
+                require(all(seen) or not any(seen), f"a part of a transaction is visible: {transaction}")
+
+    def _check_offsets(self, session: Session) -> dict[str, int]:
+        found = {}
+        for group, allowed in self.offsets.items():
+            topics = [OffsetFetchRequestTopics(name="a", partition_indexes=[0])]
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)])
+            answer = session.ask(request, 9, OffsetFetchResponse)
+            require(answer is not None, "OffsetFetch was not answered")
+            assert answer is not None
+            if not answer.groups[0].error_code:
+                found[group] = answer.groups[0].topics[0].partitions[0].committed_offset
+                require(found[group] in allowed, f"group {group} has offset {found[group]}, not one of {allowed}")
+        return found
+
+    def _check_configs(self, session: Session, names: frozenset[str]) -> None:
+        for topic, allowed in self.configs.items():
+            if topic not in names:
+                continue
+            asked = DescribeConfigsResource(
+                resource_type=2, resource_name=topic, configuration_keys=["max.message.bytes"]
+            )
+            answer = session.ask(DescribeConfigsRequest(resources=[asked]), 4, DescribeConfigsResponse)
+            require(answer is not None and not answer.results[0].error_code, f"{topic} is not described: {answer}")
+            assert answer is not None
+            value = answer.results[0].configs[0].value
+            require(value in allowed, f"max.message.bytes of {topic} is {value}, not one of {allowed}")
+
+
+def read_partition(session: Session, place: Place) -> Partition | None:
+    """Read a partition from its first offset to the end, under both isolation levels; None when it is offline."""
+    try:
+        log = session.memory.broker.partitions.get(*place).log
+    except Exception:
+        return None
+    start = log.log_start_offset
+    records = _read_all(session, place, start, 0)
+    committed = _read_all(session, place, start, 1)
+    return None if records is None or committed is None else Partition(start, records, committed)
+
+
+def _read_all(session: Session, place: Place, offset: int, isolation: int) -> Records | None:
+    records: list[tuple[int, bytes]] = []
+    while True:
+        answer = read_once(session, place, offset, isolation)
+        if answer is None:
+            return None
+        if isolation:
+            following, found = committed_records(offset, answer)
+        else:
+            following, found = _uncommitted_records(offset, answer)
+        records += found
+        if following == offset:
+            end = answer.last_stable_offset if isolation else answer.high_watermark
+            require(offset >= end, f"nothing is read at {offset} of {place}, below {end}")
+            return tuple(records)
+        offset = following
+
+
+def _uncommitted_records(position: int, answer: FetchResponsePartitionData) -> tuple[int, list[tuple[int, bytes]]]:
+    records: list[tuple[int, bytes]] = []
+    for batch in iter_batches(bytes(answer.records or b""), partial_ok=True):
+        if not batch.is_control:
+            records += [(one.offset, one.value or b"") for one in iter_records(batch) if one.offset >= position]
+        position = max(position, batch.next_offset)
+    return position, records
+
+
+def read_once(session: Session, place: Place, offset: int, isolation: int) -> FetchResponsePartitionData | None:
+    """One fetch; None when it was not answered, or the partition is offline."""
+    request = fetch(at(offset, place[1], 1500), topic=place[0], isolation_level=isolation)
+    answer = session.ask(request, 12, FetchResponse)
+    if answer is None:
+        return None
+    found: FetchResponsePartitionData = answer.responses[0].partitions[0]
+    if found.error_code:
+        require(found.error_code in OFFLINE, f"the fetch of {place} at {offset} is answered {E(found.error_code)!r}")
+        return None
+    return found
+
+
+def _compare(before: View, after: View) -> None:
+    """Memory and disk agree: a restart changes nothing, but for an unacknowledged tail."""
+    require(before.topics == after.topics, f"topics {sorted(before.topics)} have become {sorted(after.topics)}")
+    for place, was in before.partitions.items():
+        require(place in after.partitions, f"{place} is offline after the restart")
+        read = after.partitions[place]
+        require(read.start == was.start, f"the start of {place} has changed from {was.start} to {read.start}")
+        for kind, old, new in (("", was.records, read.records), (" committed", was.committed, read.committed)):
+            require(new[: len(old)] == old, f"the{kind} records of {place} have changed from {old} to {new}")
+    for group, offset in before.offsets.items():
+        require(after.offsets.get(group) == offset, f"group {group} had {offset}, now {after.offsets.get(group)}")
