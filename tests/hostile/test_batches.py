@@ -28,7 +28,6 @@ def produce(client: Attacker, topic: str, batch: bytes):
     return client(request, 9).responses[0].partition_responses[0]
 
 
-@pytest.mark.xfail(strict=True, reason="VALID: records are parsed in Python")
 @pytest.mark.parametrize("count", [2_000_000, 10_000_000])
 def test_zstd_bomb_to_a_compacted_topic(victim, count) -> None:
     bomb = bombs.zstd_bomb(count)
@@ -38,7 +37,6 @@ def test_zstd_bomb_to_a_compacted_topic(victim, count) -> None:
         assert produce(attacker, "compacted", bomb).error_code != 0
 
 
-@pytest.mark.xfail(strict=True, reason="VALID: records are parsed in Python")
 def test_large_valid_batch_to_a_compacted_topic_is_accepted(victim) -> None:
     batch = bombs.honest_batch(400_000)
     with beside_healthy_client(victim) as healthy:
@@ -63,7 +61,6 @@ def test_lookup_by_time_in_a_batch_that_lies_about_its_timestamps(victim) -> Non
             assert found.topics[0].partitions[0].error_code == 0
 
 
-@pytest.mark.xfail(strict=True, reason="VALID: members of a gzip stream cost quadratic time")
 def test_gzip_of_many_empty_members(victim) -> None:
     bomb = bombs.gzip_of_empty_members(50_000)
     with beside_healthy_client(victim) as healthy:
@@ -72,7 +69,6 @@ def test_gzip_of_many_empty_members(victim) -> None:
         assert produce(attacker, "compacted", bomb).error_code != 0
 
 
-@pytest.mark.xfail(strict=True, reason="VALID: the content of batches is not validated")
 @pytest.mark.parametrize("wrong", sorted(bombs.nonsense()))
 def test_nonsense_under_a_right_crc_is_rejected(victim, wrong) -> None:
     with beside_healthy_client(victim) as healthy:
