@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
 
 NO_OFFSET = -1
+MAX_TIMESTAMP = 2**63 - 1
 DEFAULT_RETENTION = -1
 
 
@@ -118,7 +119,7 @@ def commit(
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
     """The records of a commit that the group has accepted, and its response."""
     retention_ms = request.retention_time_ms
-    expire_ms = NO_OFFSET if retention_ms == DEFAULT_RETENTION else at.now_ms + retention_ms
+    expire_ms = NO_OFFSET if retention_ms == DEFAULT_RETENTION else min(at.now_ms + retention_ms, MAX_TIMESTAMP)
     made: list[CoordinatorRecord] = []
     response = OffsetCommitResponse()
     for topic in request.topics:

@@ -11,6 +11,7 @@ from barnabas.wire.errors import error_text
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import groups as g
+from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages import share_state as ss
 from barnabas.wire.messages import topics as tp
@@ -63,6 +64,19 @@ def test_an_error_that_quotes_the_longest_name_fits_into_its_response(memory, ca
 def test_only_a_long_error_text_is_cut() -> None:
     assert error_text("y" * 2000) == "y" * 2000
     assert error_text("y" * 2001) == "y" * 1999 + "…"
+
+
+@pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63)])
+def test_offset_commit_with_an_absurd_retention_time(memory, caplog, retention_ms) -> None:
+    memory.create_topic("t")
+    client = memory.client()
+    client.ask(g.FindCoordinatorRequest(coordinator_keys=["g"]), 6, g.FindCoordinatorResponse)
+    memory.advance(1)
+    topic = o.OffsetCommitRequestTopic(name="t", partitions=[o.OffsetCommitRequestPartition(committed_offset=5)])
+    request = o.OffsetCommitRequest(group_id="g", retention_time_ms=retention_ms, topics=[topic])
+    (committed,) = client.ask(request, 2, o.OffsetCommitResponse).topics
+    assert committed.partitions[0].error_code == 0
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 @pytest.mark.parametrize(("start_offset", "complete"), [(-(2**63), 0), (2**63 - 1, 9)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -22,14 +20,14 @@ def produce_to_all(client: Attacker) -> set[int]:
     return {one.error_code for one in client(request, 9).responses[0].partition_responses}
 
 
-@pytest.mark.xfail(strict=True, reason="FILES: a log keeps its files open")
 def test_300_partitions_with_256_descriptors(start_victim) -> None:
     """They can be written, and the broker starts again; or the topic is refused and everything else works."""
     victim = start_victim(files=256)
+    topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
+    with Attacker(victim.bootstrap) as client:
+        (made,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
     with beside_healthy_client(victim) as healthy:
         client = Attacker(victim.bootstrap, healthy)
-        topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
-        (made,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
         if made.error_code == 0:
             assert produce_to_all(client) == {0}
     stop_in_grace(victim, 10.0)

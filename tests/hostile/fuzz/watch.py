@@ -20,8 +20,9 @@ MAX_FRAMES_IN_FLIGHT = 400
 PEER = re.compile(r"from 127\.0\.0\.1:(\d+)")
 BEGINS = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) ")
 OF_INTEREST = {"ERROR", "FATAL"}
-SHOWN = "(most recent call "
-"""Part of the first line of a traceback, and of the stacks that the healthy client's signal shows."""
+TRACEBACK = "Traceback (most recent call last)"
+STACKS = "Current thread"
+"""A line of the stacks that the broker shows when the healthy client waits too long."""
 EXPECTED = (
     "Cannot write to <Partition __",  # the fuzz has deleted the internal topic
     "Cannot read the records that",
@@ -41,6 +42,7 @@ class Watch:
         self._next = 0.0
         self._partial = ""
         self._seen: set[str] = set()
+        self._stacks = ""
         self.count = 0
         self.peak_memory = 0
         self.stall_s = 0.0
@@ -56,12 +58,12 @@ class Watch:
             self._scan_log()
             self.report(f"the broker ended with code {process.returncode}", self._traffic.frames_in_flight())
             raise BrokerEndedError
-        self._look_at_healthy()
         memory = self._victim.status("VmRSS")
         self.peak_memory = max(self.peak_memory, memory)
         if memory > MEMORY_LIMIT:
             self.report(f"the broker's memory is above {MEMORY_LIMIT >> 20} MB", self._traffic.frames_in_flight())
         self._scan_log()
+        self._look_at_healthy()
 
     def _look_at_healthy(self) -> None:
         healthy = self._healthy
@@ -71,7 +73,8 @@ class Watch:
         self.stall_s = max(self.stall_s, healthy.stall_s)
         if healthy.stall_s > STALL_LIMIT_S:
             tenths = int(healthy.stall_s * 10)
-            self.report(f"a stall of {tenths / 10} s of the broker's CPU or more", self._traffic.frames_in_flight())
+            text = f"a stall of {tenths / 10} s of the broker's CPU or more"
+            self.report(f"{text}\n{self._stacks}", self._traffic.frames_in_flight(), text)
         healthy.stall_s = 0.0
 
     def _scan_log(self) -> None:
@@ -93,7 +96,9 @@ class Watch:
         if not lines:
             return
         begins = BEGINS.match(lines[0])
-        if begins is not None and begins[1] not in OF_INTEREST and not any(SHOWN in line for line in lines):
+        is_error = begins is not None and begins[1] in OF_INTEREST
+        if not is_error and not any(TRACEBACK in line for line in lines):
+            self._stacks = "\n".join(lines) if any(STACKS in line for line in lines) else self._stacks
             return
         if any(text in lines[0] for text in EXPECTED):
             return
