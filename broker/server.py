@@ -23,17 +23,11 @@ from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.keys.log import LOG_DIRS
-from barnabas.broker.config.keys.network import (
-    CONNECTIONS_MAX_IDLE_MS,
-    MAX_CONNECTIONS,
-    MAX_CONNECTIONS_PER_IP,
-    QUEUED_MAX_REQUEST_BYTES,
-    SOCKET_LISTEN_BACKLOG_SIZE,
-    SOCKET_REQUEST_MAX_BYTES,
-)
+from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
+from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.net.acceptor import Listener, bind
@@ -153,7 +147,7 @@ class Server:
                 listener.socket.close()
             raise
         broker = self.broker
-        self.reactor = Reactor(broker.loop, _limits(self.config), Dispatcher(broker).dispatch)
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch)
         broker.controller.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:
@@ -161,8 +155,19 @@ class Server:
         broker.controller.register_broker(self.addresses)
 
     def _apply_limits(self) -> None:
-        """Apply connection limits that were changed dynamically (KIP-612)."""
-        self.reactor.limits = _limits(self.config)
+        """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
+        hosts = named_hosts(self.config)
+        if not hosts:
+            self.reactor.set_limits(connection_limits(self.config, {}))
+            return
+        found: dict[str, tuple[str, ...]] = {}
+        self._flushes.submit(
+            lambda: found.update(look_up(hosts)),
+            lambda _: self.reactor.set_limits(connection_limits(self.config, found)),
+        )
+
+    def _limits_at_start(self) -> Limits:
+        return connection_limits(self.config, look_up(named_hosts(self.config)))
 
     def run_in(self, nursery: trio.Nursery) -> None:
         """Start the broker's tasks."""
@@ -247,14 +252,3 @@ class Server:
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
         self._flushes.close()
-
-
-def _limits(config: ServerConfig) -> Limits:
-    idle_ms = config[CONNECTIONS_MAX_IDLE_MS]
-    return Limits(
-        max_frame_bytes=config[SOCKET_REQUEST_MAX_BYTES],
-        max_connections=config[MAX_CONNECTIONS],
-        max_connections_per_ip=config[MAX_CONNECTIONS_PER_IP],
-        max_queued_bytes=config[QUEUED_MAX_REQUEST_BYTES],
-        idle_s=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
-    )

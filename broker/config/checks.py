@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
 from barnabas.broker.config.keys.general import PROCESS_ROLES
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
-from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config.keys.network import (
+    INTER_BROKER_LISTENER_NAME,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
+    MAX_CONNECTIONS_PER_IP,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
+)
+from barnabas.broker.config.listener_keys import PER_LISTENER, split
 from barnabas.broker.config.listeners import (
     check_advertised,
     check_ports,
@@ -43,9 +51,48 @@ def check(config: ServerConfig) -> None:
     if len(endpoints) > len(config.listeners):
         unopened = ",".join(str(e) for e in endpoints if e not in config.listeners)
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
+    _check_connections(config)
     protocols = parse_protocol_map(config[LISTENER_SECURITY_PROTOCOL_MAP])
     check_protocols(config.listeners, protocols)
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
+
+
+def _check_connections(config: ServerConfig) -> None:
+    """The limits of connections, and the names of listeners in keys."""
+    names = [endpoint.name for endpoint in config.listeners]
+    check_broker_configs({key.name: config[key] for key in (MAX_CONNECTIONS_PER_IP, MAX_CONNECTIONS_PER_IP_OVERRIDES)})
+    inter_broker = config[INTER_BROKER_LISTENER_NAME]
+    if inter_broker is not None and inter_broker.upper() not in names:
+        raise ConfigError(
+            "inter.broker.listener.name must be a listener name defined in listeners. "
+            f"The valid options based on currently configured listeners are {','.join(names)}, not {inter_broker}"
+        )
+    for name in sorted(config.static):
+        parts = split(name)
+        if parts is not None and parts[1] in PER_LISTENER and parts[0].upper() not in names:
+            config.warnings.append(f"{name} has no effect: there is no listener {parts[0].upper()}")
+
+
+def check_broker_configs(values: Mapping[str, Any]) -> None:
+    """Check values of broker keys, by name, that depend on each other or have a form of their own. ConfigError."""
+    overrides = parse_overrides(values.get(MAX_CONNECTIONS_PER_IP_OVERRIDES.name, ""))
+    if values.get(MAX_CONNECTIONS_PER_IP.name) == 0 and not overrides:
+        raise ConfigError(
+            "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
+        )
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """The limits of connections by host, of max.connections.per.ip.overrides. ConfigError for an invalid pair."""
+    limits: dict[str, int] = {}
+    for pair in filter(None, (item.strip() for item in text.split(","))):
+        host, colon, number = pair.rpartition(":")
+        if not (host and colon and number.strip().isdecimal()):
+            raise ConfigError(
+                f"Invalid value {text} for configuration max.connections.per.ip.overrides: '{pair}' is not host:number"
+            )
+        limits[host.strip().removeprefix("[").removesuffix("]")] = int(number)
+    return limits
 
 
 def _check_retention(config: ServerConfig) -> None:

@@ -20,6 +20,7 @@ from barnabas.broker.config.keys.log import (
 )
 from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENERS
 from barnabas.broker.config.keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
+from barnabas.broker.config.listener_keys import PER_LISTENER, listener_key, split
 from barnabas.broker.config.listeners import (
     Endpoint,
     parse_endpoints,
@@ -66,6 +67,11 @@ class ServerConfig:
             value = self._values[key.name] = self._resolve(key)
             return value
 
+    def of_listener(self, key: ConfigKey[T], listener: str) -> T:
+        """The effective value of a key for one listener: its own (`listener.name.<listener>.`), else the broker's."""
+        own = self[listener_key(key, listener)]
+        return self[key] if own is None else cast("T", own)
+
     def _resolve(self, key: ConfigKey[T]) -> T:
         text = self.text(key.name)
         if text is None:
@@ -97,7 +103,7 @@ class ServerConfig:
     def set_dynamic(self, own: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
         """Replace the dynamic configs of this broker and of all brokers; returns the keys whose value has changed."""
         names = {*self._dynamic, *self._dynamic_default, *own, *default}
-        keys = [key for name in names if (key := BROKER_KEYS.get(name))]
+        keys = [key for name in names if (key := base_key(name)) and key.name == name]
         before = {key.name: self[key] for key in keys}
         self._dynamic, self._dynamic_default = dict(own), dict(default)
         for name in names:
@@ -177,8 +183,11 @@ def base_key(name: str) -> ConfigKey[Any] | None:
     """The declaration of a key, also with a `listener.name.<listener>.` prefix; None if the key is unknown."""
     if name in BROKER_KEYS:
         return BROKER_KEYS[name]
-    if name.startswith("listener.name."):
-        parts = name.split(".", 3)
-        key = BROKER_KEYS.get(parts[3]) if len(parts) == 4 else None
-        return key if key is not None and not key.used else None
-    return None
+    parts = split(name)
+    if parts is None:
+        return None
+    listener, base = parts
+    if base in PER_LISTENER:
+        return listener_key(PER_LISTENER[base], listener) if listener == listener.lower() else None
+    key = BROKER_KEYS.get(base)
+    return key if key is not None and not key.used else None

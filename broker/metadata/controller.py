@@ -86,11 +86,12 @@ class Controller:
     @cached_property
     def local(self) -> LocalController:
         """Validates requests against the image; imported for the first one, since a start does not need it."""
-        from barnabas.broker.config.config_schema import CONFIG_SCHEMA
+        from barnabas.broker.config.config_schema import config_schema
         from barnabas.coord.cluster.local_controller import LocalController
 
         config = self._config
-        return LocalController(self.image, CONFIG_SCHEMA, config, config.node_id, self._log_dirs.new_id)
+        schema = config_schema([endpoint.name for endpoint in config.listeners])
+        return LocalController(self.image, schema, config, config.node_id, self._log_dirs.new_id)
 
     def open(self) -> None:
         """Read the metadata; a new log gets its first records, partitions without a leader get this node.

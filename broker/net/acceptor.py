@@ -1,4 +1,4 @@
-"""Listening sockets: accepts connections while file descriptors are left, and pauses when they are not."""
+"""Listening sockets: accepts connections while limits allow it and file descriptors are left; otherwise they wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCEPT_S = 0.001
 NO_DESCRIPTORS_PAUSE_S = 0.1
 """How long accepting pauses when file descriptors are exhausted, seconds."""
 WARNING_INTERVAL_S = 10.0
-"""Minimum interval between warnings about exhausted file descriptors, seconds."""
+"""Minimum interval between warnings about connections that are not accepted, seconds."""
 CONNECTIONS_SHARE = 0.9
 """The share of the file descriptors that connections may use; the rest is kept for logs."""
 
@@ -37,11 +37,13 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket and the name of its listener."""
 
-    __slots__ = ("name", "socket")
+    __slots__ = ("is_held", "is_polled", "name", "socket")
 
     def __init__(self, name: str, listening: socket.socket) -> None:
         self.name = name
         self.socket = listening
+        self.is_held = False  # by a limit
+        self.is_polled = False
 
 
 class Acceptor:
@@ -53,12 +55,17 @@ class Acceptor:
         poller: Poller,
         admit: Callable[[Listener, socket.socket, tuple[str, int]], None],
         connection_count: Callable[[], int],
+        hold: Callable[[str, float], tuple[float, str] | None],
     ) -> None:
-        """`admit` takes an accepted socket and its peer; an OSError of it closes the socket."""
+        """`admit` takes an accepted socket and its peer; an OSError of it closes the socket.
+
+        `hold` says for how long a listener must not accept at this time, seconds, and because of which limit.
+        """
         self._loop = loop
         self._poller = poller
         self._admit = admit
         self._connection_count = connection_count
+        self._hold = hold
         self.listeners: list[Listener] = []
         self.is_paused = False
         self._next_warning = -inf
@@ -67,14 +74,19 @@ class Acceptor:
         """Accept from a socket that is already bound and listening."""
         listener.socket.setblocking(False)
         self.listeners.append(listener)
-        self._poller.register(listener.socket.fileno(), READ, listener)
+        self._poll(listener)
 
     def accept(self, listener: Listener) -> None:
         """Accept what is waiting on a listener, at most `ACCEPT_BATCH` connections and for `ACCEPT_S`."""
-        if self.is_paused:
+        if self.is_paused or listener.is_held:
             return
-        end = self._loop.now() + ACCEPT_S
+        now = self._loop.now()
+        end = now + ACCEPT_S
         for _ in range(ACCEPT_BATCH):
+            held = self._hold(listener.name, now)
+            if held is not None:
+                self._hold_back(listener, now, *held)
+                return
             try:
                 self._check_descriptors()
                 accepted, peer = listener.socket.accept()
@@ -89,8 +101,39 @@ class Acceptor:
                 self._admit(listener, accepted, peer)
             except OSError:
                 accepted.close()
-            if self._loop.now() >= end:
+            now = self._loop.now()
+            if now >= end:
                 return
+
+    def _hold_back(self, listener: Listener, now: float, wait_s: float, limit: str) -> None:
+        """Accept nothing from a listener for `wait_s` seconds: its clients wait in the system's queue, as in Kafka."""
+        if now >= self._next_warning:
+            self._next_warning = now + WARNING_INTERVAL_S
+            logger.warning("Connections to the listener %s wait: %s is reached", listener.name, limit)
+        listener.is_held = True
+        self._poll(listener)
+        if wait_s < inf:
+            self._loop.timers.at(now + wait_s, lambda: self._release(listener))
+
+    def _release(self, listener: Listener) -> None:
+        listener.is_held = False
+        if listener in self.listeners:
+            self._poll(listener)
+
+    def release_held(self) -> None:
+        """A connection is closed, or a limit has changed: try to accept again."""
+        for listener in self.listeners:
+            if listener.is_held:
+                self._release(listener)
+
+    def _poll(self, listener: Listener) -> None:
+        """Have the poller watch a listener unless it is held or all are paused."""
+        wanted = not (self.is_paused or listener.is_held)
+        if wanted and not listener.is_polled:
+            self._poller.register(listener.socket.fileno(), READ, listener)
+        elif listener.is_polled and not wanted:
+            self._poller.unregister(listener.socket.fileno())
+        listener.is_polled = wanted
 
     def _check_descriptors(self) -> None:
         """OSError when the next descriptor is one of those kept for the logs: the connection waits in the backlog."""
@@ -113,21 +156,20 @@ class Acceptor:
             )
         self.is_paused = True
         for listener in self.listeners:
-            self._poller.unregister(listener.socket.fileno())
+            self._poll(listener)
         self._loop.timers.at(now + NO_DESCRIPTORS_PAUSE_S, self._resume)
 
     def _resume(self) -> None:
         self.is_paused = False
         for listener in self.listeners:
-            self._poller.register(listener.socket.fileno(), READ, listener)
+            self._poll(listener)
 
     def close(self) -> None:
         """Close the listeners; accepted connections stay open."""
         for listener in self.listeners:
-            try:
+            if listener.is_polled:
                 self._poller.unregister(listener.socket.fileno())
-            except KeyError:
-                pass
+                listener.is_polled = False
             listener.socket.close()
         self.listeners.clear()
 

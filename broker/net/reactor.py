@@ -27,6 +27,7 @@ import trio
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
+from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.poller import CLOSED, READ, WRITE, make_poller
 from barnabas.wire.errors import ProtocolError
@@ -58,14 +59,14 @@ class Reactor:
     def __init__(self, loop: Loop, limits: Limits, dispatch: Callable[[Connection, memoryview], None]) -> None:
         """`dispatch` serves one request frame of a connection."""
         self._loop = loop
-        self.limits = limits
+        self._limits = limits
         self._dispatch = dispatch
         self._poller = make_poller()
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels))
+        self._quotas = ConnectionQuotas(limits, loop.now())
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
         self._channels: dict[Connection, Channel] = {}
-        self._per_ip: dict[str, int] = {}
         self._to_flush: deque[Channel] = deque()
         self._rotation: deque[Channel] = deque()
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
@@ -77,6 +78,12 @@ class Reactor:
     def connection_count(self) -> int:
         """The number of open connections."""
         return len(self._channels)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Replace the limits of connections; those that are open stay open. The others are of the start."""
+        self._limits = limits
+        self._quotas.set_limits(limits, self._loop.now())
+        self.acceptor.release_held()
 
     def listen(self, listener: Listener) -> None:
         """Serve a socket that is already bound and listening."""
@@ -218,11 +225,11 @@ class Reactor:
 
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
-        limits = self.limits
-        in_use = self._per_ip.get(host, 0)
-        if len(self._channels) >= limits.max_connections or in_use >= limits.max_connections_per_ip:
-            name = "max.connections" if len(self._channels) >= limits.max_connections else "max.connections.per.ip"
-            logger.warning("Refused a connection from %s: the limit %s is reached", host, name)
+        quotas = self._quotas
+        quotas.accepted(listener.name)
+        if not quotas.allows(host):
+            limit = quotas.limit_of(host)
+            logger.warning("Refused a connection from %s: max.connections.per.ip=%d is reached", host, limit)
             accepted.close()
             return
         accepted.setblocking(False)
@@ -234,7 +241,7 @@ class Reactor:
             listener=listener.name,
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),
-            max_frame_bytes=limits.max_frame_bytes,
+            max_frame_bytes=self._limits.max_frame_bytes,
             buffers=self._buffers,
             on_output=self._on_output,
             clock=self._loop.now,
@@ -242,7 +249,17 @@ class Reactor:
         channel = Channel(accepted, connection)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
-        self._per_ip[host] = in_use + 1
+        if quotas.opened(listener.name, host):
+            self._close_idlest(listener.name)
+
+    def _close_idlest(self, inter_broker: str) -> None:
+        """Close the connection of another listener that was idle for the longest time: this one is exempt."""
+        others = [connection for connection in self._channels if connection.listener != inter_broker]
+        if others:
+            idlest = min(others, key=lambda connection: connection.last_active)
+            peer = (idlest.peer_host, idlest.peer_port)
+            logger.warning("Closing the idlest connection, from %s:%d: max.connections is reached", *peer)
+            self._close(self._channels[idlest])
 
     # -- reading
 
@@ -378,11 +395,8 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
-        left = self._per_ip[connection.peer_host] - 1
-        if left:
-            self._per_ip[connection.peer_host] = left
-        else:
-            del self._per_ip[connection.peer_host]
+        self._quotas.closed(connection.listener, connection.peer_host)
+        self.acceptor.release_held()
         channel.socket.close()
         if self._closed is not None and not self._channels:
             self._closed.set()
@@ -396,7 +410,7 @@ class Reactor:
 
         An incomplete frame is no activity: a peer that sends single bytes is closed like one that sends nothing.
         """
-        oldest = now - self.limits.idle_s
+        oldest = now - self._limits.idle_s
         idle = [
             channel
             for connection, channel in self._channels.items()

@@ -179,7 +179,11 @@ class ConfigChanges:
                 "Cannot update these configs at default cluster level, broker configs must be dynamically "
                 f"updated at the broker level: [{', '.join(own)}]",
             )
-        _parse_all(keys, requested, "broker", ErrorCode.INVALID_REQUEST)
+        values = _parse_all(keys, requested, "broker", ErrorCode.INVALID_REQUEST)
+        try:
+            self._schema.check_broker(values)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _check_name(name: str, message: str) -> None:

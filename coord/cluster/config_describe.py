@@ -105,13 +105,18 @@ class ConfigDescriber:
             return [
                 _entry(key, self._broker_value(config), self._broker_layers(config), read_only=schema.is_read_only(key))
                 for config, key in sorted(keys.items())
-                if config not in schema.unlisted or config in self._image.config(BROKER, name)
+                if config not in schema.unlisted or self._is_set(config)
             ]
         entries = []
         for config, value in sorted(self._image.config(BROKER, "").items()):
+            if config not in keys:  # of a listener that there is no longer
+                continue
             layers = [(source.DYNAMIC_DEFAULT_BROKER_CONFIG, config, value)]
             entries.append(_entry(keys[config], value, layers, read_only=schema.is_read_only(keys[config])))
         return entries
+
+    def _is_set(self, name: str) -> bool:
+        return any(origin != source.DEFAULT_CONFIG for origin, _ in self._settings.text_layers(name))
 
     def _broker_value(self, name: str) -> str | None:
         layers = self._settings.text_layers(name)

@@ -47,11 +47,13 @@ class ConfigSchema:
         client_metrics_keys: Keys,
         topic_synonyms: Mapping[str, tuple[tuple[str, int], ...]],
         check_topic: Callable[[Mapping[str, str], Mapping[str, str]], None],
+        check_broker: Callable[[Mapping[str, Any]], None] = lambda _: None,
         group_limits: Mapping[str, GroupLimits] | None = None,
         unlisted: Collection[str] = (),
         fixed: Collection[str] = (),
     ) -> None:
-        """`check_topic(configs, defaults)` raises ConfigError when a topic's configs contradict each other.
+        """`check_topic(configs, defaults)` raises ConfigError when a topic's configs contradict each other, and
+        `check_broker(values)` when the dynamic configs of a broker do.
 
         `group_limits` has the broker keys that give the default and limits of group keys. `unlisted` are broker keys
         that DescribeConfigs returns only when they are set; `fixed` are dynamic keys of Kafka that are read-only here.
@@ -64,6 +66,7 @@ class ConfigSchema:
         }
         self.topic_synonyms = topic_synonyms
         self.check_topic = check_topic
+        self.check_broker = check_broker
         self.group_limits = group_limits or {}
         self.unlisted = unlisted
         self._fixed = fixed

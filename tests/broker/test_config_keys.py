@@ -92,6 +92,8 @@ def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
         "barnabas.produce.validation",
         "max.connections",
         "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "max.connection.creation.rate",
         "errors.deadletterqueue.auto.create.topics.enable",
         "errors.deadletterqueue.topic.name.prefix",
         "log.cleaner.backoff.ms",

@@ -295,7 +295,8 @@ SECURITY_INTER_BROKER_PROTOCOL = string(
     "PLAINTEXT",
     "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]",
     MEDIUM,
-    "Security protocol between brokers.",
+    "Security protocol between brokers; without inter.broker.listener.name, also the name of their listener.",
+    used=True,
 )
 SECURITY_PROVIDERS = string("security.providers", None, "", LOW, "Java classes that provide security algorithms.")
 TELEMETRY_MAX_BYTES = integer(
@@ -332,9 +333,16 @@ CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
     LOW,
     "Time one sample covers, for quotas of changes to the metadata.",
 )
-QUOTA_WINDOW_NUM = integer("quota.window.num", 11, "[1,...]", LOW, "Samples kept for client quotas.")
+QUOTA_WINDOW_NUM = integer(
+    "quota.window.num",
+    11,
+    "[1,...]",
+    LOW,
+    "Samples kept for quotas; without the first, the time for which max.connection.creation.rate may be used at once.",
+    used=True,
+)
 QUOTA_WINDOW_SIZE_SECONDS = integer(
-    "quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for client quotas."
+    "quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for quotas.", used=True
 )
 REPLICATION_QUOTA_WINDOW_NUM = integer(
     "replication.quota.window.num", 11, "[1,...]", LOW, "Samples kept for replication quotas."

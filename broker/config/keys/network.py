@@ -46,7 +46,13 @@ CONNECTIONS_MAX_REAUTH_MS = long(
     "Time after which an authenticated connection must authenticate again; 0 is never.",
 )
 INTER_BROKER_LISTENER_NAME = string(
-    "inter.broker.listener.name", None, "", MEDIUM, "Name of the listener that brokers use among themselves."
+    "inter.broker.listener.name",
+    None,
+    "",
+    MEDIUM,
+    "Name of the listener that brokers use among themselves. If there are others, it is exempt from max.connections "
+    "and max.connection.creation.rate of the broker; the idlest connection of another listener is closed instead.",
+    used=True,
 )
 LISTENER_SECURITY_PROTOCOL_MAP = string(
     "listener.security.protocol.map",
@@ -71,15 +77,18 @@ MAX_CONNECTION_CREATION_RATE = integer(
     INT_MAX,
     "[0,...]",
     MEDIUM,
-    "Maximum number of new connections per second.",
+    "Maximum number of new connections per second, also for one listener (listener.name.<listener>. before the name). "
+    "Further ones wait until they are accepted.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 MAX_CONNECTIONS = integer(
     "max.connections",
     INT_MAX,
     "[0,...]",
     MEDIUM,
-    "Maximum number of connections at a time.",
+    "Maximum number of connections at a time, also for one listener (listener.name.<listener>. before the name). "
+    "Further ones wait until one is closed.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -88,7 +97,7 @@ MAX_CONNECTIONS_PER_IP = integer(
     INT_MAX,
     "[0,...]",
     MEDIUM,
-    "Maximum number of connections at a time from one address.",
+    "Maximum number of connections at a time from one address; further ones are closed.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -97,8 +106,9 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "",
     "",
     MEDIUM,
-    "Maximum number of connections at a time from given addresses, as host:number pairs.",
+    "Maximum number of connections at a time from given hosts or addresses, as host:number pairs.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 NUM_NETWORK_THREADS = integer(
     "num.network.threads",
