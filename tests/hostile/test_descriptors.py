@@ -26,6 +26,8 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
     topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
     with Attacker(victim.bootstrap) as client:
         (made,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
+        if made.error_code == 0:
+            assert produce_to_all(client) == {0}  # the first batches, which need more
     with beside_healthy_client(victim) as healthy:
         client = Attacker(victim.bootstrap, healthy)
         if made.error_code == 0:
