@@ -20,7 +20,7 @@ from tests.hostile.fuzz.values import Absurd, tame
 from tests.wire.recorded import exchanges, vectors
 
 UNDECODABLE = 8
-TRIES = 6
+TRIES = 4
 NEW_SEEDS = 0.02
 EXTREMES = tuple(
     struct.pack(kind, value)

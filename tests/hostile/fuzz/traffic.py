@@ -36,7 +36,9 @@ class Connection:
     __slots__ = ("burst", "deadline", "history", "inbox", "outbox", "port", "responses", "socket")
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+        self.socket = socket.socket()
+        self.socket.settimeout(WAIT_S)
+        self.socket.connect(("127.0.0.1", port))
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self.socket.getsockname()[1]
