@@ -138,6 +138,9 @@ class Files:
         fd = self._open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return _pread_all(fd, os.fstat(fd).st_size, 0)
+        except OSError as error:
+            error.filename = path
+            raise
         finally:
             os.close(fd)
 

@@ -39,6 +39,7 @@ class LogDirs:
         "_found",
         "_missing",
         "_offline",
+        "deleted_topics",
         "deletions",
         "dirs",
         "logs",
@@ -57,6 +58,8 @@ class LogDirs:
         self._offline: set[TopicPartition] = set()
         self.deletions = Deletions(files)
         """What is renamed for deletion and not yet removed."""
+        self.deleted_topics: set[bytes] = set()
+        """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
         self.strays: list[str] = []
         """Directories that were renamed as strays and not yet logged."""
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None
@@ -145,8 +148,9 @@ class LogDirs:
     ) -> Log:
         """Open a partition's log: load its directory, or make one in `home` or in the directory with the fewest logs.
 
-        A directory that belongs to another topic of the same name is renamed as a stray first (R22). The clean shutdown
-        marker only applies to logs in the checkpoint of recovery points: Kafka does not close its metadata log.
+        A directory of a deleted topic of the same name is renamed as a stray first (R22). If it has records and another
+        topic id, but no topic with that id was deleted, it is damaged: DamagedLog. The clean shutdown marker only
+        applies to logs in the checkpoint of recovery points: Kafka does not close its metadata log.
         Raises what `Log.open` raises.
         """
         key = (topic, partition)
@@ -155,7 +159,10 @@ class LogDirs:
             return log
         log_dir = self._found.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
-        if log_dir is not None and self._belongs_to_another(path, topic_id):
+        other_id = self._other_id(path, topic_id) if log_dir is not None else None
+        if log_dir is not None and other_id is not None:
+            if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):
+                raise _of_unknown_topic(path, other_id, topic_id)
             self.rename_stray(topic, partition)
             log_dir = None
         if key in self._missing and log_dir is None:
@@ -183,11 +190,17 @@ class LogDirs:
         self._found[key] = log_dir
         return log
 
-    def _belongs_to_another(self, path: str, topic_id: bytes) -> bool:
+    def _other_id(self, path: str, topic_id: bytes) -> bytes | None:
+        """The topic id of a directory if it is known and not `topic_id`."""
         if topic_id == ZERO_UUID:
-            return False
+            return None
         stored = read_partition_metadata(self._files, f"{path}/{layout.PARTITION_METADATA}")
-        return stored not in (None, ZERO_UUID, topic_id)
+        return None if stored in (ZERO_UUID, topic_id) else stored
+
+    def _has_records(self, log_dir: LogDir, key: TopicPartition, path: str) -> bool:
+        if log_dir.recovery_points.get(key, 0) > log_dir.log_starts.get(key, 0):
+            return True
+        return any(size and name.endswith(layout.LOG_SUFFIX) for name, size in self._files.list_files(path))
 
     def rename_stray(self, topic: str, partition: int) -> str:
         """Rename the directory of a partition that is not in the metadata as a stray, as Kafka does; the new path.
@@ -365,6 +378,13 @@ class LogDirs:
         """Unlock the directories, and do nothing else."""
         for log_dir in self.dirs:
             log_dir.release()
+
+
+def _of_unknown_topic(path: str, stored: bytes, topic_id: bytes) -> DamagedLog:
+    return DamagedLog(
+        f"{path}/{layout.PARTITION_METADATA} has the topic id {topic_id_text(stored)}, but the topic has the id "
+        f"{topic_id_text(topic_id)}, and no topic with the former id was deleted"
+    )
 
 
 def _missing(log_dir: LogDir, key: TopicPartition) -> DamagedLog:

@@ -51,16 +51,19 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     broker corrects, like a torn tail after a power failure, are notices. If a broker is running, data that is being
     written may look torn.
     """
+    from barnabas.cli.topic_ids import read_topic_ids
     from barnabas.storage.checking.check import check_directory
 
     reports = []
-    for path in map(_log_dir, data_dirs):
+    paths = [_log_dir(path) for path in data_dirs]
+    topic_ids = read_topic_ids(paths)
+    for path in paths:
         lock = _lock(path)
         if lock is None:
             click.echo(
                 f"barnabas storage check: a broker is using {path}; data that is being written may look torn", err=True
             )
-        reports.append(check_directory(ReadOnlyFiles(), path))
+        reports.append(check_directory(ReadOnlyFiles(), path, topic_ids))
     if output == "json":
         show_json([_directory_fields(report) for report in reports])
     else:
@@ -147,21 +150,35 @@ def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
     code = 0
-    for path in map(_log_dir, data_dirs):
+    from barnabas.cli.topic_ids import read_topic_ids
+
+    paths = [_log_dir(path) for path in data_dirs]
+    topic_ids = read_topic_ids(paths)
+    for path in paths:
         lock = _lock(path)
         if lock is None:
             raise click.UsageError(f"a broker is using {path}: stop it first")
-        if not _recover(path, topic, partition, is_dry=dry_run, is_agreed=yes):
+        if not _recover(path, topic_ids, topic, partition, is_dry=dry_run, is_agreed=yes):
             code = DAMAGED
     return code
 
 
-def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: bool, is_agreed: bool) -> bool:
+def _recover(
+    path: str,
+    topic_ids: dict[str, bytes] | None,
+    topic: str | None,
+    partition: int | None,
+    *,
+    is_dry: bool,
+    is_agreed: bool,
+) -> bool:
     """Repair a directory; returns whether it is now intact."""
     from barnabas.storage.checking.check import check_directory
     from barnabas.storage.checking.repair import Repair, put_checkpoint_aside
 
-    report = check_directory(ReadOnlyFiles(), path)
+    report = check_directory(ReadOnlyFiles(), path, topic_ids)
+    if _has_wrong_identity(report):
+        return False
     unreadable = [finding.path for finding in report.findings if finding.path.endswith("-checkpoint")]
     if unreadable:
         for name in unreadable:
@@ -170,7 +187,7 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
             return False
         for name in unreadable:
             print(f"moved to {put_checkpoint_aside(Files(), name)}")
-        return _recover(path, topic, partition, is_dry=is_dry, is_agreed=True)
+        return _recover(path, topic_ids, topic, partition, is_dry=is_dry, is_agreed=True)
     chosen = _chosen(report, topic, partition)
     if not chosen:
         print(f"{path}: no damage")
@@ -180,9 +197,17 @@ def _recover(path: str, topic: str | None, partition: int | None, *, is_dry: boo
     if is_dry or not _is_agreed(is_agreed):
         return False
     for key in chosen:
-        Repair(Files(), path, key).run()
+        Repair(Files(), path, key, (topic_ids or {}).get(key[0])).run()
         print(f"{key[0]}-{key[1]}: repaired")
-    return not check_directory(ReadOnlyFiles(), path).is_damaged
+    return not check_directory(ReadOnlyFiles(), path, topic_ids).is_damaged
+
+
+def _has_wrong_identity(report: DirectoryReport) -> bool:
+    """Whether `meta.properties` is wrong, which only its owner can repair; says so."""
+    wrong = [finding for finding in report.findings if finding.path.endswith(layout.META_PROPERTIES)]
+    for finding in wrong:
+        print(f"{finding.path} cannot be repaired, restore it from a copy: {finding.text}")
+    return bool(wrong)
 
 
 def _is_agreed(is_agreed: bool) -> bool:

@@ -127,6 +127,7 @@ class MetadataLog:
                 break
             replay_batches(read.slice.read(), self.image, delta, partial_ok=True)
             offset = self.image.offset + 1
+        self._log_dirs.deleted_topics |= delta.removed_topic_ids
 
     def _log_config(self) -> LogConfig:
         config = LogConfig()

@@ -24,11 +24,14 @@ class ClusterDelta:
         "deleted_topics",
         "new_partitions",
         "other_changes",
+        "removed_topic_ids",
     )
 
     def __init__(self) -> None:
         self.created_topics: dict[Uuid, TopicImage] = {}
         self.deleted_topics: dict[Uuid, TopicImage] = {}
+        self.removed_topic_ids: set[Uuid] = set()
+        """The ids of all topics that were deleted, those that were also created here included."""
         self.new_partitions: dict[tuple[Uuid, int], TopicImage] = {}
         """All new partitions, those of created topics included."""
         self.changed_partitions: dict[tuple[Uuid, int], TopicImage] = {}
@@ -40,6 +43,7 @@ class ClusterDelta:
 
     def delete_topic(self, topic: TopicImage) -> None:
         """Record a deletion; a topic that was also created in this delta leaves no trace."""
+        self.removed_topic_ids.add(topic.topic_id)
         if self.created_topics.pop(topic.topic_id, None) is None:
             self.deleted_topics[topic.topic_id] = topic
         for changes in (self.new_partitions, self.changed_partitions):

@@ -7,12 +7,17 @@ reported as a notice; what would keep a partition offline or cause wrong reads i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from barnabas.storage import layout
 from barnabas.storage.checking.check_indexes import SegmentBatches, check_indexes
 from barnabas.storage.checking.findings import DirectoryReport, PartitionReport
-from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
+from barnabas.storage.checkpoints import (
+    CorruptCheckpoint,
+    OffsetCheckpoint,
+    read_partition_metadata,
+    topic_id_text,
+)
 from barnabas.storage.files import Files
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
@@ -25,21 +30,30 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
+_ZERO_UUID = bytes(16)
+_FILES = frozenset({layout.META_PROPERTIES, layout.CLEAN_SHUTDOWN, layout.LOCK, layout.CLEANER_CHECKPOINT})
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 
 
-def check_directory(files: Files, path: str) -> DirectoryReport:
-    """Check a log directory with every partition in it. OSError when it cannot be read."""
+def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | None = None) -> DirectoryReport:
+    """Check a log directory with every partition in it. OSError when it cannot be read.
+
+    `topic_ids` are those of the metadata, if that is known.
+    """
     report = DirectoryReport(path)
     report.is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
     _check_identity(files, report)
+    directories = list(files.list_dirs(path))
+    for name in sorted(_FILES.intersection(directories)):
+        report.damage(name, "it is a directory, but has to be a file")
     offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
     recovery_points, log_starts = offsets[layout.RECOVERY_POINT_CHECKPOINT], offsets[layout.LOG_START_CHECKPOINT]
-    found = sorted(key for name in files.list_dirs(path) if (key := layout.parse_partition_dir(name)) is not None)
+    found = sorted(key for name in directories if (key := layout.parse_partition_dir(name)) is not None)
     for key in found:
         is_clean = report.is_clean and key in recovery_points  # Kafka does not close its metadata log
         checkpointed = Checkpointed(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))
-        report.partitions.append(check_partition(files, path, key, checkpointed))
+        topic_id = topic_ids.get(key[0]) if topic_ids is not None else None
+        report.partitions.append(check_partition(files, path, key, checkpointed, topic_id))
     for topic, partition in sorted(recovery_points.keys() - set(found)):
         offset = recovery_points[topic, partition]
         if offset > log_starts.get((topic, partition), 0):
@@ -63,12 +77,27 @@ def _read_checkpoint(files: Files, report: DirectoryReport, name: str) -> dict[T
         return {}
 
 
-def check_partition(files: Files, path: str, key: TopicPartition, checkpointed: Checkpointed) -> PartitionReport:
-    """Check one partition's directory."""
+def check_partition(
+    files: Files, path: str, key: TopicPartition, checkpointed: Checkpointed, topic_id: bytes | None = None
+) -> PartitionReport:
+    """Check one partition's directory; `topic_id` is that of the metadata, if it is known."""
     directory = f"{path}/{layout.partition_dir_name(*key)}"
     report = PartitionReport(directory, *key)
-    names = dict(files.list_files(directory))
-    _check_small_files(files, report, names)
+    try:
+        return _check_partition(files, report, checkpointed, topic_id)
+    except OSError as error:
+        report.damage("", f"it cannot be read: {error}")
+        return report
+
+
+def _check_partition(
+    files: Files, report: PartitionReport, checkpointed: Checkpointed, topic_id: bytes | None
+) -> PartitionReport:
+    directories = list(files.list_dirs(report.directory))
+    for name in directories:
+        report.damage(name, "it is a directory, but a partition has only files")
+    names = dict(files.list_files(report.directory))
+    _check_small_files(files, report, names, topic_id, directories)
     segments = _segments(files, report, names, checkpointed)
     report.segments, report.size = len(segments), sum(segment.size for segment in segments)
     report.start = max(checkpointed.log_start_offset, segments[0].base_offset if segments else 0)
@@ -79,18 +108,32 @@ def check_partition(files: Files, path: str, key: TopicPartition, checkpointed: 
     return report
 
 
-def _check_small_files(files: Files, report: PartitionReport, names: dict[str, int]) -> None:
+def _check_small_files(
+    files: Files, report: PartitionReport, names: dict[str, int], topic_id: bytes | None, directories: list[str]
+) -> None:
     for name in sorted(names):
         if name.endswith(_LEFTOVERS):
             report.notice(name, "left by an interrupted operation; the next start finishes or removes it")
         elif name.endswith(layout.DAMAGED_SUFFIX):
             report.notice(name, "kept from an earlier recovery; remove it when it is not needed")
-    if read_partition_metadata(files, f"{report.directory}/{layout.PARTITION_METADATA}") is None:
+    if layout.PARTITION_METADATA not in directories:
+        _check_topic_id(files, report, topic_id)
+    if layout.LEADER_EPOCH_CHECKPOINT not in directories:
+        try:
+            LeaderEpochCache.load(files, f"{report.directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
+        except CorruptCheckpoint as error:
+            report.damage(layout.LEADER_EPOCH_CHECKPOINT, f"it cannot be read: {error}")
+
+
+def _check_topic_id(files: Files, report: PartitionReport, topic_id: bytes | None) -> None:
+    stored = read_partition_metadata(files, f"{report.directory}/{layout.PARTITION_METADATA}")
+    if stored is None:
         report.notice(layout.PARTITION_METADATA, "it contains no topic id; the next start writes it")
-    try:
-        LeaderEpochCache.load(files, f"{report.directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
-    except CorruptCheckpoint as error:
-        report.damage(layout.LEADER_EPOCH_CHECKPOINT, f"it cannot be read: {error}")
+    elif topic_id is not None and stored not in (topic_id, _ZERO_UUID):
+        report.damage(
+            layout.PARTITION_METADATA,
+            f"it has the topic id {topic_id_text(stored)}, but the metadata has {topic_id_text(topic_id)}",
+        )
 
 
 def _segments(

@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from barnabas.storage import layout, swap
-from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from barnabas.storage.checkpoints import (
+    CorruptCheckpoint,
+    OffsetCheckpoint,
+    read_partition_metadata,
+    write_partition_metadata,
+)
 from barnabas.storage.files import Files
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
@@ -91,8 +96,10 @@ def _empty_batch(first: int, last: int, leader_epoch: int) -> bytes:
 class Repair:
     """The repair of one partition of a log directory."""
 
-    def __init__(self, files: Files, path: str, key: TopicPartition) -> None:
+    def __init__(self, files: Files, path: str, key: TopicPartition, topic_id: bytes | None = None) -> None:
+        """`topic_id` is that of the metadata, if it is known; the directory gets it."""
         self._files = files
+        self._topic_id = topic_id
         self._path = path
         self._key = key
         self._directory = f"{path}/{layout.partition_dir_name(*key)}"
@@ -140,6 +147,7 @@ class Repair:
         files, directory = self._files, self._directory
         files.mkdirs(directory)
         swap.complete(files, directory, dict(files.list_files(directory)))
+        self._write_topic_id()
         self._rename_invalid_epochs()
         self._remove_derived()
         repairs = self._survey()
@@ -151,6 +159,12 @@ class Repair:
         files.sync_dir(directory)
         files.sync_dir(self._path)
         self._load()
+
+    def _write_topic_id(self) -> None:
+        path = f"{self._directory}/{layout.PARTITION_METADATA}"
+        if self._topic_id is not None and read_partition_metadata(self._files, path) != self._topic_id:
+            write_partition_metadata(self._files, path, self._topic_id)
+            self._files.sync(self._files.open(path))
 
     def _rename_invalid_epochs(self) -> None:
         """Rename an invalid checkpoint of leader epochs; it is rebuilt, since every batch carries its epoch."""

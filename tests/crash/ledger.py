@@ -170,12 +170,14 @@ class Ledger:
     def __init__(self) -> None:
         self.cluster_id = ""
         self.partitions: dict[Key, PartitionLedger] = {}
+        self.deleted_topics: set[bytes] = set()
 
     def copy(self) -> Ledger:
         """A copy, independent of later changes."""
         ledger = Ledger()
         ledger.cluster_id = self.cluster_id
         ledger.partitions = {key: partition.copy() for key, partition in self.partitions.items()}
+        ledger.deleted_topics = set(self.deleted_topics)
         return ledger
 
     def take(self, promise: Promise) -> None:
@@ -186,7 +188,7 @@ class Ledger:
                     self.partitions[topic, index] = PartitionLedger(topic_id)
             case Deleted(topic):
                 for key in [key for key in self.partitions if key[0] == topic]:
-                    del self.partitions[key]
+                    self.deleted_topics.add(self.partitions.pop(key).topic_id)
             case Identified(cluster_id):
                 self.cluster_id = cluster_id
             case _:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.storage import layout
+from barnabas.storage.damage import DamagedLog
 from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
-from tests.storage.log_driver import append, batch_of, values_from
+from tests.storage.log_driver import TOPIC_ID, append, batch_of, values_from
 
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
@@ -41,15 +44,51 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(tmp_path: Pa
 
 
 def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) -> None:
-    """R22: the directory of another topic id is renamed as a stray."""
+    """R22: the directory of a deleted topic is renamed as a stray."""
     dirs = opened_dirs(tmp_path)
     append(open_log(dirs), batch_of([b"old"]))
     dirs.close()
     dirs = opened_dirs(tmp_path)
+    dirs.deleted_topics.add(TOPIC_ID)
     log = open_log(dirs, topic_id=OTHER_ID)
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
     assert [Path(path).name[:4] for path in dirs.strays] == ["t-0."]
     dirs.close()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("loses_checkpoint", [True, False])
+def test_a_wrong_topic_id_does_not_make_a_log_empty(tmp_path: Path, is_clean: bool, loses_checkpoint: bool) -> None:
+    """L2: without a deletion the directory is not another topic's: nothing is renamed, and the records stay."""
+    dirs = opened_dirs(tmp_path)
+    append(open_log(dirs), batch_of([b"old"]))
+    if is_clean:
+        dirs.close()
+    else:
+        dirs.release()
+    if loses_checkpoint:
+        (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).unlink(missing_ok=True)
+    metadata = tmp_path / "t-0" / layout.PARTITION_METADATA
+    correct = metadata.read_text()
+    metadata.write_text(correct.replace("AAECAw", "AAEDAw"))
+    dirs = opened_dirs(tmp_path)
+    with pytest.raises(DamagedLog, match=r"partition\.metadata has the topic id AAEDAw"):
+        open_log(dirs)
+    dirs.take_offline("t", 0)
+    assert list(dirs.found()) == []
+    dirs.close()
+    assert dirs.strays == []
+    metadata.write_text(correct)
+    assert open_log(opened_dirs(tmp_path)).log_end_offset == 1
+
+
+def test_a_wrong_topic_id_of_an_empty_log_is_set_aside(tmp_path: Path) -> None:
+    dirs = opened_dirs(tmp_path)
+    open_log(dirs)
+    dirs.close()
+    dirs = opened_dirs(tmp_path)
+    assert open_log(dirs, topic_id=OTHER_ID).topic_id == OTHER_ID
+    assert len(dirs.strays) == 1
 
 
 def test_stray_directory_is_renamed_and_kept(tmp_path: Path) -> None:
