@@ -7,6 +7,7 @@ from tests.mutants.broker_mutants import BROKER
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
+from tests.mutants.file_mutants import FILES
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
 from tests.mutants.migration_mutants import MIGRATION
@@ -21,6 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *STORAGE,
     *DURABILITY,
     *DISK_FAULTS,
+    *FILES,
     *COMPACTION,
     *BROKER,
     *TRANSACTIONS,

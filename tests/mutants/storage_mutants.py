@@ -179,8 +179,8 @@ STORAGE = (
     Mutant(
         "another-topics-directory-adopted",
         "storage/log_dirs.py",
-        "        return stored not in (None, ZERO_UUID, topic_id)\n",
-        "        return False\n",
+        "        return None if stored in (ZERO_UUID, topic_id) else stored\n",
+        "        return None\n",
         _T + "test_log_deletion.py::test_topic_made_again_never_shows_the_data_of_the_old_one",
     ),
     Mutant(

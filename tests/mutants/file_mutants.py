@@ -1,0 +1,88 @@
+"""Bugs in how files are opened and closed, and in what a start makes of wrong files (L2, R22)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_OPEN = "tests/storage/test_open_files.py::"
+_WRONG = "tests/broker/test_wrong_files.py::"
+
+FILES = (
+    Mutant(
+        "unsynced-data-forgotten-when-its-file-is-closed",
+        "storage/segment_files.py",
+        "                self._closed_at = self.size\n",
+        "                pass\n",
+        _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
+    ),
+    Mutant(
+        "file-closed-without-a-sync-where-errors-are-not-reported",
+        "storage/segment_files.py",
+        "                self._sync_before_closing(file)\n",
+        "                pass\n",
+        _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
+    ),
+    Mutant(
+        "rolled-segment-closed-before-its-flush",
+        "storage/segment_files.py",
+        "self._is_released = self._file is not None and self.size > self.synced_size",
+        "self._is_released = False",
+        _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
+    ),
+    Mutant(
+        "error-of-the-file-system-reported-once",
+        "storage/file_system_sync.py",
+        "                self._error = error\n",
+        "",
+        _OPEN + "test_a_write_that_fails_after_its_file_was_closed_is_reported",
+    ),
+    Mutant(
+        "share-of-open-files-not-kept",
+        "storage/open_files.py",
+        "while len(self._open) > self.share and self._close_one():",
+        "while False and self._close_one():",
+        _OPEN + "test_only_the_share_is_open_and_everything_is_served",
+    ),
+    Mutant(
+        "reserve-of-descriptors-not-kept",
+        "storage/open_files.py",
+        "if descriptor >= self.crowded_from and len(self._open) > 1:",
+        "if False:",
+        _OPEN + "test_records_are_read_at_once_when_descriptors_are_scarce",
+    ),
+    Mutant(
+        "slices-keep-the-last-descriptors",
+        "storage/log_reader.py",
+        "if file.fd >= self._open_files.slices_until:",
+        "if False:",
+        _OPEN + "test_records_are_read_at_once_when_descriptors_are_scarce",
+    ),
+    Mutant(
+        "flush-opens-all-its-files-at-once",
+        "storage/segment_files.py",
+        "[self._file or self.path(layout.LOG_SUFFIX)]",
+        "[self.file]",
+        _OPEN + "test_a_flush_of_many_logs_opens_few_files_at_once",
+    ),
+    Mutant(
+        "wrong-topic-id-served-empty",
+        "storage/log_dirs.py",
+        "if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):",
+        "if False:",
+        _WRONG + "test_a_topic_id_that_was_changed_keeps_the_partition_offline",
+    ),
+    Mutant(
+        "deleted-topics-forgotten-at-a-start",
+        "broker/metadata/metadata_log.py",
+        "        self._log_dirs.deleted_topics |= delta.removed_topic_ids\n",
+        "",
+        _WRONG + "test_a_topic_that_was_deleted_and_made_again_begins_empty_after_a_crash_between",
+    ),
+    Mutant(
+        "incomplete-identity-replaced",
+        "storage/meta_properties.py",
+        "    if not text or len(text) > _MAX_CLUSTER_ID",
+        "    if len(text) > _MAX_CLUSTER_ID",
+        "tests/storage/test_wrong_text_files.py::test_an_incomplete_identity_is_not_replaced_by_another_one",
+    ),
+)
