@@ -83,6 +83,22 @@ class Slices:
         self._schedule()
         return work
 
+    def begin(
+        self,
+        steps: Generator[None, None, R],
+        then: Callable[[R], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Like `start`, but the first step is done at once: most work needs no other."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            then(end.value)
+        except Exception as error:
+            failed(error)
+        else:
+            self.start(steps, then, failed)
+
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True

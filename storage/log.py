@@ -12,6 +12,7 @@ Source: Kafka's `UnifiedLog`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from barnabas.storage import loader, producer_replay, timestamps
 from barnabas.storage.append import AppendInfo, assign_offsets
@@ -36,6 +37,7 @@ from barnabas.wire.records import CONTROL_BIT, NO_TIMESTAMP
 PRODUCER_EXPIRATION_MS = 86_400_000
 
 _Marker = tuple[BatchHeader, EndMarker]
+T = TypeVar("T")
 
 
 class Log(LocalLog):
@@ -273,18 +275,21 @@ class Log(LocalLog):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot read {self.directory}: {error}") from error
         return found
 
-    def offset_for_timestamp(self, timestamp: int) -> timestamps.OffsetAndTimestamp | None:
-        """The first record whose timestamp in ms is at least `timestamp`; None when there is none."""
-        try:
-            return timestamps.offset_for_timestamp(self.segments, self.log_start_offset, timestamp)
-        except DamagedLog as damage:
-            self._report(damage)
-            raise
+    def offset_for_timestamp(
+        self, timestamp: int, budget: timestamps.LookupBudget | None = None
+    ) -> timestamps.Steps[timestamps.OffsetAndTimestamp | None]:
+        """The first record whose timestamp in ms is at least `timestamp`, None when there is none; in steps."""
+        return self._reporting(timestamps.offset_for_timestamp(self, timestamp, budget or timestamps.LookupBudget()))
 
-    def max_timestamp_offset(self) -> timestamps.OffsetAndTimestamp | None:
-        """The first record with the log's greatest timestamp (ListOffsets -3); None in an empty log."""
+    def max_timestamp_offset(
+        self, budget: timestamps.LookupBudget | None = None
+    ) -> timestamps.Steps[timestamps.OffsetAndTimestamp | None]:
+        """The first record with the log's greatest timestamp (ListOffsets -3), None in an empty log; in steps."""
+        return self._reporting(timestamps.max_timestamp_offset(self, budget or timestamps.LookupBudget()))
+
+    def _reporting(self, steps: timestamps.Steps[T]) -> timestamps.Steps[T]:
         try:
-            return timestamps.max_timestamp_offset(self.segments, self.log_start_offset)
+            return (yield from steps)
         except DamagedLog as damage:
             self._report(damage)
             raise

@@ -22,11 +22,16 @@ _LONGEST_VARINT = 5
 _LONGEST_START = 32  # length, attributes, timestamp delta, offset delta and the key's length
 
 
-class FieldCheck(Protocol):
+class Work(Protocol):
+    """Counts work in units."""
+
+    units: int
+
+
+class FieldCheck(Work, Protocol):
     """What the fields of a record are checked against: `RecordCheck`."""
 
     index: int
-    units: int
 
     def check_size(self, length: int) -> None: ...
 
@@ -89,11 +94,11 @@ def after_headers(data: bytes, pos: int, count: int) -> int:
 class PieceReader:
     """Decompressed pieces, of which `data` from `pos` on has not been checked."""
 
-    __slots__ = ("_check", "_pieces", "data", "pos")
+    __slots__ = ("_pieces", "_work", "data", "pos")
 
-    def __init__(self, pieces: Iterator[bytes], check: FieldCheck) -> None:
+    def __init__(self, pieces: Iterator[bytes], work: Work) -> None:
         self._pieces = pieces
-        self._check = check
+        self._work = work
         self.data = b""
         self.pos = 0
 
@@ -110,7 +115,7 @@ class PieceReader:
             return False
         self.data = b"".join(added) if added[0] or len(added) > 2 else added[1]
         self.pos = 0
-        self._check.units += len(added) + size // BYTES_PER_UNIT
+        self._work.units += len(added) + size // BYTES_PER_UNIT
         return True
 
     def fill(self, size: int) -> Generator[None, None, None]:

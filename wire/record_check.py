@@ -217,7 +217,7 @@ class RecordCheck:
         limit = min(self._count - index, (last - index) * RECORDS_OF_A_RUN_PER_UNIT)
         free, needs_key = self._free_timestamp_bytes, self._needs_keys
         found = equal_records(data, start, size, index - 1, limit, timestamp_bytes=free, needs_key=needs_key)
-        self._retry_at = index + found + _RETRY_AFTER
+        self._retry_at = index + found + (0 if found > _RETRY_AFTER else _RETRY_AFTER)
         self._extra -= found - found // RECORDS_OF_A_RUN_PER_UNIT
         return found
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_FIRST_RUN = 16
+_FIRST_RUN = 128
 _LONGEST_RUN = 1024  # so that the data of all columns stays in the processor's cache
-_GROWTH = 4
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 
 # The bytes of consecutive offset deltas. A delta is written as twice its value, 7 bits a byte, lowest first: the first
 # byte repeats after 64 deltas, the second one changes every 64 and repeats after 8192.
 _DELTAS_OF_A_BYTE = 64
 _PERIOD = 8192
+_LAST_OF_WIDTH = (0, 63, 8191, 1_048_575)  # the last delta that is written in 1, 2 or 3 bytes
 _ALONE = bytes(range(0, 0x80, 2))
 _FIRST_BYTES = bytes(range(0x80, 0x100, 2)) * (_PERIOD // _DELTAS_OF_A_BYTE)
 _SECOND_BYTES_LAST = b"".join(bytes([value]) * _DELTAS_OF_A_BYTE for value in range(0x80))
@@ -49,6 +49,7 @@ def equal_records(
         return 0
     limit = min(limit, (len(data) - start) // size - 1)
     width = layout.key - layout.offset
+    limit = min(limit, (_LAST_OF_WIDTH[width] if width < len(_LAST_OF_WIDTH) else index + limit) - index)
     found = 0
     length = _FIRST_RUN
     while found < limit:
@@ -62,7 +63,7 @@ def equal_records(
             return found
         found += length
         index += length - 1
-        length = min(length * _GROWTH, _LONGEST_RUN)
+        length = _LONGEST_RUN
     return found
 
 

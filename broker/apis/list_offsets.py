@@ -3,13 +3,18 @@
 Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest timestamp (v7, KIP-734), -4 earliest on
 local disk (v8, KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest pending upload (v11, KIP-1023). There is no remote
 storage, so -4 is the same as -2, and -5 and -6 are unknown: offset -1 (R23).
+
+Lookups by timestamp are done in steps: nothing limits how much a batch expands to, and its header may lie.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.storage.timestamps import LookupBudget
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -26,6 +31,7 @@ from barnabas.wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
 
 LATEST = -1
@@ -44,13 +50,19 @@ _FIRST_VERSION_OF = {
 }
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 READ_COMMITTED = 1
+PARTITION_UNITS = 5
+"""The work of a lookup that reads nothing, in units of `LookupBudget`."""
 UNKNOWN = (-1, -1, -1)
 """Timestamp, offset and leader epoch if there is no such record."""
 
 
 @api(ListOffsetsRequest)
-def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse | DelayedResponse:
     """Look up each partition; an error is reported for its partition only."""
+    return respond_in_steps(ctx, _steps(ctx, request))
+
+
+def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, None, ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -59,29 +71,38 @@ def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffset
                 (topic.name, partition.partition_index)
             )
     topics = []
+    budget = LookupBudget()
     for topic in request.topics:
         answers = []
         for partition in topic.partitions:
+            yield from budget.spend(PARTITION_UNITS)
             if (topic.name, partition.partition_index) in repeated:
                 answers.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
             else:
-                answers.append(_look_up(ctx, request, topic.name, partition))
+                answers.append((yield from _look_up(ctx, request, topic.name, partition, budget)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 
 def _look_up(
-    ctx: RequestContext, request: ListOffsetsRequest, topic: str, requested: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
+    ctx: RequestContext,
+    request: ListOffsetsRequest,
+    topic: str,
+    requested: ListOffsetsPartition,
+    budget: LookupBudget,
+) -> Generator[None, None, ListOffsetsPartitionResponse]:
     try:
         if requested.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(requested.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.broker.partitions.get(topic, requested.partition_index)
         partition.check_epoch(requested.current_leader_epoch)
-        timestamp, offset, epoch = _offset_of(partition, requested.timestamp, request.isolation_level == READ_COMMITTED)
+        is_committed = request.isolation_level == READ_COMMITTED
+        timestamp, offset, epoch = yield from _offset_of(partition, requested.timestamp, is_committed, budget)
     except KafkaError as error:
         return _failed(requested.partition_index, error.code)
     except OSError as error:
+        if partition.is_closed:  # its files were removed between two steps
+            return _failed(requested.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         partition.report_unreadable(error)
         return _failed(requested.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
@@ -92,7 +113,9 @@ def _look_up(
     )
 
 
-def _offset_of(partition: Partition, timestamp: int, is_committed: bool) -> tuple[int, int, int]:
+def _offset_of(
+    partition: Partition, timestamp: int, is_committed: bool, budget: LookupBudget
+) -> Generator[None, None, tuple[int, int, int]]:
     """(timestamp, offset, leader epoch) for a timestamp or a special timestamp."""
     log = partition.log
     limit = log.last_stable_offset if is_committed else log.high_watermark
@@ -102,7 +125,10 @@ def _offset_of(partition: Partition, timestamp: int, is_committed: bool) -> tupl
         return -1, log.log_start_offset, log.earliest().leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if timestamp == MAX_TIMESTAMP:
+        found = yield from log.max_timestamp_offset(budget)
+    else:
+        found = yield from log.offset_for_timestamp(timestamp, budget)
     if found is None or found[0] >= limit:
         return UNKNOWN
     offset, found_timestamp, epoch = found

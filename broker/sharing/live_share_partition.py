@@ -7,7 +7,8 @@ Rule G5, KIP-932.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
@@ -92,8 +93,7 @@ class LiveSharePartition:
         try:
             self._start(saved)
         except Exception as error:
-            log_failure(f"Loading the share partition {self.key}", error)
-            self._fail_loading(error_code_of(error))
+            self._start_failed(error)
 
     def _start(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
         if saved.error_code:
@@ -104,8 +104,24 @@ class LiveSharePartition:
                 *(self.key, saved.error_message or ErrorCode(saved.error_code).name),
             )
             return
-        is_new = saved.start_offset == NO_OFFSET
-        start_offset = self._first_offset() if is_new else saved.start_offset
+        if saved.start_offset != NO_OFFSET:
+            self._begin(saved, saved.start_offset, is_new=False)
+            return
+        # a lookup by timestamp may have to open large batches
+        self._loop.slices.begin(self._first_offset(), partial(self._begin_new, saved), self._start_failed)
+
+    def _begin_new(self, saved: ReadShareGroupStateResponsePartitionResult, start_offset: int) -> None:
+        try:
+            if not self.is_closed:
+                self._begin(saved, start_offset, is_new=True)
+        except Exception as error:
+            self._start_failed(error)
+
+    def _start_failed(self, error: Exception) -> None:
+        log_failure(f"Loading the share partition {self.key}", error)
+        self._fail_loading(error_code_of(error))
+
+    def _begin(self, saved: ReadShareGroupStateResponsePartitionResult, start_offset: int, *, is_new: bool) -> None:
         try:
             state = SharePartition(self.settings, start_offset, saved.state_epoch, state_batches(saved.state_batches))
         except ValueError as error:
@@ -124,14 +140,14 @@ class LiveSharePartition:
         self.error = error
         self.wake()
 
-    def _first_offset(self) -> int:
+    def _first_offset(self) -> Generator[None, None, int]:
         """The start offset of a group that has none yet, by `share.auto.offset.reset`."""
         log = self.partition.log
         reset = self.settings().share_auto_offset_reset
         if reset.strategy == "earliest":
             return log.log_start_offset
         if reset.strategy == BY_DURATION:
-            found = log.offset_for_timestamp(self._loop.now_ms() - reset.duration_ms)
+            found = yield from log.offset_for_timestamp(self._loop.now_ms() - reset.duration_ms)
             if found is not None:
                 return min(found.offset, log.high_watermark)
         return log.high_watermark

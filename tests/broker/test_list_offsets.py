@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.storage.timestamps import IN_PLACE_UNITS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import (
@@ -30,8 +31,10 @@ from barnabas.wire.messages.transactions import (
     DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
 )
+from barnabas.wire.records import HEADER_SIZE
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.broker.test_fetch import append, at, fetch
+from tests.raw_batches import BASE_MS, bomb, raw_batch
 
 
 @pytest.fixture
@@ -216,3 +219,22 @@ def test_log_dirs_are_described_with_their_sizes(memory: MemoryBroker, client: C
     request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=[1, 7])])
     (asked,) = client.ask(request, version, DescribeLogDirsResponse).results
     assert [partition.partition_index for topic in asked.topics for partition in topic.partitions] == [1]
+
+
+def test_a_lookup_in_a_large_batch_is_done_between_the_turns(memory: MemoryBroker) -> None:
+    """A batch of a few KB can have a million records, and its header may claim a later timestamp than they have."""
+    memory.create_topic("t")
+    count = 4 * IN_PLACE_UNITS
+    lie = raw_batch(bomb(4, count)[HEADER_SIZE:], count, codec=4, max_ms=BASE_MS + 10)
+    memory.broker.partitions.get("t", 0).append(memoryview(bytearray(lie)), 0.0)
+    client, other = memory.client(), memory.client()
+    partition = ListOffsetsPartition(partition_index=0, timestamp=BASE_MS + 5)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    client.send(request, 7)
+    assert client.answers() == []
+    partition.timestamp = -1
+    assert other.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0].offset == count
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert isinstance(answer, ListOffsetsResponse)
+    assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].offset) == (0, -1)

@@ -15,6 +15,7 @@ from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger
 from tests.crash.replay import Replayed, ReplayedProducer, replay
 from tests.crash.verify_compacted import check_compacted
+from tests.steps import result_of
 
 
 def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> None:
@@ -172,7 +173,7 @@ def _check_timestamps(log: Log, stamps: list[tuple[int, int]], random: Random) -
     greatest = max(timestamp for _, timestamp in records)
     for wanted in (random.choice(records)[1], random.choice(records)[1] + 1, greatest):
         expected = next(((offset, at) for offset, at in records if at >= wanted), None)
-        found = log.offset_for_timestamp(wanted)
+        found = result_of(log.offset_for_timestamp(wanted))
         require(
             (found and (found.offset, found.timestamp)) == expected,
             f"the first record at or past {wanted} is {expected}, not {found}",

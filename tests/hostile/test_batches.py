@@ -46,7 +46,6 @@ def test_large_valid_batch_to_a_compacted_topic_is_accepted(victim) -> None:
         assert produce(attacker, "large", batch).error_code == 0
 
 
-@pytest.mark.xfail(strict=True, reason="VALID: a lookup by time parses a batch in Python")
 def test_lookup_by_time_in_a_batch_that_lies_about_its_timestamps(victim) -> None:
     lie = bombs.with_max_timestamp(bombs.honest_batch(400_000), 5_000_000)
     with beside_healthy_client(victim) as healthy:

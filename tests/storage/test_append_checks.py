@@ -9,6 +9,7 @@ import pytest
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import HEADER, BatchView, end_txn_marker, iter_batches
+from tests.steps import result_of
 from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config, values_from
 
 HEADER_FIELDS = [
@@ -153,7 +154,7 @@ def test_log_append_time_replaces_every_timestamp(log: Log) -> None:
     assert read.slice is not None
     batch = next(iter_batches(read.slice.read()))
     assert (batch.timestamp_type, batch.max_timestamp, batch.crc_is_valid()) == (1, 20_000, True)
-    assert log.max_timestamp_offset() == (0, 20_000, 0)
+    assert result_of(log.max_timestamp_offset()) == (0, 20_000, 0)
 
 
 def test_coordinator_may_write_several_batches_and_markers(log: Log) -> None:

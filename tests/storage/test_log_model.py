@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from barnabas.storage import retention
 from barnabas.storage.log import Log
+from tests.steps import result_of
 from tests.storage.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
 
 
@@ -67,7 +68,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(timestamp=st.integers(0, 60))
     def find_timestamp(self, timestamp: int) -> None:
-        found = self.log.offset_for_timestamp(timestamp)
+        found = result_of(self.log.offset_for_timestamp(timestamp))
         expected = next(
             ((at, stamp) for at, _, stamp in self.model if stamp >= timestamp and at >= self.log.log_start_offset), None
         )
