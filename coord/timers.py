@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heappop, heappush
 
+RETRY_S = 1.0
+"""Delay before a timer is handled again whose handling has failed, seconds."""
+
 
 class Timers:
     """Deadlines by key, earliest first; keys with equal deadlines come out in the order they were set.
@@ -31,6 +34,10 @@ class Timers:
         """Set the deadline of `key` (monotonic seconds) unless it has one."""
         if key not in self._deadlines:
             self.set(key, deadline)
+
+    def retry(self, key: Hashable, now: float) -> None:
+        """Set a deadline that has failed to be handled again, unless the key has a new one."""
+        self.set_if_unset(key, now + RETRY_S)
 
     def cancel(self, key: Hashable) -> None:
         """Remove the deadline of `key`, if it has one."""

@@ -27,7 +27,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.cluster_topics import ClusterTopics
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
-from barnabas.broker.coordinators.shard import Shard, release_replies
+from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
@@ -126,7 +126,10 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         """Commit or drop a producer's pending offsets: its marker is in this partition (T5)."""
         shard = self._shards.get(index)
         if shard is not None:  # otherwise the marker is replayed from the log when the coordinator is loaded
-            shard.coordinator.replay_end(producer_id, self._moment(), commit=commit)
+            try:
+                shard.coordinator.replay_end(producer_id, self._moment(), commit=commit)
+            except Exception as error:
+                self._fail(shard, f"The end of a transaction of producer {producer_id}", error)
 
     def apply(self, delta: ClusterDelta) -> None:
         """Apply a metadata change: remove the offsets of deleted topics, notify groups of changed topics."""
@@ -171,5 +174,4 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
                 coordinator.replay_pending(result.producer[0], key, value, offset)
 
     def _committed(self, shard: Shard[GroupCoordinator], result: Result) -> None:  # noqa: ARG002 - the same for each
-        release_replies(result)
         self.share_states.committed(result)

@@ -3,6 +3,8 @@
 Until its log is read, requests to a coordinator get COORDINATOR_LOAD_IN_PROGRESS, and clients retry. Events for all
 coordinators (a topic is deleted ...) are deferred until then. Records that others write into the partition meanwhile,
 such as transaction markers, are read from the log.
+
+A coordinator that fails is loaded again: at once the first time, then after delays that grow.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.slices import SlicedWork
+    from barnabas.broker.timers import Timer
     from barnabas.coord.machine import Moment, Result
 
 C = TypeVar("C")
@@ -23,75 +27,131 @@ Event: TypeAlias = "Callable[[C, Moment], Result]"
 SYNCHRONOUS_LOAD_BYTES: Final = 512 * 1024
 """The logs of one topic are read before the broker serves if they have no more bytes in total: about 0.1 s."""
 
-SLICE_S: Final = 0.005
-"""How long loading blocks the loop at a time."""
+RETRY_S: Final = 1.0
+MAX_RETRY_S: Final = 60.0
+"""Delay before a coordinator is loaded again that fails repeatedly: it doubles with each failure, seconds."""
+HEALTHY_S: Final = 300.0
+"""After this time without a failure the delay begins from the start, seconds."""
 
 
 class Loading(Generic[C]):
-    """One coordinator whose log is being read."""
+    """One coordinator whose log is being read, or will be."""
 
-    def __init__(self, coordinator: C, partition: Partition, steps: Iterator[int]) -> None:
-        """`steps` replays the log into the coordinator and yields the number of records so far."""
-        self.coordinator = coordinator
+    def __init__(
+        self,
+        partition: Partition,
+        begin: Callable[[], tuple[C, Iterator[int]]],
+        deferred: Iterable[Event[C]] = (),
+    ) -> None:
+        """`begin` makes the coordinator, and an iterator that replays the log and yields the records so far."""
         self.partition = partition
         self.count = 0
         """Records read so far."""
-        self.deferred: list[Event[C]] = []
+        self.deferred: list[Event[C]] = list(deferred)
         """Events that came in meanwhile."""
-        self._steps = steps
+        self.coordinator: C
+        self.work: SlicedWork | None = None
+        """Its work in slices; None before it begins."""
+        self.timer: Timer | None = None
+        """Until it begins."""
+        self._begin = begin
 
-    def read(self, should_pause: Callable[[], bool] = lambda: False) -> bool:
-        """Read until the end of the log (True) or until `should_pause()` (False)."""
-        for count in self._steps:
-            self.count = count
-            if should_pause():
-                return False
-        return True
+    def steps(self) -> Generator[None, None, None]:
+        """Read the log."""
+        self.coordinator, counts = self._begin()
+        for self.count in counts:
+            yield
+
+    def cancel(self) -> None:
+        """Stop reading."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.work is not None:
+            self.work.cancel()
 
 
 class BackgroundLoading(Generic[C]):
-    """Loads coordinators one after the other, in slices of `SLICE_S`, between turns of the loop."""
+    """Loads coordinators in slices between the turns of the loop (`broker/slices.py`)."""
 
-    def __init__(self, loop: Loop, on_loaded: Callable[[int, Loading[C]], object]) -> None:
-        """`on_loaded` gets the partition index and the coordinator once its whole log is read."""
+    def __init__(
+        self,
+        loop: Loop,
+        on_loaded: Callable[[int, Loading[C]], object],
+        on_failed: Callable[[Loading[C], Exception], object],
+    ) -> None:
+        """`on_loaded` gets the partition index and the coordinator once its whole log is read.
+
+        `on_failed` gets what reading the log or replaying its records has raised.
+        """
         self._loop = loop
         self._on_loaded = on_loaded
+        self._on_failed = on_failed
         self._unfinished: dict[int, Loading[C]] = {}
 
-    def start(self, unfinished: dict[int, Loading[C]]) -> None:
-        """Load these coordinators, by partition index."""
-        self._unfinished = unfinished
-        self._schedule()
+    def start(self, index: int, loading: Loading[C], delay_s: float = 0.0) -> None:
+        """Load the coordinator of a partition, `delay_s` from now."""
+        self._unfinished[index] = loading
+        if delay_s:
+            deadline = self._loop.now() + delay_s
+            loading.timer = self._loop.timers.at(deadline, lambda: self._begin(index, loading))
+        else:
+            self._begin(index, loading)
+
+    def _begin(self, index: int, loading: Loading[C]) -> None:
+        loading.work = self._loop.slices.start(
+            loading.steps(),
+            lambda _: self._end(index, loading),
+            lambda error: self._fail(index, loading, error),
+        )
+
+    def _end(self, index: int, loading: Loading[C]) -> None:
+        del self._unfinished[index]
+        self._on_loaded(index, loading)
+
+    def _fail(self, index: int, loading: Loading[C], error: Exception) -> None:
+        del self._unfinished[index]
+        self._on_failed(loading, error)
 
     def __bool__(self) -> bool:
-        return bool(self._unfinished)
+        """Whether any coordinator is being loaded; those that wait after a failure do not count."""
+        return any(loading.work is not None for loading in self._unfinished.values())
 
     def __contains__(self, index: int) -> bool:
         return index in self._unfinished
 
     def defer(self, event: Event[C]) -> None:
-        """Have every coordinator that is being loaded handle `event` afterwards."""
+        """Have every coordinator that is not loaded yet handle `event` afterwards."""
         for loading in self._unfinished.values():
             loading.deferred.append(event)
 
+    def defer_for(self, index: int, events: Iterable[Event[C]]) -> None:
+        """Have one coordinator handle `events` when it is loaded, before those that were deferred since."""
+        loading = self._unfinished.get(index)
+        if loading is not None:
+            loading.deferred[:0] = events
+
     def discard(self, index: int) -> None:
         """Stop loading the coordinator of a partition, if it is being loaded."""
-        self._unfinished.pop(index, None)
+        loading = self._unfinished.pop(index, None)
+        if loading is not None:
+            loading.cancel()
 
     def cancel(self) -> None:
         """Stop loading."""
-        self._unfinished = {}
+        for index in list(self._unfinished):
+            self.discard(index)
 
-    def _schedule(self) -> None:
-        self._loop.timers.at(self._loop.now(), self._run_slice)
 
-    def _run_slice(self) -> None:
-        now = self._loop.now
-        end = now() + SLICE_S
-        while self._unfinished:
-            index, loading = next(iter(self._unfinished.items()))
-            if not loading.read(lambda: now() >= end):
-                self._schedule()
-                return
-            del self._unfinished[index]
-            self._on_loaded(index, loading)
+class Backoff:
+    """How long a coordinator that fails waits before it is loaded again: the first time not at all."""
+
+    def __init__(self) -> None:
+        self._failures: dict[int, tuple[int, float]] = {}  # by partition index: how many in a row, the time of the last
+
+    def next_delay_s(self, index: int, now: float) -> float:
+        """The delay after another failure at `now` (monotonic seconds)."""
+        count, last = self._failures.get(index, (0, now))
+        if now - last > HEALTHY_S:
+            count = 0
+        self._failures[index] = (count + 1, now)
+        return min(MAX_RETRY_S, RETRY_S * 2.0 ** min(count - 1, 10)) if count else 0.0

@@ -26,12 +26,14 @@ logger = logging.getLogger("kafka.coordinator.Runtime")
 Replay: TypeAlias = "Callable[[BatchView, Record], None]"
 """Applies one record of a log, given with its batch, to a coordinator."""
 
-READ_BYTES: Final = 5 * 1024 * 1024
+READ_BYTES: Final = 512 * 1024
 """How much of a log is read at a time."""
+STEP_RECORDS: Final = 50
+"""How many records are replayed in a step: about a millisecond."""
 
 
 def replay_log(partition: Partition, replay: Replay) -> Iterator[int]:
-    """Call `replay` with each record of a partition's log; yields the number of records so far after each batch.
+    """Call `replay` with each record of a partition's log; yields the number of records so far after each step.
 
     Includes records that are appended while this runs. Records that cannot be parsed are skipped with an error in the
     log.
@@ -50,6 +52,8 @@ def replay_log(partition: Partition, replay: Replay) -> Iterator[int]:
                     replay(batch, record)
                 except ProtocolError as error:
                     logger.error("Skipping the record at offset %d of %r: %s", record.offset, partition, error)
+                if count % STEP_RECORDS == 0:
+                    yield count
             yield count
 
 

@@ -4,6 +4,9 @@ An event is handled by the coordinator of its key. The records of the result are
 into the coordinator; once they are committed the replies are sent. One timer of the loop serves all deadlines of a
 coordinator.
 
+Invariant: a coordinator's durable state is what its log says. If an exception leaves that in doubt, the coordinator is
+unloaded and loaded again from its log.
+
 A coordinator is created from the log of its partition when it is first needed. At start, coordinators with a log are
 created right away, because their timeouts run; large logs are loaded beside the serving loop (`loading`).
 """
@@ -15,9 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
-from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Loading
+from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
 from barnabas.broker.coordinators.shard import Coordinator, Shard, release_replies
-from barnabas.coord.machine import Moment, Result
+from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.compression import Codec
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -27,10 +31,14 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.machine import Result
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 
 C = TypeVar("C", bound=Coordinator)
+
+TICK_RETRY_S = 1.0
+"""Delay after a failure of what was due, seconds."""
 
 
 class CoordinatorRuntime(Generic[C]):
@@ -45,7 +53,8 @@ class CoordinatorRuntime(Generic[C]):
         self._services = services
         self._loop = services.loop
         self._shards: dict[int, Shard[C]] = {}
-        self._loading: BackgroundLoading[C] = BackgroundLoading(services.loop, self._activate)
+        self._loading: BackgroundLoading[C] = BackgroundLoading(services.loop, self._activate, self._load_failed)
+        self._backoff = Backoff()
         self._partition_count = 0  # fixed once known: it decides which coordinator a key has
 
     # ---- overridden by each kind of coordinator
@@ -62,9 +71,8 @@ class CoordinatorRuntime(Generic[C]):
         """Replay the records of `result`, which were appended at `first_offset`."""
         raise NotImplementedError
 
-    def _committed(self, shard: Shard[C], result: Result) -> None:  # noqa: ARG002 - subclasses use it
-        """The records of `result`, and all before them, are committed."""
-        release_replies(result)
+    def _committed(self, shard: Shard[C], result: Result) -> None:
+        """The records of `result`, and all before them, are committed, and its replies are sent."""
 
     # ---- loading
 
@@ -72,29 +80,84 @@ class CoordinatorRuntime(Generic[C]):
         """Load the coordinators that have a log, or start to; called once, when the partitions are open."""
         partitions = self._services.partitions.of_topic(self.topic)
         written = [one for one in partitions if one.log.log_end_offset > one.log.log_start_offset]
-        if sum(one.log.size_bytes for one in written) <= SYNCHRONOUS_LOAD_BYTES:
-            for partition in written:
-                self._shard(partition.index)
-        else:
-            self._loading.start({partition.index: self._start_loading(partition) for partition in written})
+        is_small = sum(one.log.size_bytes for one in written) <= SYNCHRONOUS_LOAD_BYTES
+        for partition in written:
+            if is_small:
+                self._load_now(partition)
+            else:
+                self._loading.start(partition.index, self._loading_of(partition))
 
-    def _start_loading(self, partition: Partition) -> Loading[C]:
-        from barnabas.broker.coordinators.replay import replay_log
+    def _loading_of(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> Loading[C]:
+        def begin() -> tuple[C, Iterator[int]]:
+            from barnabas.broker.coordinators.replay import replay_log
 
-        coordinator, replay = self._new(self._moment())
-        return Loading(coordinator, partition, replay_log(partition, replay))
+            coordinator, replay = self._new(self._moment())
+            return coordinator, replay_log(partition, replay)
 
-    def _activate(self, index: int, loading: Loading[C]) -> Shard[C]:
-        """Start the timers of a loaded coordinator and let it handle events, the deferred ones first."""
+        return Loading(partition, begin, deferred)
+
+    def _load_now(self, partition: Partition) -> Shard[C] | None:
+        """Load a coordinator before this returns; None if that has failed."""
+        loading = self._loading_of(partition)
+        try:
+            for _ in loading.steps():
+                pass
+        except Exception as error:
+            self._load_failed(loading, error)
+            return None
+        return self._activate(partition.index, loading)
+
+    def _activate(self, index: int, loading: Loading[C]) -> Shard[C] | None:
+        """Start the timers of a loaded coordinator and let it handle events, the deferred ones first.
+
+        None if it has failed already, and is loaded again.
+        """
         coordinator, at = loading.coordinator, self._moment()
-        if loading.count:
-            summary = self._summary(coordinator)
-            logger.info("Loaded %s from %d records of %r", summary, loading.count, loading.partition)
+        try:
+            if loading.count:
+                summary = self._summary(coordinator)
+                logger.info("Loaded %s from %d records of %r", summary, loading.count, loading.partition)
+            result = coordinator.loaded(at)
+        except Exception as error:
+            self._load_failed(loading, error)
+            return None
         shard = self._shards[index] = Shard(coordinator, loading.partition)
-        self._process(shard, coordinator.loaded(at), at)
+        self._process(shard, result, at)
         for event in loading.deferred:
-            self._process(shard, event(coordinator, at), at)
-        return shard
+            self._handle_for_all(shard, event, at)
+        if self._is_current(shard):
+            return shard
+        self._loading.defer_for(index, loading.deferred)
+        return None
+
+    def _load_failed(self, loading: Loading[C], error: Exception) -> None:
+        """Log it, and load the coordinator again after a while."""
+        log_failure(f"Loading a coordinator from {loading.partition!r}", error)
+        self._load_again(loading.partition, loading.deferred)
+
+    def _load_again(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> None:
+        if partition.is_closed:
+            return
+        delay_s = self._backoff.next_delay_s(partition.index, self._loop.now())
+        logger.error("The coordinator of %r is loaded from its log again in %g s", partition, delay_s)
+        self._loading.start(partition.index, self._loading_of(partition, deferred), delay_s)
+
+    def _fail(self, shard: Shard[C], what: str, error: Exception) -> None:
+        """Unload a coordinator that may differ from its log, and load it again; everybody who waits for it is answered.
+
+        Until then its clients get COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        log_failure(f"{what} in the coordinator of {shard.partition!r}", error)
+        if self._is_current(shard):
+            del self._shards[shard.partition.index]
+            self._unload(shard)
+            self._load_again(shard.partition)
+
+    def _unload(self, shard: Shard[C]) -> None:
+        call_guarded(f"Unloading the coordinator of {shard.partition!r}", shard.unload, self._moment())
+
+    def _is_current(self, shard: Shard[C]) -> bool:
+        return self._shards.get(shard.partition.index) is shard
 
     def check_loaded(self) -> None:
         """Raise KafkaError COORDINATOR_LOAD_IN_PROGRESS while any coordinator is being loaded."""
@@ -165,9 +228,14 @@ class CoordinatorRuntime(Generic[C]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
         if index in self._loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        loading = self._start_loading(partition)
-        loading.read()
-        return self._activate(index, loading)
+        log = partition.log
+        if log.log_end_offset > log.log_start_offset and log.size_bytes > SYNCHRONOUS_LOAD_BYTES:
+            self._loading.start(index, self._loading_of(partition))
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shard = self._load_now(partition)
+        if shard is None:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return shard
 
     def uncommitted(self, keys: Iterable[str]) -> set[Partition]:
         """Those partitions of the keys' coordinators that have uncommitted records."""
@@ -198,32 +266,51 @@ class CoordinatorRuntime(Generic[C]):
         self._loading.defer(event)
         at = self._moment()
         for shard in list(self._shards.values()):
-            self._process(shard, event(shard.coordinator, at), at)
+            self._handle_for_all(shard, event, at)
+
+    def _handle_for_all(self, shard: Shard[C], event: Event[C], at: Moment) -> None:
+        """Let one coordinator handle an event of all; its failure is logged, so that the others handle it too."""
+        if not self._is_current(shard):
+            return
+        try:
+            result = event(shard.coordinator, at)
+        except Exception as error:
+            log_failure(f"An event of all coordinators in that of {shard.partition!r}", error)
+        else:
+            self._process(shard, result, at)
 
     def partition_failed(self, index: int) -> None:
         """Unload the coordinator of a partition that went offline: its keys have none until the next start."""
         self._loading.discard(index)
         shard = self._shards.pop(index, None)
         if shard is not None:
-            shard.unload(self._moment())
+            self._unload(shard)
 
     def stop(self) -> None:
         """Unload all coordinators and answer everybody who waits; nothing is written."""
-        at = self._moment()
         shards, self._shards = self._shards, {}
         self._loading.cancel()
         self._partition_count = 0
         for shard in shards.values():
-            shard.unload(at)
+            self._unload(shard)
 
     # ---- results
 
     def _process(self, shard: Shard[C], result: Result, at: Moment) -> None:
         """Append, replay and answer a result; then do what is already due, and set the timer."""
         self._append_and_reply(shard, result, at)
-        coordinator = shard.coordinator
-        while (deadline := coordinator.next_deadline()) is not None and deadline <= at.now:
-            self._append_and_reply(shard, coordinator.tick(at), at)
+        self._continue(shard, at)
+
+    def _continue(self, shard: Shard[C], at: Moment) -> None:
+        """Do what is due, and set the timer of the next deadline, also after a failure."""
+        try:
+            deadline = self._do_what_is_due(shard, at)
+        except Exception as error:
+            what = f"What was due in the coordinator of {shard.partition!r}, and is tried again in {TICK_RETRY_S:g} s,"
+            log_failure(what, error)
+            deadline = at.now + TICK_RETRY_S
+        if not self._is_current(shard):
+            return
         timer = shard.timer
         if deadline is None or (timer is not None and timer.callback is not None and timer.deadline <= deadline):
             return  # a timer that fires too early finds nothing due and is set again
@@ -231,32 +318,59 @@ class CoordinatorRuntime(Generic[C]):
             timer.cancel()
         shard.timer = self._loop.timers.at(deadline, lambda: self._tick(shard))
 
+    def _do_what_is_due(self, shard: Shard[C], at: Moment) -> float | None:
+        """Handle the deadlines up to `at`; returns the next one."""
+        coordinator = shard.coordinator
+        while (deadline := coordinator.next_deadline()) is not None and deadline <= at.now and self._is_current(shard):
+            self._append_and_reply(shard, coordinator.tick(at), at)
+        return deadline
+
     def _tick(self, shard: Shard[C]) -> None:
         shard.timer = None
-        at = self._moment()
-        self._process(shard, shard.coordinator.tick(at), at)
+        if self._is_current(shard):
+            self._continue(shard, self._moment())
 
     def _append_and_reply(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        if result.records:
-            try:
-                first_offset = append_records(shard.partition, result, at, self.codec)
-            except KafkaError as error:
-                logger.error("Cannot write to %r: %s", shard.partition, error)
-                result = shard.coordinator.append_failed(result, error.code, at)
-            else:
-                self._replay(shard, result, first_offset, at)
+        try:
+            result = self._append(shard, result, at)
+        except Exception as error:
+            self._fail(shard, "Appending or replaying records", error)
+            release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR))
+            return
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
-            self._committed(shard, result)
+            self._finish(shard, result)
         else:  # also without records: the answer may depend on earlier records that are not committed yet
             shard.partition.when_committed(log.log_end_offset - 1, lambda error: self._decided(shard, result, error))
+
+    def _append(self, shard: Shard[C], result: Result, at: Moment) -> Result:
+        """Append and replay the records of a result, if it has any; returns the result that is to be answered.
+
+        Any exception means that the coordinator may differ from its log.
+        """
+        if not result.records:
+            return result
+        try:
+            first_offset = append_records(shard.partition, result, at, self.codec)
+        except KafkaError as error:
+            logger.error("Cannot write to %r: %s", shard.partition, error)
+            return shard.coordinator.append_failed(result, error.code, at)
+        self._replay(shard, result, first_offset, at)
+        return result
 
     def _decided(self, shard: Shard[C], result: Result, error: ErrorCode) -> None:
         """The records of `result`, and all before them, are committed, or with an error never will be."""
         if error:
             release_replies(shard.coordinator.commit_failed(result, error))
         else:
+            self._finish(shard, result)
+
+    def _finish(self, shard: Shard[C], result: Result) -> None:
+        release_replies(result)
+        try:
             self._committed(shard, result)
+        except Exception as error:
+            log_failure(f"What follows a commit in the coordinator of {shard.partition!r}", error)
 
     def _moment(self) -> Moment:
         return Moment(self._loop.now(), self._loop.now_ms())

@@ -18,7 +18,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 )
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
-from barnabas.broker.coordinators.shard import Shard, release_replies
+from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
 from barnabas.coord.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
@@ -183,7 +183,6 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
             shard.coordinator.replay(key, value, at, offset)
 
     def _committed(self, shard: Shard[ShareCoordinator], result: Result) -> None:
-        release_replies(result)
         prune_to: Any = getattr(result, "prune_to", None)
         if prune_to is not None:
             self._prune(shard.partition, prune_to)

@@ -18,7 +18,8 @@ from barnabas.broker.config.keys.transactions import (
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
-from barnabas.broker.coordinators.shard import Shard, release_replies
+from barnabas.broker.coordinators.shard import Shard
+from barnabas.broker.guarded import log_failure
 from barnabas.coord.cluster.delta import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
@@ -108,7 +109,6 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     # ---- markers
 
     def _committed(self, shard: Shard[TransactionCoordinator], result: Result) -> None:
-        release_replies(result)
         for markers in getattr(result, "markers", ()):
             self._write_markers(shard, markers, sorted(markers.partitions))
 
@@ -151,6 +151,11 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
                 return True
             self._retry_later(shard, markers, target)
             return False
+        except Exception as error:
+            what = f"Writing the marker of transactional id {markers.transactional_id!r} to {topic}-{index}"
+            log_failure(what, error)
+            self._retry_later(shard, markers, target)
+            return False
         if offset < partition.log.high_watermark:
             return True
         partition.when_committed(offset, partial(self._marker_decided, shard, markers, target))
@@ -171,7 +176,9 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
 
     def _report(self, shard: Shard[TransactionCoordinator], markers: Markers, done: Iterable[TopicPartition]) -> None:
         at = self._moment()
-        self._process(shard, shard.coordinator.markers_written(markers, done, at), at)
-
-    def _is_current(self, shard: Shard[TransactionCoordinator]) -> bool:
-        return self._shards.get(shard.partition.index) is shard
+        try:
+            result = shard.coordinator.markers_written(markers, done, at)
+        except Exception as error:
+            self._fail(shard, f"The report of the markers of transactional id {markers.transactional_id!r}", error)
+        else:
+            self._process(shard, result, at)

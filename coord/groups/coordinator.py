@@ -31,7 +31,7 @@ from barnabas.wire.messages.coordinator_records import OffsetCommitKey
 from barnabas.wire.messages.groups import DeletableGroupResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Hashable
 
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.consumer.groups import ConsumerGroups
@@ -150,6 +150,7 @@ class GroupCoordinator:
             for member in group.members.values():
                 self._rebalance.answer_join(member, join_error(member.member_id, error), result)
                 self._rebalance.answer_sync(member, sync_error(error), result)
+        for group in self._classic_groups():
             self._rebalance.forget(group)
             group.become(GroupState.DEAD, at)
         self.groups.clear()
@@ -241,16 +242,30 @@ class GroupCoordinator:
     def tick(self, at: Moment) -> Result:
         """Handle the timers that have expired, in order; call it again while `next_deadline` is not in the future.
 
-        It stops after an event with records, since these have to be replayed before the next event.
+        It stops after an event with records, since these have to be replayed before the next event, or with replies,
+        so that they are not lost if the next event fails. An event that fails, or whose records cannot be appended, is
+        handled again later.
         """
         result = Result()
-        while (key := self._timers.pop_due(at.now)) is not None:
-            if isinstance(key, TimerKey):
-                group = self.groups.get(key.group_id)
-                if isinstance(group, ClassicGroup):
-                    self._rebalance.due(key, group, at, result)
-            else:
-                self._types.of_timer(key).due(key, at, result)
-                if result.records:
-                    break
+        while not result and (key := self._timers.pop_due(at.now)) is not None:
+            try:
+                self._due(key, at, result)
+            except Exception:
+                self._timers.retry(key, at.now)
+                raise
         return result
+
+    def _due(self, key: Hashable, at: Moment, result: Result) -> None:
+        if isinstance(key, TimerKey):
+            group = self.groups.get(key.group_id)
+            if isinstance(group, ClassicGroup):
+                self._rebalance.due(key, group, at, result)
+            return
+
+        def undo(later: Moment) -> Result:
+            self._timers.retry(key, later.now)
+            return Result()
+
+        self._types.of_timer(key).due(key, at, result)
+        if result.records:
+            result.on_failure(undo)

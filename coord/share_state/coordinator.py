@@ -34,7 +34,7 @@ from barnabas.wire.messages.share_state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Hashable
 
     from barnabas.coord.machine import CoordinatorRecord, Ticket
     from barnabas.coord.share_state.config import ShareStateConfig
@@ -255,19 +255,29 @@ class ShareCoordinator:
         return self._timers.next_deadline()
 
     def tick(self, at: Moment) -> ShareStateResult:
-        """Write the snapshots that are due, and determine the offset before which the log is not needed."""
+        """Write the snapshots that are due, and determine the offset before which the log is not needed.
+
+        A job that fails is done again later.
+        """
         result = ShareStateResult()
-        while (job := self._timers.pop_due(at.now)) is not None:
-            if job == _COLD_SNAPSHOTS:
-                result.records += cold_snapshots(self.states, self._config.cold_snapshot_interval_ms, at)
-                interval_ms = self._config.cold_snapshot_interval_ms
-            else:
-                self._prune(result)
-                result.records += old_snapshots(self.states, self._end_offset - self._config.records_per_prune, at)
-                interval_ms = self._config.prune_interval_ms
-            if self.states:  # otherwise the next record sets it
-                self._timers.set(job, at.now + interval_ms / 1000)
+        while not result and (job := self._timers.pop_due(at.now)) is not None:
+            try:
+                self._do(job, at, result)
+            except Exception:
+                self._timers.retry(job, at.now)
+                raise
         return result
+
+    def _do(self, job: Hashable, at: Moment, result: ShareStateResult) -> None:
+        if job == _COLD_SNAPSHOTS:
+            result.records += cold_snapshots(self.states, self._config.cold_snapshot_interval_ms, at)
+            interval_ms = self._config.cold_snapshot_interval_ms
+        else:
+            self._prune(result)
+            result.records += old_snapshots(self.states, self._end_offset - self._config.records_per_prune, at)
+            interval_ms = self._config.prune_interval_ms
+        if self.states:  # otherwise the next record sets it
+            self._timers.set(job, at.now + interval_ms / 1000)
 
     def _prune(self, result: ShareStateResult) -> None:
         needed = first_needed_offset(self.states, self._end_offset)

@@ -33,7 +33,7 @@ from barnabas.wire.messages.produce import InitProducerIdResponse
 from barnabas.wire.messages.transactions import EndTxnResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Hashable, Iterable
 
     from barnabas.coord.machine import Ticket
     from barnabas.coord.transactions.config import TransactionConfig
@@ -345,18 +345,29 @@ class TransactionCoordinator:
         return self._timers.next_deadline()
 
     def tick(self, at: Moment) -> TransactionResult:
-        """Handle every deadline up to `at`, in order."""
+        """Handle the deadlines up to `at`, in order; call it again while `next_deadline` is not in the future.
+
+        It stops after an event with a result, so that this is not lost if the next event fails, which is then handled
+        again later.
+        """
         result = TransactionResult()
-        while (key := self._timers.pop_due(at.now)) is not None:
-            if key == _ABORT_SWEEP:
-                self._abort_timed_out(at, result)
-            elif key == _EXPIRATION_SWEEP:
-                self._expire(at, result)
-            else:
-                assert isinstance(key, tuple)
-                if not self._table.unmarked.get(key[1], True):
-                    self._complete(key[1], at, result)
+        while not result and (key := self._timers.pop_due(at.now)) is not None:
+            try:
+                self._due(key, at, result)
+            except Exception:
+                self._timers.retry(key, at.now)
+                raise
         return result
+
+    def _due(self, key: Hashable, at: Moment, result: TransactionResult) -> None:
+        if key == _ABORT_SWEEP:
+            self._abort_timed_out(at, result)
+        elif key == _EXPIRATION_SWEEP:
+            self._expire(at, result)
+        else:
+            assert isinstance(key, tuple)
+            if not self._table.unmarked.get(key[1], True):
+                self._complete(key[1], at, result)
 
     def _abort_timed_out(self, at: Moment, result: TransactionResult) -> None:
         """Abort transactions that are open for longer than their timeout (T10)."""

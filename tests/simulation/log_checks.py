@@ -249,8 +249,9 @@ class LogChecks:
 
 def _loaded_again(runtime: CoordinatorRuntime[Any], shard: Shard[Any]) -> Any:
     """A coordinator loaded from the log of a live one."""
-    loading = runtime._start_loading(shard.partition)
-    assert loading.read()
+    loading = runtime._loading_of(shard.partition)
+    for _ in loading.steps():
+        pass
     return loading.coordinator
 
 

@@ -197,12 +197,11 @@ class ShareGroups:
             result.parked = initialization.waiting
         else:
             initialization = self._registry.under_way(group.group_id, at)[-1]
+            result.parked = (parked,)
 
             def undo(_: Moment) -> Result:
                 initialization.waiting.remove(parked)
-                undone = Result()
-                undone.reply(parked.ticket, heartbeat_error(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-                return undone
+                return Result()
 
             result.on_failure(undo)
         initialization.waiting.append(parked)

@@ -95,11 +95,19 @@ def test_state_is_initialized_again_after_a_failure_or_the_retry_time(driver):
     assert len(driver.tasks) == 2
 
 
-def test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer(driver):
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (E.NOT_ENOUGH_REPLICAS, E.COORDINATOR_NOT_AVAILABLE),
+        (E.KAFKA_STORAGE_ERROR, E.NOT_COORDINATOR),
+        (E.MESSAGE_TOO_LARGE, E.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer(driver, error, answer):
     driver.is_holding = True
     first = driver.send("m1", 0, ["t"])
-    driver.append_error = E.NOT_ENOUGH_REPLICAS
-    assert driver.join("m2").error_code == E.COORDINATOR_NOT_AVAILABLE
+    driver.append_error = error
+    assert driver.join("m2").error_code == answer
     driver.append_error = None
     driver.run_task()
     assert given(driver, driver.answers[first]) == ALL
