@@ -50,8 +50,8 @@ BROKER = (
     Mutant(
         "offset-commit-answered-before-the-sync",
         "broker/coordinators/runtime.py",
-        "        if log.high_watermark == log.log_end_offset:\n            self._committed",
-        "        if True:\n            self._committed",
+        "        if log.high_watermark == log.log_end_offset:\n            self._finish",
+        "        if True:\n            self._finish",
         _S + "TestGroups::test_a_committed_offset_is_not_acknowledged_or_fetched_before_its_flush",
     ),
     Mutant(

@@ -124,8 +124,8 @@ GROUPS = (
     Mutant(
         "members-removed-at-once-and-not-one-by-one",
         "coord/groups/coordinator.py",
-        "                if result.records:\n                    break\n",
-        "",
+        "        while not result and (key := ",
+        "        while (key := ",
         "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
         "test_members_that_go_silent_together_leave_a_group_that_starts_anew_at_once",
     ),

@@ -83,8 +83,8 @@ SHARE_GROUPS = (
     Mutant(
         "members-fenced-together-share-an-epoch",
         "coord/groups/coordinator.py",
-        "                if result.records:\n                    break\n",
-        "",
+        "        while not result and (key := ",
+        "        while (key := ",
         f"{_GROUP}::test_sessions_that_end_together_all_end",
     ),
     Mutant(
