@@ -13,6 +13,8 @@ from barnabas.wire.emit import BuildGen, ParseGen
 from barnabas.wire.errors import ProtocolError, TooManyElements
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from construct import Construct
 
     from barnabas.wire.fields import Field, StructBase
@@ -44,17 +46,28 @@ class Build(Protocol[M_contra]):
     def __call__(self, message: M_contra, /) -> list[Chunk]: ...
 
 
+class BuildInSteps(Protocol[M_contra]):
+    """As Build; a generator that yields after each struct of an array and returns the chunks.
+
+    The message must not be changed meanwhile.
+    """
+
+    def __call__(self, message: M_contra, /) -> Generator[None, None, list[Chunk]]: ...
+
+
 class Codec(Generic[M]):
     """Parses and builds one version of a message: `codec.parse(buf, pos)`, `codec.build(message)`.
 
-    `codec.parse_within(buf, pos, budget)` is for peers that are not trusted.
+    `codec.parse_within(buf, pos, budget)` is for peers that are not trusted, `codec.build_in_steps(message)` for
+    messages that take too long to build at once.
     """
 
-    __slots__ = ("build", "interpreted", "message_class", "parse", "parse_within", "version")
+    __slots__ = ("build", "build_in_steps", "interpreted", "message_class", "parse", "parse_within", "version")
 
     parse: Parse[M]
     parse_within: ParseWithin[M]
     build: Build[M]
+    build_in_steps: BuildInSteps[M]
 
     def __init__(self, message_class: type[M], version: int, interpreted: Construct[Any, Any]) -> None:
         self.message_class = message_class
@@ -63,6 +76,7 @@ class Codec(Generic[M]):
         self.parse = self._first_parse
         self.parse_within = self._first_parse_within
         self.build = self._first_build
+        self.build_in_steps = self._first_build_in_steps
 
     def __repr__(self) -> str:
         return f"<Codec {self.message_class.__name__} v{self.version}>"
@@ -81,6 +95,11 @@ class Codec(Generic[M]):
         scope = self._build_code().run()
         self.build = scope["build"]
         return self.build(message)
+
+    def _first_build_in_steps(self, message: M, /) -> Generator[None, None, list[Chunk]]:
+        scope = self._build_code(pauses=True).run()
+        self.build_in_steps = scope["build"]
+        return self.build_in_steps(message)
 
     def source(self) -> str:
         """The generated code, for inspection."""
@@ -106,9 +125,9 @@ class Codec(Generic[M]):
             code.line("return message, pos")
         return code
 
-    def _build_code(self) -> BuildGen:
+    def _build_code(self, pauses: bool = False) -> BuildGen:
         with_records = holds_records(self.message_class.declared)
-        code = BuildGen()
+        code = BuildGen(pauses)
         code.scope["encode_error"] = self._encode_error
         code.scope["errors"] = (struct_error, TypeError, AttributeError, UnicodeEncodeError, OverflowError)
         with code.function("build(message)"):
@@ -122,6 +141,8 @@ class Codec(Generic[M]):
                 code.line("last = b''.join(out)")
             with code.block("except errors as error:"):
                 code.line("raise encode_error(error) from None")
+            if pauses:
+                code.line("yield")  # also without arrays it is a generator
             if with_records:
                 with code.block("if last or not chunks:"):
                     code.line("chunks.append(last)")

@@ -116,6 +116,7 @@ class Array(AnyConstruct):
         with writer.block(f"for {element} in {items}:"):
             writer.write(self.subcon, element)
             writer.flush()
+            writer.pause()
 
 
 class NullableStruct(AnyConstruct):

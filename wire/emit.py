@@ -154,9 +154,25 @@ class ParseGen(StatementGen):
 class BuildGen(StatementGen):
     """Generates building code. Its locals: `out` (a list of bytes), `w` (its append) and, with records, `chunks`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pauses: bool = False) -> None:
         super().__init__()
         self.source = ""
+        self._is_nested = False
+        self.pauses = pauses  # whether the function is a generator that yields after each struct of an array
+
+    def pause(self) -> None:
+        """Emits a yield, if the code pauses. Functions for tagged fields are no generators."""
+        if self.pauses:
+            self.line("yield")
+
+    @contextmanager
+    def function(self, head: str) -> Iterator[None]:
+        """As in the base class; inside another function the code does not pause."""
+        pauses, self.pauses = self.pauses, self.pauses and not self._is_nested
+        self._is_nested, was_nested = True, self._is_nested
+        with super().function(head):
+            yield
+        self.pauses, self._is_nested = pauses, was_nested
 
     def write(self, subcon: Any, source: str) -> None:
         """Emits code that writes one value, the expression `source`."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
 from barnabas.broker.apis.metadata_changes import change_metadata
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.resources import BROKER_LOGGER
@@ -20,6 +21,7 @@ from barnabas.wire.messages.configs import (
     AlterConfigsResponse,
     AlterConfigsResponseAlterConfigsResourceResponse,
     DescribeConfigsRequest,
+    DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     IncrementalAlterConfigsRequest,
@@ -35,7 +37,21 @@ if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
 
 
-@api(DescribeConfigsRequest)
+def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
+    """Each resource once, with all keys that are requested of it."""
+    found: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for resource in resources:
+        first = found.setdefault((resource.resource_type, resource.resource_name), resource)
+        if first is not resource and first.configuration_keys is not None:
+            keys = resource.configuration_keys
+            if keys is None:
+                first.configuration_keys = None
+            else:
+                first.configuration_keys += keys
+    return list(found.values())
+
+
+@api(DescribeConfigsRequest, parts=Parts("resources", "results", size=4, distinct=_distinct))
 def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe the configs of each resource."""
     local = ctx.broker.controller.local

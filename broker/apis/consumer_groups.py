@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.group_protocols import needs_consumer_groups
 from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -41,7 +42,12 @@ def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) ->
     return ConsumerGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
 
 
-@api(ConsumerGroupDescribeRequest, on_error=_none_described, needs=needs_consumer_groups)
+@api(
+    ConsumerGroupDescribeRequest,
+    on_error=_none_described,
+    needs=needs_consumer_groups,
+    parts=Parts("group_ids", "groups", distinct=distinct_names),
+)
 def consumer_group_describe(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:

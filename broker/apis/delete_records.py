@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 TO_HIGH_WATERMARK = -1
 
 
-@api(DeleteRecordsRequest)
+@api(DeleteRecordsRequest, parts=Parts("topics.partitions", size=1000))
 def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Delete the records below the given offset of each partition."""
     response = DeleteRecordsResponse(

@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import Route, route_for
+from barnabas.broker.apis.sliced_response import EncodedResponse
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import error_code_of, log_failure
@@ -132,6 +133,8 @@ def _deliver(
     connection.last_active = connection.clock()  # idle time counts from the response
     if isinstance(outcome, Exception):
         _respond_to_failure(connection, route, correlation_id, request, outcome)
+    elif type(outcome) is EncodedResponse:
+        _respond(connection, route, correlation_id, outcome, outcome.chunks)
     elif outcome is not None:
         _try_to_respond(connection, route, correlation_id, request, outcome)
     connection.on_output(connection)
@@ -167,9 +170,12 @@ def _error_of(connection: Connection, route: Route, error: Exception) -> KafkaEr
     return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
 
 
-def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
-    """Append one response to the connection's output; nothing of it if encoding fails."""
-    chunks = route.response_codec.build(response)
+def _respond(
+    connection: Connection, route: Route, correlation_id: int, response: Message, chunks: list[Chunk] | None = None
+) -> None:
+    """Append one response to the connection's output; nothing of it if encoding fails. `chunks`: it is encoded."""
+    if chunks is None:
+        chunks = route.response_codec.build(response)
     size = 4 + route.response_is_flexible
     for chunk in chunks:
         size += len(chunk)

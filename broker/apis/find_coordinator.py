@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -19,7 +20,7 @@ FIRST_VERSION_WITH_KEYS = 4
 FIRST_VERSION_WITH_SHARE_KEYS = 6
 
 
-@api(FindCoordinatorRequest)
+@api(FindCoordinatorRequest, parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names))
 def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse | DelayedResponse:
     """Return this broker, which has all coordinators; the first request creates their internal topic."""
     has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS

@@ -6,11 +6,13 @@ v5 types (KIP-848).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.groups import (
@@ -38,7 +40,7 @@ def _none_described(request: DescribeGroupsRequest, error: KafkaError) -> Descri
     )
 
 
-@api(DescribeGroupsRequest, on_error=_none_described)
+@api(DescribeGroupsRequest, on_error=_none_described, parts=Parts("groups", distinct=distinct_names))
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """State, members and assignments of each group."""
     response = DescribeGroupsResponse(groups=[_describe(ctx, group_id) for group_id in request.groups])
@@ -56,17 +58,29 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescr
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
 
 
+GROUPS_OF_A_STEP = 500
+
+
 @api(ListGroupsRequest)
-def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse | DelayedResponse:
     """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading."""
     ctx.broker.group_coordinators.check_loaded()
-    return ListGroupsResponse(
-        groups=[
-            group
-            for coordinator in ctx.broker.group_coordinators
-            for group in coordinator.list_groups(request.states_filter, request.types_filter)
-        ]
-    )
+    return respond_in_steps(ctx, _list(ctx, request))
+
+
+def _list(ctx: RequestContext, request: ListGroupsRequest) -> Generator[None, None, ListGroupsResponse]:
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.strip().lower() for name in request.types_filter}
+    response = ListGroupsResponse()
+    left = GROUPS_OF_A_STEP
+    for coordinator in list(ctx.broker.group_coordinators):
+        for group in coordinator.listed(states, types):
+            if not left:
+                left = GROUPS_OF_A_STEP
+                yield
+            left -= 1
+            response.groups.append(group)
+    return response
 
 
 def _none_deleted(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
@@ -77,7 +91,7 @@ def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=int(error.code), error_message=error.message)
 
 
-@api(DeleteGroupsRequest, on_error=_none_deleted)
+@api(DeleteGroupsRequest, on_error=_none_deleted, parts=Parts("groups_names", "results", distinct=distinct_names))
 def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedResponse:
     """Delete empty groups with their offsets; answered when all of them are committed."""
     delayed = DelayedResponse(send_before_close=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode
@@ -73,7 +74,7 @@ def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse
     return delayed
 
 
-@api(LeaveGroupRequest)
+@api(LeaveGroupRequest, parts=Parts("members"))
 def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> DelayedResponse:
     """Remove one member (up to v2) or several."""
     delayed = DelayedResponse(send_before_close=True)

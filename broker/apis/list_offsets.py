@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.storage.timestamps import LookupBudget
@@ -139,7 +140,7 @@ def _failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=int(code))
 
 
-@api(OffsetForLeaderEpochRequest)
+@api(OffsetForLeaderEpochRequest, parts=Parts("topics.partitions"))
 def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """The end offset of each leader epoch, by which a client detects that the log was truncated (KIP-320)."""
     return OffsetForLeaderEpochResponse(

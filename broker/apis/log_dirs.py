@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
@@ -16,26 +18,41 @@ from barnabas.wire.messages.log_dirs import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.log_dir import LogDir
 
+PARTITIONS_OF_A_STEP = 500
+
 
 @api(DescribeLogDirsRequest)
-def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def describe_log_dirs(
+    ctx: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse | DelayedResponse:
     """Describe each log directory with the requested partitions; None requests all."""
+    return respond_in_steps(ctx, _steps(ctx, request))
+
+
+def _steps(ctx: RequestContext, request: DescribeLogDirsRequest) -> Generator[None, None, DescribeLogDirsResponse]:
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     by_directory: dict[LogDir, dict[str, list[Partition]]] = {log_dir: {} for log_dir in ctx.broker.log_dirs.dirs}
-    for partition in ctx.broker.partitions:
+    for number, partition in enumerate(list(ctx.broker.partitions)):
+        if number and number % PARTITIONS_OF_A_STEP == 0:
+            yield
         if wanted is None or (partition.topic, partition.index) in wanted:
             log_dir = ctx.broker.log_dirs.dir_of(partition.topic, partition.index)
             if log_dir is not None:
                 by_directory[log_dir].setdefault(partition.topic, []).append(partition)
-    return DescribeLogDirsResponse(results=[_describe(log_dir, topics) for log_dir, topics in by_directory.items()])
+    response = DescribeLogDirsResponse()
+    for log_dir, topics in by_directory.items():
+        described = yield from _describe(log_dir, topics)
+        response.results.append(described)
+    return response
 
 
-def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> DescribeLogDirsResult:
+def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> Generator[None, None, DescribeLogDirsResult]:
     """The partitions of a directory; for a failed or missing directory only an error, as in Kafka."""
     failed = DescribeLogDirsResult(error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=log_dir.path)
     if log_dir.failure is not None:
@@ -44,22 +61,21 @@ def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> DescribeLo
         size, free = log_dir.volume()
     except OSError:
         return failed
-    return DescribeLogDirsResult(
-        log_dir=log_dir.path,
-        topics=[
-            DescribeLogDirsTopic(
-                name=topic,
-                partitions=[
-                    DescribeLogDirsPartition(
-                        partition_index=partition.index,
-                        partition_size=partition.log.size_bytes,
-                        offset_lag=max(0, partition.log.high_watermark - partition.log.log_end_offset),
-                    )
-                    for partition in partitions
-                ],
+    result = DescribeLogDirsResult(log_dir=log_dir.path, total_bytes=size, usable_bytes=free)
+    left = PARTITIONS_OF_A_STEP
+    for topic, partitions in topics.items():
+        answers = DescribeLogDirsTopic(name=topic)
+        result.topics.append(answers)
+        for partition in partitions:
+            if not left:
+                left = PARTITIONS_OF_A_STEP
+                yield
+            left -= 1
+            answers.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=partition.index,
+                    partition_size=partition.log.size_bytes,
+                    offset_lag=max(0, partition.log.high_watermark - partition.log.log_end_offset),
+                )
             )
-            for topic, partitions in topics.items()
-        ],
-        total_bytes=size,
-        usable_bytes=free,
-    )
+    return result

@@ -10,12 +10,13 @@ that the client dialled.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import complete_with, respond_in_steps
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.topic_names import INTERNAL_TOPICS
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
 
+PARTITIONS_OF_A_STEP = 1000
+TOPIC_IN_PARTITIONS = 5
+"""A topic takes as long as this number of its partitions, which take about a microsecond each."""
+
 
 def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     """The error in each topic of the request."""
@@ -50,9 +55,11 @@ def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> Metada
 @api(MetadataRequest, on_error=_whole_request_failed)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse | DelayedResponse:
     """Describe the brokers and the requested topics; missing ones are created first if both sides allow that."""
+    if request.topics:  # a topic that is named twice is described once, as in Kafka
+        request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     to_create = _to_create(ctx, request)
     if not to_create:
-        return _respond(ctx, request, {})
+        return respond_in_steps(ctx, _steps(ctx, request, {}))
     delayed = DelayedResponse(send_before_close=True)
 
     def created(errors: Mapping[str, KafkaError]) -> None:
@@ -60,7 +67,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
             logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
         if ctx.broker.config.profile == "kafka":
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        delayed.resolve(_respond(ctx, request, errors))
+        complete_with(delayed, respond_in_steps(ctx, _steps(ctx, request, errors)))
 
     ctx.broker.controller.auto_create(to_create, delayed.guard(created))
     return delayed
@@ -77,13 +84,22 @@ def _to_create(ctx: RequestContext, request: MetadataRequest) -> list[str]:
     return [name for name in missing if missing_topic_error(name) is not ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
-def _respond(ctx: RequestContext, request: MetadataRequest, errors: Mapping[str, KafkaError]) -> MetadataResponse:
-    """The response; `errors` are those of topics that were to be created."""
-    image = ctx.broker.image
+def _steps(
+    ctx: RequestContext, request: MetadataRequest, errors: Mapping[str, KafkaError]
+) -> Generator[None, None, MetadataResponse]:
+    """Make the response; `errors` are those of topics that were to be created."""
+    topics: list[MetadataResponseTopic] = []
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        topics = [_describe(ctx, topic, request) for topic in image.topics.values()]
+        answers = (_describe(ctx, topic, request) for topic in list(ctx.broker.image.topics.values()))
     else:
-        topics = [_answer(ctx, request, requested, errors) for requested in request.topics]
+        answers = (_answer(ctx, request, topic, errors) for topic in request.topics)
+    left = PARTITIONS_OF_A_STEP
+    for topic in answers:
+        if left <= 0:
+            left = PARTITIONS_OF_A_STEP
+            yield
+        topics.append(topic)
+        left -= TOPIC_IN_PARTITIONS + len(topic.partitions)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)

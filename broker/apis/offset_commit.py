@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.offsets import commit_error
@@ -31,7 +32,11 @@ _UNDECIDED = -32768
 """Placeholder for an error code that the coordinator will set."""
 
 
-@api(OffsetCommitRequest, on_error=lambda request, error: commit_error(request, error.code))
+@api(
+    OffsetCommitRequest,
+    on_error=lambda request, error: commit_error(request, error.code),
+    parts=Parts("topics.partitions"),
+)
 def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedResponse | OffsetCommitResponse:
     """Commit the offsets of partitions that exist; the others get an error."""
     delayed = DelayedResponse(send_before_close=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(OffsetDeleteRequest)
+@api(OffsetDeleteRequest, parts=Parts("topics.partitions"))
 def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
     """Delete the offsets of partitions that exist and to which no member of the group is subscribed."""
     response = _split_off_missing(ctx, request)

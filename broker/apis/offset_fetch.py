@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.committed_reads import once_committed
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import (
@@ -43,7 +44,20 @@ def _none_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetch
     )
 
 
-@api(OffsetFetchRequest, on_error=_none_fetched)
+def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """The groups without those of which all offsets are requested a second time."""
+    of_all = {group.group_id: group for group in groups if group.topics is None}
+    return [group for group in groups if group.topics is not None or of_all[group.group_id] is group]
+
+
+@api(
+    OffsetFetchRequest,
+    on_error=_none_fetched,
+    parts=(
+        Parts("groups.topics.partition_indexes", "groups.topics.partitions", distinct=_distinct_groups),
+        Parts("topics.partition_indexes", "topics.partitions"),
+    ),
+)
 def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
+    DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
@@ -18,13 +20,28 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(DescribeProducersRequest)
+def _distinct(topics: list[DescribeProducersRequestTopicRequest]) -> list[DescribeProducersRequestTopicRequest]:
+    """Each topic and each of its partitions once: a partition may have many producers."""
+    indexes: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        indexes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    return [
+        DescribeProducersRequestTopicRequest(name=name, partition_indexes=list(found))
+        for name, found in indexes.items()
+    ]
+
+
+@api(
+    DescribeProducersRequest,
+    parts=Parts("topics.partition_indexes", "topics.partitions", size=20, distinct=_distinct),
+)
 def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe the active producers of each partition."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
-                name=topic.name, partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[_describe(ctx, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)],
             )
             for topic in request.topics
         ]

@@ -8,16 +8,19 @@ from it, with the versions of the message declarations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from barnabas.broker.apis.parts import in_parts
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import message_for, request_header_version, response_header_version
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.parts import Parts
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
 
@@ -89,25 +92,49 @@ _handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
 
 
 def api(
-    request_class: type[R], *, on_error: ErrorShape | None = None, needs: Callable[[Broker], None] | None = None
+    request_class: type[R],
+    *,
+    on_error: ErrorShape | None = None,
+    needs: Callable[[Broker], None] | None = None,
+    parts: Parts | Sequence[Parts] = (),
 ) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request.
 
     `needs(broker)` raises KafkaError while the API is not enabled. `on_error(request, error)` returns the response for
     an error of the whole request; by default the top-level `error_code` and `error_message` of the response are set, or
-    the connection is closed if it has no `error_code`.
+    the connection is closed if it has no `error_code`. A request of many items is divided as `parts` says.
     """
 
     def register(handler: Handler) -> Handler:
+        whole = handler
+        if parts:
+            response_class = message_for(request_class.api_key)[1]
+            choices = parts if isinstance(parts, Sequence) else [parts]
+            whole = in_parts(handler, choices, partial(_error_response, response_class, on_error))
+
         def when_enabled(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
             assert needs is not None
             needs(ctx.broker)
-            return handler(ctx, request)
+            return whole(ctx, request)
 
-        _handlers[request_class.api_key] = (handler if needs is None else when_enabled, on_error)
+        _handlers[request_class.api_key] = (whole if needs is None else when_enabled, on_error)
         return handler
 
     return register
+
+
+def _error_response(
+    response_class: type[Message], on_error: ErrorShape | None, request: Message, error: KafkaError
+) -> Message | None:
+    if on_error is not None:
+        return on_error(request, error)
+    response = response_class()
+    if not hasattr(response, "error_code"):
+        return None
+    response.error_code = int(error.code)
+    if hasattr(response, "error_message"):
+        response.error_message = error.message
+    return response
 
 
 class Route:
@@ -145,15 +172,7 @@ class Route:
 
     def error_response(self, request: Message, error: KafkaError) -> Message | None:
         """The response for an error of the whole request, or None if it has no `error_code`."""
-        if self.on_error is not None:
-            return self.on_error(request, error)
-        response = self.response_class()
-        if not hasattr(response, "error_code"):
-            return None
-        response.error_code = int(error.code)
-        if hasattr(response, "error_message"):
-            response.error_message = error.message
-        return response
+        return _error_response(self.response_class, self.on_error, request, error)
 
 
 _routes: dict[int, Route] = {}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_protocols import needs_share_groups
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -47,7 +48,12 @@ def _no_offsets(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRe
     )
 
 
-@api(DescribeShareGroupOffsetsRequest, on_error=_no_offsets_described, needs=needs_share_groups)
+@api(
+    DescribeShareGroupOffsetsRequest,
+    on_error=_no_offsets_described,
+    needs=needs_share_groups,
+    parts=Parts("groups.topics.partitions", size=30),
+)
 def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> DelayedResponse:
     """The start offsets of groups, for the given partitions or all that the group reads."""
     delayed = DelayedResponse()
@@ -135,7 +141,11 @@ def _fill_in(
     one.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
 
 
-@api(AlterShareGroupOffsetsRequest, needs=needs_share_groups)
+@api(
+    AlterShareGroupOffsetsRequest,
+    needs=needs_share_groups,
+    parts=Parts("topics.partitions", "responses.partitions", size=1000),
+)
 def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> DelayedResponse:
     """Set the start offsets of an empty group."""
     if not request.group_id:
@@ -147,7 +157,11 @@ def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffse
     return delayed
 
 
-@api(DeleteShareGroupOffsetsRequest, needs=needs_share_groups)
+@api(
+    DeleteShareGroupOffsetsRequest,
+    needs=needs_share_groups,
+    parts=Parts("topics", "responses", size=1000),
+)
 def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> DelayedResponse:
     """Delete the offsets of an empty group for topics."""
     if not request.group_id:

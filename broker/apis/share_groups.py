@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -38,7 +39,12 @@ def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> Sh
     return ShareGroupDescribeResponse(groups=[_not_described(group_id, error) for group_id in request.group_ids])
 
 
-@api(ShareGroupDescribeRequest, on_error=_none_described, needs=needs_share_groups)
+@api(
+    ShareGroupDescribeRequest,
+    on_error=_none_described,
+    needs=needs_share_groups,
+    parts=Parts("group_ids", "groups", distinct=distinct_names),
+)
 def share_group_describe(ctx: RequestContext, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """Describe the state, the members and the assignments of each group."""
     response = ShareGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
 
+_PARTS = Parts("topics.partitions", "results.partitions", size=30)
+
 Answer = Callable[[Any], None]
 Send = Callable[[SharePartitionKey, Any, Answer], None]
 
@@ -53,26 +56,26 @@ class _Request(Protocol):
     def topics(self) -> Sequence[_Topic]: ...
 
 
-@api(InitializeShareGroupStateRequest)
+@api(InitializeShareGroupStateRequest, parts=_PARTS)
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
     """Initialize share partitions."""
     response = InitializeShareGroupStateResponse()
     return _gather(request, response, InitializeStateResult, ctx.broker.share_coordinators.initialize)
 
 
-@api(ReadShareGroupStateRequest)
+@api(ReadShareGroupStateRequest, parts=_PARTS)
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
     """Read the whole state of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.share_coordinators.read)
 
 
-@api(WriteShareGroupStateRequest)
+@api(WriteShareGroupStateRequest, parts=_PARTS)
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
     """Write delivery states of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.share_coordinators.write)
 
 
-@api(DeleteShareGroupStateRequest)
+@api(DeleteShareGroupStateRequest, parts=_PARTS)
 def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
     """Delete the state of share partitions."""
     shares = ctx.broker.share_coordinators
@@ -83,7 +86,7 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
     return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, send)
 
 
-@api(ReadShareGroupStateSummaryRequest)
+@api(ReadShareGroupStateSummaryRequest, parts=_PARTS)
 def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
     """Read the start offsets and epochs of share partitions."""
     shares = ctx.broker.share_coordinators

@@ -1,5 +1,7 @@
 """Responses that are made in steps: the first in place, the others between the next turns (`broker/slices.py`).
 
+A response that needed several steps is encoded in steps too.
+
 Nearly every request needs one step, and is answered like any other. Only a request that is not done after its first
 step has a delayed response. Between two steps other requests are served, so a generator must not rely on anything that
 they change: it takes a copy of what it iterates over, and of the frame's memory, in its first step.
@@ -11,12 +13,41 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.frame import message_for
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.wire.types import Chunk
 
 R = TypeVar("R", bound=Message | None)
+
+ELEMENTS_OF_A_STEP = 300
+"""How many elements of arrays are encoded in a step: each takes a few microseconds."""
+
+
+class EncodedResponse(Message):
+    """A response that is encoded already."""
+
+    __slots__ = ("chunks",)
+
+    chunks: list[Chunk]
+
+
+def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, EncodedResponse]:
+    encoded = EncodedResponse()
+    building = message_for(ctx.api_key)[1].codec(ctx.api_version).build_in_steps(response)
+    left = ELEMENTS_OF_A_STEP
+    while True:
+        try:
+            next(building)
+        except StopIteration as end:
+            encoded.chunks = end.value
+            return encoded
+        left -= 1
+        if not left:
+            left = ELEMENTS_OF_A_STEP
+            yield
 
 
 def respond_in_steps(
@@ -34,15 +65,32 @@ def respond_in_steps(
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     delayed = DelayedResponse(send_before_close=send_before_close)
+    slices = ctx.broker.loop.slices
 
-    def done(outcome: R | DelayedResponse) -> None:
+    def made(outcome: R | DelayedResponse) -> None:
         if isinstance(outcome, DelayedResponse):
             delayed.on_cancel = outcome.cancel
             delayed.send_before_close = outcome.send_before_close
-            outcome.attach(delayed.complete)
+            outcome.attach(delayed.guard(encode))
         else:
-            delayed.resolve(outcome)
+            encode(outcome)
 
-    work = ctx.broker.loop.slices.start(steps, delayed.guard(done), delayed.complete)
+    def encode(outcome: Message | Exception | None) -> None:
+        if outcome is None or isinstance(outcome, Exception):
+            delayed.complete(outcome)
+        else:
+            work = slices.start(_encode(ctx, outcome), delayed.complete, delayed.complete)
+            delayed.on_cancel = work.cancel
+
+    work = slices.start(steps, delayed.guard(made), delayed.complete)
     delayed.on_cancel = work.cancel
     return delayed
+
+
+def complete_with(delayed: DelayedResponse, outcome: Message | DelayedResponse) -> None:
+    """Answer `delayed` with a response, or with that of another delayed response."""
+    if isinstance(outcome, DelayedResponse):
+        delayed.on_cancel = outcome.cancel
+        outcome.attach(delayed.complete)
+    else:
+        delayed.resolve(outcome)

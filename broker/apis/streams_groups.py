@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
 from barnabas.broker.apis.group_protocols import needs_streams_groups
 from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
@@ -109,7 +110,12 @@ def _none_described(request: StreamsGroupDescribeRequest, error: KafkaError) -> 
     return StreamsGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
 
 
-@api(StreamsGroupDescribeRequest, on_error=_none_described, needs=needs_streams_groups)
+@api(
+    StreamsGroupDescribeRequest,
+    on_error=_none_described,
+    needs=needs_streams_groups,
+    parts=Parts("group_ids", "groups", distinct=distinct_names),
+)
 def streams_group_describe(ctx: RequestContext, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """Describe the state, the topology, the members and the assignments of each group."""
     wants = request.include_topology_description

@@ -7,11 +7,13 @@ KIP-98, KIP-664. WriteTxnMarkers: v2 transaction version (KIP-1228). ListTransac
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.committed_reads import once_committed
+from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.coordinators.markers import Marker
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
@@ -37,7 +39,7 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 # ---- WriteTxnMarkers
 
 
-@api(WriteTxnMarkersRequest)
+@api(WriteTxnMarkersRequest, parts=Parts("markers.topics.partition_indexes", "markers.topics.partitions", size=30))
 def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
     wait = _MarkersResponder()
@@ -107,7 +109,11 @@ def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> 
     )
 
 
-@api(DescribeTransactionsRequest, on_error=_none_described)
+@api(
+    DescribeTransactionsRequest,
+    on_error=_none_described,
+    parts=Parts("transactional_ids", "transaction_states", distinct=distinct_names),
+)
 def describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse | DelayedResponse:
@@ -127,6 +133,9 @@ def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransaction
     return describe_transaction(coordinator.transactions.get(transactional_id), transactional_id)
 
 
+TRANSACTIONS_OF_A_STEP = 500
+
+
 @api(ListTransactionsRequest)
 def list_all_transactions(
     ctx: RequestContext, request: ListTransactionsRequest
@@ -136,19 +145,29 @@ def list_all_transactions(
     KafkaError while any coordinator is loading. Unknown names of states are returned.
     """
     ctx.broker.transaction_coordinators.check_loaded()
+    return respond_in_steps(ctx, _list(ctx, request), send_before_close=True)
+
+
+def _list(
+    ctx: RequestContext, request: ListTransactionsRequest
+) -> Generator[None, None, ListTransactionsResponse | DelayedResponse]:
     response = ListTransactionsResponse()
     response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
     matches = _matcher(request.transactional_id_pattern)
     now_ms = ctx.broker.loop.now_ms()
-    for coordinator in ctx.broker.transaction_coordinators:
-        response.transaction_states += list_transactions(
-            coordinator.transactions,
-            frozenset(request.state_filters),
-            frozenset(request.producer_id_filters),
-            request.duration_filter,
-            matches,
-            now_ms,
-        )
+    states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
+    left = TRANSACTIONS_OF_A_STEP
+    for coordinator in list(ctx.broker.transaction_coordinators):
+        everything = list(coordinator.transactions.items())
+        for start in range(0, len(everything), TRANSACTIONS_OF_A_STEP):
+            if left <= 0:
+                left = TRANSACTIONS_OF_A_STEP
+                yield
+            some = dict(everything[start : start + TRANSACTIONS_OF_A_STEP])
+            left -= len(some)
+            response.transaction_states += list_transactions(
+                some, states, producers, request.duration_filter, matches, now_ms
+            )
     return once_committed(response, ctx.broker.transaction_coordinators.all_uncommitted())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
@@ -66,7 +67,7 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Del
 # ---- AddPartitionsToTxn
 
 
-@api(AddPartitionsToTxnRequest)
+@api(AddPartitionsToTxnRequest, parts=Parts("transactions", "results_by_transaction"))
 def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Add partitions to transactions, or verify that they were added."""
     if ctx.api_version >= FIRST_ADD_OF_BROKERS:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.offset_commit import split_off_missing
+from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
     NO_COORDINATOR,
@@ -57,7 +58,7 @@ def _offsets_failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOf
     )
 
 
-@api(TxnOffsetCommitRequest, on_error=_offsets_failed)
+@api(TxnOffsetCommitRequest, on_error=_offsets_failed, parts=Parts("topics.partitions"))
 def txn_offset_commit(
     ctx: RequestContext, request: TxnOffsetCommitRequest
 ) -> DelayedResponse | TxnOffsetCommitResponse:

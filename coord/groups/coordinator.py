@@ -31,7 +31,7 @@ from barnabas.wire.messages.coordinator_records import OffsetCommitKey
 from barnabas.wire.messages.groups import DeletableGroupResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable
+    from collections.abc import Callable, Collection, Hashable, Iterator
 
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.consumer.groups import ConsumerGroups
@@ -209,12 +209,13 @@ class GroupCoordinator:
         """ListGroups: the groups in one of `states` and of one of `types`, or all; letter case does not matter."""
         wanted_states = {state.strip().lower() for state in states}
         wanted_types = {kind.strip().lower() for kind in types}
-        return [
-            listed_group(group)
-            for group in self.groups.values()
-            if (not wanted_states or str(group.state).lower() in wanted_states)
-            and (not wanted_types or group.group_type in wanted_types)
-        ]
+        return list(self.listed(wanted_states, wanted_types))
+
+    def listed(self, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
+        """As `list_groups`, one by one, with the names of states and types in lower case."""
+        for group in list(self.groups.values()):
+            if (not states or str(group.state).lower() in states) and (not types or group.group_type in types):
+                yield listed_group(group)
 
     def delete_group(self, group_id: str, ticket: Ticket) -> Result:
         """DeleteGroups of one group; the reply is a `DeletableGroupResult`."""

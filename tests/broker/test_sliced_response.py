@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.broker.apis.sliced_response import EncodedResponse, respond_in_steps
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import CreateTopicsResponse
 from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
 from tests.broker.memory_broker import MemoryBroker
 
 Steps = Generator[None, None, "CreateTopicsResponse | DelayedResponse"]
@@ -49,6 +50,13 @@ def _outcomes(delayed: object) -> list[Message | Exception]:
     return outcomes
 
 
+def _encoded(outcomes: list[Message | KafkaError]) -> bytes:
+    """The bytes of the only outcome, a response that was encoded in steps."""
+    (encoded,) = outcomes
+    assert isinstance(encoded, EncodedResponse)
+    return b"".join(map(chunk_bytes, encoded.chunks))
+
+
 def test_one_step_is_done_in_place(ctx: RequestContext, memory: MemoryBroker) -> None:
     response = CreateTopicsResponse()
     assert respond_in_steps(ctx, _steps([], 1, response)) is response
@@ -65,7 +73,7 @@ def test_further_steps_are_done_between_turns(ctx: RequestContext, memory: Memor
     assert outcomes == []
     memory.advance(0)
     assert done == [0, 1, 2, 3, 4]
-    assert outcomes == [response]
+    assert _encoded(outcomes) == response.encode(7)
 
 
 def test_an_error_of_a_later_step_is_the_outcome(ctx: RequestContext, memory: MemoryBroker) -> None:
@@ -98,6 +106,7 @@ def test_the_last_step_may_return_a_delayed_response(ctx: RequestContext, memory
     assert outcomes == []
     response = CreateTopicsResponse()
     inner[0].resolve(response)
-    assert outcomes == [response]
+    memory.advance(0)
+    assert _encoded(outcomes) == response.encode(7)
     other.cancel()
     assert cancelled == [True]

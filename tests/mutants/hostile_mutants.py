@@ -179,4 +179,47 @@ HOSTILE = (
         "tests/coord/groups/share/test_share_groups.py::"
         "test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer",
     ),
+    Mutant(
+        "repeated-groups-described-each-time",
+        "broker/apis/group_admin.py",
+        'parts=Parts("groups", distinct=distinct_names))',
+        'parts=Parts("groups"))',
+        "tests/broker/test_parts.py::test_a_name_that_is_repeated_is_answered_once",
+    ),
+    Mutant(
+        "repeated-topics-described-each-time",
+        "broker/apis/metadata.py",
+        "    if request.topics:  # a topic",
+        "    if False:  # a topic",
+        "tests/broker/test_parts.py::test_a_topic_that_is_repeated_is_described_once",
+    ),
+    Mutant(
+        "long-request-handled-in-one-turn",
+        "broker/apis/parts.py",
+        "        if index:\n            yield\n",
+        "        if index < 0:\n            yield\n",
+        "tests/broker/test_parts.py::test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error",
+    ),
+    Mutant(
+        "parts-of-one-topic-answered-as-two-topics",
+        "broker/apis/parts.py",
+        "1 + joined if number else 0",
+        "joined if number else 0",
+        "tests/broker/test_parts.py::test_a_long_commit_is_handled_in_parts_and_answered_in_its_order",
+    ),
+    Mutant(
+        "existing-names-looked-at-for-each-new-topic",
+        "coord/cluster/topic_changes.py",
+        "        if self._metric_names is None:",
+        "        if True:",
+        "tests/coord/cluster/test_topics.py::test_the_existing_names_are_looked_at_once_for_all_new_topics",
+    ),
+    Mutant(
+        "number-of-new-partitions-not-checked-first",
+        "coord/cluster/local_controller.py",
+        "        changes.check_number_of_partitions(request.topics)\n",
+        "",
+        "tests/coord/cluster/test_topics.py::"
+        "test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked",
+    ),
 )

@@ -1,0 +1,214 @@
+"""Well-formed requests with absurd content: for each API and each of its arrays, that array with `count` elements.
+
+The elements name things that exist or not, all the same thing or all different ones. Only the declarations say what a
+field means: its entity (topic name, group id ...), or its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.fields import Field, StructBase, parse_versions
+from barnabas.wire.frame import message_for
+from barnabas.wire.schema import Message
+
+
+class Names(NamedTuple):
+    """What exists in the broker under test."""
+
+    topics: list[str]
+    topic_ids: list[bytes]
+    groups: list[str]
+    transactional_ids: list[str]
+
+
+class Mode(NamedTuple):
+    """Whether the elements name what exists, and whether each names something else."""
+
+    exists: bool
+    differs: bool
+
+    def __str__(self) -> str:
+        return f"{'different' if self.differs else 'same'} {'existing' if self.exists else 'missing'}"
+
+
+class Case(NamedTuple):
+    """One request."""
+
+    name: str
+    request: Message
+    version: int
+
+
+MODES = [Mode(exists, differs) for exists in (True, False) for differs in (False, True)]
+
+_FIXED = {
+    "acks": 1,
+    "replica_id": -1,
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 1 << 20,
+    "partition_max_bytes": 1 << 10,
+    "session_epoch": -1,
+    "generation_id_or_member_epoch": -1,
+    "generation_id": -1,
+    "num_partitions": 1,
+    "replication_factor": 1,
+    "count": 2000,
+    "current_leader_epoch": -1,
+    "timestamp": -1,
+    "validate_only": True,
+    "resource_type": 2,
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 10_000,
+    "protocol_type": "consumer",
+    "protocol_name": "range",
+    "allow_auto_topic_creation": False,
+    "upgrade_type": 1,
+    "max_version_level": 1,
+    "committed_offset": 7,
+    "response_partition_limit": 2000,
+    "include_synonyms": True,
+    "include_documentation": True,
+    "include_authorized_operations": True,
+    "include_topic_authorized_operations": True,
+    "timeout_ms": 1000,
+    "offset": 0,
+}
+"""Values of fields with which a request does more than be refused."""
+
+
+_NAMED = {
+    "group_names": "groupId",
+    "groups_names": "groupId",
+    "transactional_ids": "transactionalId",
+    "v3_and_below_transactional_id": "transactionalId",
+    "resource_name": "topicName",
+    "coordinator_keys": "groupId",
+    "key": "groupId",
+    "topic_names": "topicName",
+    "topic_name": "topicName",
+}
+
+
+class _Filler:
+    """Fills one request: the array at `path` has `count` elements, every other one has one."""
+
+    def __init__(self, names: Names, version: int, path: tuple[str, ...], count: int, mode: Mode) -> None:
+        self._names = names
+        self._version = version
+        self._path = path
+        self._count = count
+        self._mode = mode
+
+    def struct(self, cls: type[StructBase], path: tuple[str, ...], index: int) -> Any:
+        """An instance of a declared class; `index` is its position in the long array, or 0."""
+        made: Any = cls()
+        fields = [one for one in cls.declared if self._version in parse_versions(one.versions)]
+        has_name = any(one.entity == "topicName" for one in fields)
+        for field in fields:
+            if field.kind == "uuid" and has_name:
+                continue  # by name; Metadata and DeleteTopics allow one of both
+            value = self._value(field, (*path, field.name), index)
+            if value is not None:
+                setattr(made, field.name, value)
+        return made
+
+    def _value(self, field: Field, path: tuple[str, ...], index: int) -> Any:
+        if field.kind == "array":
+            if path == self._path:
+                return [self._element(field, path, one) for one in range(self._count)]
+            if path != self._path[: len(path)] and field.name in ("topics", "partitions") and len(path) == 1:
+                return [self._element(field, path, 0)]
+            return [self._element(field, path, index)] if path == self._path[: len(path)] or len(path) > 1 else None
+        if field.kind == "struct":
+            assert field.struct_class is not None
+            return None if field.tag >= 0 else self.struct(field.struct_class, path, index)
+        return self._scalar(field.kind, field.name, field.entity, index)
+
+    def _element(self, field: Field, path: tuple[str, ...], index: int) -> Any:
+        if field.struct_class is not None:
+            return self.struct(field.struct_class, path, index)
+        return self._scalar(field.element_kind, field.name, field.entity, index)
+
+    def _scalar(self, kind: str, name: str, entity: str, index: int) -> Any:
+        at = index if self._mode.differs else 0
+        if name in _FIXED:
+            return _FIXED[name]
+        entity = entity or _NAMED.get(name, "")
+        if kind == "string":
+            return self._text(entity, name, at)
+        if kind == "uuid":
+            return self._names.topic_ids[at % len(self._names.topic_ids)] if self._mode.exists else b"%016d" % at
+        if kind.startswith(("int", "uint")) and ("partition" in name or name in ("indexes", "index", "producer_id")):
+            return at if self._mode.exists else at + 1_000_000
+        return None
+
+    def _text(self, entity: str, name: str, at: int) -> str | None:
+        exists = self._mode.exists
+        if entity == "topicName":
+            return self._names.topics[at % len(self._names.topics)] if exists else f"missing.topic_{at}"
+        if entity == "groupId":
+            return self._names.groups[at % len(self._names.groups)] if exists else f"missing-{at}"
+        if entity == "transactionalId":
+            ids = self._names.transactional_ids
+            return ids[at % len(ids)] if exists else f"missing-{at}"
+        if name in ("member_id", "group_instance_id", "instance_id", "metadata", "committed_metadata", "rack_id"):
+            return None
+        return "retention.ms" if exists and not self._mode.differs else f"name.{at}"
+
+
+def _arrays(cls: type[StructBase], version: int, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all arrays of a version, outer ones first."""
+    for field in cls.declared:
+        if version not in parse_versions(field.versions):
+            continue
+        here = (*path, field.name)
+        if field.kind == "array":
+            yield here
+        if field.struct_class is not None:
+            yield from _arrays(field.struct_class, version, here)
+
+
+def elements(value: Any) -> int:
+    """The array elements and tagged fields in a struct, or in an array and its elements."""
+    if isinstance(value, list):
+        return len(value) + sum([elements(one) for one in value if isinstance(one, StructBase)])
+    count = 0
+    for field in value.declared:
+        one = getattr(value, field.name)
+        count += field.tag >= 0 and not field.is_default(one)
+        if isinstance(one, list | StructBase):
+            count += elements(one)
+    return count
+
+
+def _inner(request: Any, path: tuple[str, ...]) -> Any:
+    """The array at a path of which every array has one element."""
+    for name in path:
+        request = getattr(request[0] if isinstance(request, list) else request, name)
+    return request
+
+
+def cases(names: Names, count: int, apis: list[str] | None = None) -> Iterator[Case]:
+    """The cases of all served APIs, or of those named, in their newest version and the oldest one."""
+    for key in SERVED:
+        if apis and key.name not in apis:
+            continue
+        yield from _cases_of(key, names, count)
+
+
+def _cases_of(key: ApiKey, names: Names, count: int) -> Iterator[Case]:
+    request_class = message_for(key)[0]
+    first, last = served_versions(key)
+    for version in sorted({first, last}, reverse=True):
+        yield Case(f"{key.name} v{version} empty", request_class(), version)
+        for path in _arrays(request_class, version):
+            for mode in MODES:
+                request = _Filler(names, version, path, 1, mode).struct(request_class, (), 0)
+                fits = max(1, count // max(1, elements(_inner(request, path))))
+                request = _Filler(names, version, path, fits, mode).struct(request_class, (), 0)
+                yield Case(f"{key.name} v{version} {'.'.join(path)} {mode}", request, version)
