@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,10 @@ from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.storage.open_files import MIN_DESCRIPTORS
 from barnabas.wire.configdef import ConfigError
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from barnabas.broker.config.options import ServeOptions
 
@@ -152,7 +153,8 @@ class Server:
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:
             self.reactor.listen(listener)
-        broker.controller.register_broker(self.addresses)
+        with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
+            broker.controller.register_broker(self.addresses)
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
@@ -192,15 +194,8 @@ class Server:
         config.set_default_flush_policy(is_temporary=not config.log_dirs)
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
-        try:
+        with _data_errors(",".join(paths)):
             self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes)
-        except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
-            raise StartError(str(error)) from error
-        except (OSError, KafkaError) as error:
-            cause = error.__cause__ if isinstance(error, KafkaError) else error
-            if not isinstance(cause, OSError):
-                raise
-            raise StartError(f"Cannot use the data directory {','.join(paths)}: {cause.strerror or cause}") from error
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
@@ -252,3 +247,19 @@ class Server:
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
         self._flushes.close()
+
+
+@contextmanager
+def _data_errors(paths: str) -> Iterator[None]:
+    """Raise StartError, with one sentence, for what the data directories or their disks refuse."""
+    try:
+        yield
+    except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
+        raise StartError(str(error)) from error
+    except (OSError, KafkaError) as error:
+        cause = error.__cause__ if isinstance(error, KafkaError) else error
+        if isinstance(cause, OSError):
+            raise StartError(f"Cannot use the data directory {paths}: {cause.strerror or cause}") from error
+        if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            raise StartError(f"Cannot use the data directory {paths}: {error}") from error
+        raise

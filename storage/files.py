@@ -217,8 +217,12 @@ class Files:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory with this path."""
-        return os.path.exists(path)
+        """Whether there is a file or directory with this path. OSError when the disk cannot tell."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def size(self, file: File) -> int:
         """The size of an open file in bytes."""

@@ -187,7 +187,8 @@ def _respond(
     if len(chunks) == 1:
         out.append(head + chunks[0])  # type: ignore[operator]
     else:
-        parts = [_in_memory(chunk) for chunk in chunks]  # may fail: the header must not be in the output then
+        # Reading may fail: the header must not be in the output then.
+        parts = [_in_memory(chunk) for chunk in chunks]
         out.append(head)
         out.extend(parts)
     connection.out_bytes += size + 4

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
+from barnabas.broker.config.load import load
+from barnabas.broker.server import Server, StartError
 from barnabas.storage.files import Buffer, File, Files
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse
@@ -469,3 +472,23 @@ class TestClockJumps:
         memory.advance(0.5)
         assert len(reader.answers()) == 1
         memory.close()
+
+
+def test_a_start_whose_registration_cannot_be_synced_fails_with_one_sentence(
+    tmp_path: Path, files: FaultyFiles
+) -> None:
+    """The registration is the first write that is synced: its failure is the user's to see, not a traceback."""
+    config = load({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}, {}, None, "dev")
+    server = Server(config)
+    server._files = files
+    files.errors_in = "__cluster_metadata-0/00000000000000000000.log"
+    files.errors["sync"] = errno.EIO
+
+    async def start() -> None:
+        server.start()
+
+    with pytest.raises(StartError, match=r"Cannot use the data directory .*Input/output error"):
+        trio.run(start)
+    for listener in server._listeners:
+        listener.socket.close()
+    server.broker.log_dirs.release()

@@ -231,7 +231,7 @@ class RecordingDisk(Files):
 
     def unlink(self, path: str) -> None:
         parent, _, name = path.rpartition("/")
-        if self.exists(path):
+        if self._has(path):
             node = self._existing(path)
             directory = self._directory(parent)
             del directory.names[name]
@@ -251,7 +251,7 @@ class RecordingDisk(Files):
             at = found
 
     def remove_tree(self, path: str) -> None:
-        if not self.exists(path):
+        if not self._has(path):
             return
         directory = self._directory(path)
         for name, node in list(directory.names.items()):
@@ -273,6 +273,9 @@ class RecordingDisk(Files):
         return sorted(name for name, node in names.items() if isinstance(node, Directory))
 
     def exists(self, path: str) -> bool:
+        return self._has(path)
+
+    def _has(self, path: str) -> bool:
         parent, _, name = path.rpartition("/")
         try:
             return not name or name in self._directory(parent).names
@@ -311,7 +314,7 @@ class RecordingDisk(Files):
 
     def is_named(self, file: File) -> bool:
         assert isinstance(file, MemoryFile)
-        return self.exists(file.path) and self._file(file.path) is file.node
+        return self._has(file.path) and self._file(file.path) is file.node
 
     def modified_ms(self, path: str) -> int:
         return 0 if self._existing(path) else -1

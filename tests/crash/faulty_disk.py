@@ -52,7 +52,7 @@ class FaultyFile(MemoryFile):
 class FaultyDisk(RecordingDisk):
     """A disk with at most one fault."""
 
-    __slots__ = ("_fault", "_is_armed", "counts", "failed")
+    __slots__ = ("_fault", "_is_armed", "counts", "failed", "seen")
 
     def __init__(self, initial: Image | None = None) -> None:
         super().__init__(initial)
@@ -62,11 +62,14 @@ class FaultyDisk(RecordingDisk):
         """By kind of fault, how many operations could have failed with it since `arm`."""
         self.failed: list[str] = []
         """The operations that have failed."""
+        self.seen: dict[str, list[str]] = {}
+        """By kind of fault, the operations that `counts` has counted, when there is no fault."""
 
     def arm(self, fault: Fault | None = None) -> None:
         """Count operations from here on, and let `fault` happen."""
         self._is_armed, self._fault = True, fault
         self.counts.clear()
+        self.seen = {error: [] for error in OPERATIONS}
 
     def heal(self) -> None:
         """No operation fails any more."""
@@ -88,6 +91,8 @@ class FaultyDisk(RecordingDisk):
         for error, operations in OPERATIONS.items():
             if operation in operations:
                 counts[error] += 1
+                if fault is None:
+                    self.seen[error].append(f"{operation} {path}")
         if fault is None or operation not in OPERATIONS[fault.error]:
             return
         at = counts[fault.error]
@@ -99,7 +104,7 @@ class FaultyDisk(RecordingDisk):
     # --- operations
 
     def open(self, path: str) -> File:
-        self.may_fail("open" if self.exists(path) else "create", path)
+        self.may_fail("open" if self._has(path) else "create", path)
         return self._faulty(super().open(path))
 
     def open_read(self, path: str) -> File:
@@ -165,6 +170,10 @@ class FaultyDisk(RecordingDisk):
     def list_dirs(self, path: str) -> list[str]:
         self.may_fail("list_dirs", path)
         return super().list_dirs(path)
+
+    def exists(self, path: str) -> bool:
+        self.may_fail("exists", path)
+        return super().exists(path)
 
     def size(self, file: File) -> int:
         self.may_fail("size", file.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _FILE = "tests/storage/test_disk_faults.py::"
+_KNOWN = "tests/crash/test_faults.py::test_a_fault_that_has_broken_a_promise"
 _LOG = _FILE + "test_a_log_does_not_depend_on_a_failed_operation"
 
 DISK_FAULTS = (
@@ -50,5 +51,61 @@ DISK_FAULTS = (
         "(self._offset_index, self._time_index, self._txn_index):\n            if index is not None and index.unsaved",
         "(self._offset_index, self._time_index):\n            if index is not None and index.unsaved",
         _LOG,
+    ),
+    Mutant(
+        "index-read-after-the-write-of-a-batch",
+        "storage/segment.py",
+        "            self._load_indexes()\n",
+        "            pass\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "index-of-aborted-transactions-read-after-the-write-of-a-marker",
+        "storage/log.py",
+        "                segment.load_txn_index()\n",
+        "                pass\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "head-of-a-response-sent-without-its-records",
+        "broker/apis/dispatcher.py",
+        "        parts = [_in_memory(chunk) for chunk in chunks]\n        out.append(head)\n",
+        "        out.append(head)\n        parts = [_in_memory(chunk) for chunk in chunks]\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "renamed-files-of-a-cleaned-segment-forgotten",
+        "storage/swap.py",
+        "        segment.renamed(kind, suffix)\n",
+        "",
+        _KNOWN,
+    ),
+    Mutant(
+        "new-segment-retired-with-the-old-ones",
+        "storage/cleaning/replacement.py",
+        "        if not self._is_retired:\n",
+        "        if True:\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "failed-checkpoint-counts-as-written",
+        "storage/checkpoint_files.py",
+        "                del self._written[name]\n",
+        "                pass\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "commit-acknowledged-on-a-full-disk",
+        "broker/coordinators/runtime.py",
+        "                result = shard.coordinator.append_failed(result, error.code, at)\n",
+        "                pass\n",
+        _KNOWN,
+    ),
+    Mutant(
+        "failed-deletion-of-a-topic-not-handled",
+        "broker/replicas/partitions.py",
+        '                partition.report_failure("deletion", error)\n',
+        "                raise\n",
+        _KNOWN,
     ),
 )

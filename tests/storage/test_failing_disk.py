@@ -106,3 +106,14 @@ def test_short_writes_are_continued(tmp_path: Path) -> None:
     for at in range(5):
         append(log, batch_of([b"%d" % at * 50]))
     assert [offset for offset, _ in values_from(kill(log), 0)] == [0, 1, 2, 3, 4]
+
+
+def test_a_path_that_cannot_be_looked_up_does_not_count_as_missing(tmp_path: Path) -> None:
+    """A log that seems to be missing would be made anew, empty."""
+    files = UnsyncedFiles()
+    (tmp_path / "file").write_bytes(b"")
+    assert files.exists(f"{tmp_path}/file")
+    assert not files.exists(f"{tmp_path}/other")
+    assert not files.exists(f"{tmp_path}/file/below")
+    with pytest.raises(OSError, match="File name too long"):
+        files.exists(f"{tmp_path}/{'a' * 300}")

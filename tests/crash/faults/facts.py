@@ -26,6 +26,7 @@ from barnabas.wire.records import iter_batches, iter_records
 from tests.broker.test_fetch import at, fetch
 from tests.crash.broken import require
 from tests.crash.faults.session import Session
+from tests.crash.faults.sharing import TOPIC, ShareMember
 from tests.simulation.consumer import committed_records
 
 Place = tuple[str, int]
@@ -88,6 +89,10 @@ class Facts:
     """Topics with retention: their log starts move by themselves."""
     offsets: dict[str, set[int]] = field(default_factory=dict)
     """By group: the acknowledged offset, and those of later commits without an answer."""
+    accepted: set[int] = field(default_factory=set)
+    """The offsets that the share group has accepted, with an answer."""
+    accept_asked: set[int] | None = None
+    """Those that it may have accepted; None without a share group."""
     configs: dict[str, set[str]] = field(default_factory=dict)
     """By topic: the values that `max.message.bytes` may have."""
 
@@ -105,6 +110,8 @@ class Facts:
         self._check_transactions(partitions)
         view = View(partitions, self._check_offsets(session), names)
         self._check_configs(session, names)
+        if self.accept_asked is not None and (TOPIC, 0) in partitions:
+            self._check_share_group(session, {offset for offset, _ in partitions[TOPIC, 0].records})
         if before is not None:
             _compare(before, view)
         return view
@@ -166,6 +173,23 @@ class Facts:
                 found[group] = answer.groups[0].topics[0].partitions[0].committed_offset
                 require(found[group] in allowed, f"group {group} has offset {found[group]}, not one of {allowed}")
         return found
+
+    def _check_share_group(self, session: Session, offsets: set[int]) -> None:
+        """G5: what was accepted is not delivered again, what was not is."""
+        assert self.accept_asked is not None
+        session.wait(2.0)  # locks of earlier members expire
+        member = ShareMember(session, "check")
+        delivered: set[int] = set()
+        for _ in range(3):
+            code, ranges = member.take()
+            require(code == 0, f"the share group cannot fetch: {code}")
+            for first, last in ranges:
+                delivered |= set(range(first, last + 1))
+        session.wait(2.0)
+        again = delivered & self.accepted
+        require(not again, f"accepted offsets are delivered again: {again}")
+        missing = offsets - delivered - self.accept_asked
+        require(not missing, f"offsets are not delivered: {missing}")
 
     def _check_configs(self, session: Session, names: frozenset[str]) -> None:
         for topic, allowed in self.configs.items():

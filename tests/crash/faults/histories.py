@@ -111,6 +111,22 @@ def _groups(work: Work) -> None:
     work.session.run_jobs()
 
 
+def _prepare_share(work: Work) -> None:
+    _topics(work)
+    work.join_share_group()
+    work.consume_share()
+
+
+def _share(work: Work) -> None:
+    for _ in range(3):
+        work.produce("a")
+        work.produce("a")
+        work.consume_share()
+    work.session.run_jobs()
+    work.produce("a")
+    work.consume_share()
+
+
 def _metadata(work: Work) -> None:
     work.create_topic("c", 2)
     work.produce("c")
@@ -152,6 +168,7 @@ HISTORIES: dict[str, History] = {
     "retention": History(_prepare_retention, _retention),
     "deletion": History(_prepare_deletion, _deletion),
     "groups": History(_prepare_groups, _groups),
+    "share": History(_prepare_share, _share),
     "metadata": History(_topics, _metadata),
     "start": History(_prepare_everything, _nothing, Begins.AT_START),
     "start-after-kill": History(_prepare_everything, _little, Begins.AT_START, is_killed=True),

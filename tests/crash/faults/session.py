@@ -33,6 +33,8 @@ SETS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": "1000",
+    "group.share.delivery.count.limit": "10",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
 }
 PATH = "/data"

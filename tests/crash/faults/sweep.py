@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import NamedTuple
@@ -62,11 +63,23 @@ def _prepare(name: str) -> tuple[FaultyDisk, Facts]:
     return FaultyDisk(disk.content()), deepcopy(facts)
 
 
-def cases(name: str) -> Iterator[Case]:
-    """Every case of a history."""
+def _run_without_fault(name: str) -> FaultyDisk:
+    """The disk of a history without a fault, which has counted its operations."""
     disk, facts = _prepare(name)
     with (bugs := Bugs()).collect():
         _work(disk, facts, bugs, name, None)
+    return disk
+
+
+def cases_of(name: str, error: str, operation: str) -> list[Case]:
+    """The cases of a history in which the failing operation matches a regular expression."""
+    seen = _run_without_fault(name).seen[error]
+    return [Case(name, Fault(at, error)) for at, one in enumerate(seen, 1) if re.search(operation, one)]
+
+
+def cases(name: str) -> Iterator[Case]:
+    """Every case of a history."""
+    disk = _run_without_fault(name)
     for error in OPERATIONS:
         for number in range(1, disk.counts[error] + 1):
             yield Case(name, Fault(number, error))

@@ -38,6 +38,7 @@ from tests.broker.test_produce import produce, to
 from tests.crash.broken import require
 from tests.crash.faults.facts import Facts, Place, Sent, Transaction, read_once
 from tests.crash.faults.session import Session
+from tests.crash.faults.sharing import ShareMember
 
 RETRIED = frozenset(
     {
@@ -73,6 +74,7 @@ class Work:
         self.attempts = attempts
         self._count = first
         self._producers: dict[str, Producer] = {}
+        self._member = ShareMember(session, f"member-{first}")
 
     def _attempt(self, send: Callable[[], int | None]) -> bool:
         """Call `send` until it returns no error; None stands for no answer. Whether it has succeeded."""
@@ -277,6 +279,29 @@ class Work:
             self.facts.starts[place] = offset
 
     # --- groups
+
+    def join_share_group(self) -> None:
+        """Initialize the state of the share group."""
+        if self._attempt(self._member.initialize):
+            self.facts.accept_asked = set()
+
+    def consume_share(self) -> None:
+        """Fetch and accept everything that is available."""
+        assert self.facts.accept_asked is not None
+        member = self._member
+        acquired: list[tuple[int, int]] = []
+
+        def take() -> int | None:
+            code, ranges = member.take()
+            acquired.extend(ranges)
+            return code
+
+        self._attempt(take)
+        for first, last in acquired:
+            offsets = set(range(first, last + 1))
+            self.facts.accept_asked |= offsets
+            if member.accept(first, last) == 0:
+                self.facts.accepted |= offsets
 
     def commit_offset(self, group: str, offset: int) -> None:
         """Commit an offset of a-0."""
