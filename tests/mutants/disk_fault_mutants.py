@@ -97,8 +97,8 @@ DISK_FAULTS = (
     Mutant(
         "commit-acknowledged-on-a-full-disk",
         "broker/coordinators/runtime.py",
-        "                result = shard.coordinator.append_failed(result, error.code, at)\n",
-        "                pass\n",
+        "            return shard.coordinator.append_failed(result, error.code, at)\n",
+        "            return result\n",
         _KNOWN,
     ),
     Mutant(
