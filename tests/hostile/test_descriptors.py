@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.records import build_batch
@@ -12,9 +15,8 @@ from tests.hostile.harness import beside_healthy_client, stop_in_grace
 PARTITIONS = 300
 
 
-def produce_to_all(client: Attacker) -> set[int]:
+def produce_to_all(client: Attacker, batch: bytes = build_batch([(1000, None, b"value")])) -> set[int]:
     """A batch for each partition of the topic; gives the error codes."""
-    batch = build_batch([(1000, None, b"value")])
     data = [PartitionProduceData(index=index, records=batch) for index in range(PARTITIONS)]
     request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(name="many", partition_data=data)])
     return {one.error_code for one in client(request, 9).responses[0].partition_responses}
@@ -38,6 +40,39 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
         client = Attacker(victim.bootstrap, healthy)
         if made.error_code == 0:
             assert produce_to_all(client) == {0}
+    stop_in_grace(victim, 10.0)
+
+
+@pytest.mark.parametrize("sync", ["os", "always"])
+def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
+    """A slice of each of 300 files is more than the descriptors: what is sent is read into memory then."""
+    victim = start_victim({"barnabas.log.sync": sync}, files=256)
+    large = build_batch([(1000, None, bytes(20_000))])
+    with Attacker(victim.bootstrap) as client:
+        topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
+        assert client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics[0].error_code == 0
+        assert produce_to_all(client, large) == {0}
+        assert produce_to_all(client, large) == {0}
+    with beside_healthy_client(victim) as healthy:
+        client = Attacker(victim.bootstrap, healthy)
+        for _ in range(3):
+            partitions = [
+                FetchRequestFetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+                for index in range(PARTITIONS)
+            ]
+            asked = [FetchRequestFetchTopic(topic="many", partitions=partitions)]
+            request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, session_epoch=-1, topics=asked)
+            answers = client(request, 12).responses[0].partitions
+            assert {answer.error_code for answer in answers} == {0}
+            assert {len(answer.records or b"") for answer in answers} == {2 * len(large)}
+    assert "Too many open files" not in victim.log()
+    victim.kill9()
+    victim.start()
+    with beside_healthy_client(victim) as healthy:
+        client = Attacker(victim.bootstrap, healthy)
+        assert {len(answer.records or b"") for answer in client(request, 12).responses[0].partitions} == {
+            2 * len(large)
+        }
     stop_in_grace(victim, 10.0)
 
 

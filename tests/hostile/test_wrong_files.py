@@ -46,9 +46,6 @@ def test_start_with_a_wrong_small_file(start_victim, name, damage) -> None:
     assert not victim.tracebacks(start)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="FILES: a log with another topic id is put aside, and the partition begins again"
-)
 def test_changed_topic_id_in_partition_metadata(start_victim) -> None:
     """The records are neither lost nor hidden: the partition is offline."""
     victim = with_records(start_victim)
