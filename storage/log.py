@@ -28,6 +28,7 @@ from barnabas.storage.log_reader import LogRead
 from barnabas.storage.log_state import Checkpointed, LogState
 from barnabas.storage.producer_entry import BatchMetadata, ProducerEntry
 from barnabas.storage.producer_state import EndMarker, marker_of
+from barnabas.storage.read_check import checked
 from barnabas.storage.rolling import roll_jitter_ms, should_roll
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
@@ -43,7 +44,16 @@ T = TypeVar("T")
 class Log(LocalLog):
     """One partition's log."""
 
-    __slots__ = ("_high_watermark", "leader_epochs", "log_start_offset", "on_damage", "producers", "topic_id", "torn")
+    __slots__ = (
+        "_high_watermark",
+        "checks_reads",
+        "leader_epochs",
+        "log_start_offset",
+        "on_damage",
+        "producers",
+        "topic_id",
+        "torn",
+    )
 
     def __init__(self, topic: str, partition: int, state: LogState) -> None:
         super().__init__(topic, partition, state)
@@ -53,6 +63,8 @@ class Log(LocalLog):
         self.log_start_offset = state.log_start_offset
         self.torn = state.torn
         """What recovery has cut off, None if nothing."""
+        self.checks_reads = False
+        """Whether the CRC of each batch is checked before it is handed to a reader."""
         self.on_damage: Callable[[str], None] | None = None
         """Called with a description when damaged data is read: the log should not be used any longer (L2)."""
         self._high_watermark = 0
@@ -247,7 +259,10 @@ class Log(LocalLog):
         if offset >= limit_offset or offset == self.log_end_offset:
             return LogRead(None, offset, limit_offset)
         try:
-            return self._reader.read(offset, max_bytes, limit_offset, self.log_end_offset, min_one_batch=min_one_batch)
+            read = self._reader.read(offset, max_bytes, limit_offset, self.log_end_offset, min_one_batch=min_one_batch)
+            if self.checks_reads and read.slice is not None:
+                read = read._replace(slice=checked(read.slice))
+            return read
         except DamagedLog as damage:
             self._report(damage)
             raise

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
-from barnabas.broker.config.keys.own import FULL, LOG_SYNC, PRODUCE_VALIDATION
+from barnabas.broker.config.keys.own import FULL, LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
@@ -185,6 +185,7 @@ class Partitions:
             else:
                 self._offline.add_for_now(topic, index, error)
             return None
+        log.checks_reads = self._config[LOG_READ_CHECK_CRCS]
         if not self._is_loading:
             self._warn_of_strays()
         if log.torn is not None:

@@ -79,6 +79,20 @@ FILES = (
         _WRONG + "test_a_topic_that_was_deleted_and_made_again_begins_empty_after_a_crash_between",
     ),
     Mutant(
+        "check-on-reads-skipped",
+        "storage/log.py",
+        "if self.checks_reads and read.slice is not None:",
+        "if False:",
+        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_takes_its_partition_offline",
+    ),
+    Mutant(
+        "only-the-first-batch-of-a-read-checked",
+        "storage/read_check.py",
+        "        at = end\n",
+        "        break\n",
+        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_takes_its_partition_offline",
+    ),
+    Mutant(
         "incomplete-identity-replaced",
         "storage/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",

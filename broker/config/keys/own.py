@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, MEDIUM, integer, string
+from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, LOW, MEDIUM, boolean, integer, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 
@@ -38,5 +38,15 @@ PRODUCE_VALIDATION = string(
     "decompressed for that. header: what header, length and CRC tell, and the records only where a topic's configs "
     "need it (compaction, limits for timestamps).",
     dynamic=CLUSTER_WIDE,
+    used=True,
+)
+
+LOG_READ_CHECK_CRCS = boolean(
+    "barnabas.log.read.check.crcs",
+    False,
+    LOW,
+    "Whether the CRC of each record batch is checked before it is sent to a reader. A batch with a wrong one, which "
+    "was damaged on the disk, takes its partition offline (KAFKA_STORAGE_ERROR). Without it clients check CRCs, as "
+    "with Kafka. Records are read into memory for that, instead of being sent from the file by the kernel.",
     used=True,
 )
