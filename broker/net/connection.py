@@ -54,7 +54,6 @@ class Connection:
         "delayed",
         "is_closed",
         "is_closing",
-        "is_ended",
         "last_active",
         "listener",
         "local_host",
@@ -98,7 +97,6 @@ class Connection:
         self.out_bytes = 0
         self.is_closing = False  # no more reading; closes once `out` has been sent
         self.is_closed = False
-        self.is_ended = False  # the peer has closed its side
         self.client_software = ("", "")
         self._buffer: bytearray | None = None
         self._filled = 0
@@ -123,9 +121,9 @@ class Connection:
     @property
     def wants_data(self) -> bool:
         """Whether the transport should read: not while requests that were read already are kept."""
-        if self.is_closing or self.is_ended:
-            return False
-        return self._buffer is None or not (self.is_held or not self._is_admitted or self._has_frame)
+        if self._buffer is None:
+            return not self.is_closing
+        return not (self.is_closing or self.is_held or not self._is_admitted or self._has_frame)
 
     @property
     def can_resume(self) -> bool:
@@ -134,10 +132,8 @@ class Connection:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the connection is to be closed now: nothing is left to be sent, or to be handled."""
-        if self.out or self.must_still_respond:
-            return False
-        return self.is_closing or (self.is_ended and not self.can_resume)
+        """Whether the connection is to be closed now: it is closing, and nothing is left to be sent."""
+        return self.is_closing and not (self.out or self.must_still_respond)
 
     @property
     def _has_frame(self) -> bool:
@@ -196,11 +192,6 @@ class Connection:
         self._share_end = now + SHARE_S
         if self._has_frame and not self.is_held and not self.is_closing:
             self._release_buffer()
-
-    def end(self) -> None:
-        """The peer has closed its side. What it has sent is still handled and answered, as in Kafka, until a send
-        fails; a delayed response is not waited for, except one whose request has taken effect."""
-        self.is_ended = True
 
     def admit(self) -> None:
         """The frame that has begun fits into queued.max.request.bytes now: go on reading it."""

@@ -269,8 +269,7 @@ class Reactor:
         if connection.is_closed:
             return
         if not connection.can_resume:
-            if connection.wants_data:
-                self._read(channel, now)
+            self._read(channel, now)
             return
         try:
             connection.resume(now)
@@ -280,9 +279,11 @@ class Reactor:
         self._queue(channel)
 
     def _read(self, channel: Channel, now: float) -> None:
+        """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
+        closed its side only is answered; a delayed response is not waited for unless its request has taken effect."""
         connection = channel.connection
-        if connection.is_closed:
-            return
+        if not connection.wants_data:
+            return  # an event of before
         budget = TURN_BYTES
         try:
             while budget > 0:
@@ -290,7 +291,7 @@ class Reactor:
                 if space is None:
                     count = channel.socket.recv_into(self._scratch)
                     if not count:
-                        connection.end()
+                        connection.is_closing = True
                         break
                     connection.receive(self._scratch[:count], now)
                     budget = 0 if connection.space() is None else budget - count
@@ -298,7 +299,7 @@ class Reactor:
                     count = channel.socket.recv_into(space)
                     space.release()
                     if not count:
-                        connection.end()
+                        connection.is_closing = True
                         break
                     connection.filled(count, now)
                     budget -= count

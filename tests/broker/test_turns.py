@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -35,8 +36,9 @@ def test_requests_that_wait_in_one_connection_do_not_hold_up_another(turns: Turn
     for peer in greedy:
         peer.sendall(requests(300, 10 * SHARE_MS))
     turns.until(lambda: all(turns.count(peer) for peer in greedy))
-    other.sendall(requests(1, 0))
     before = len(turns.served)
+    assert before <= 8
+    other.sendall(requests(1, 0))
     turns.until(lambda: turns.count(other))
     assert len(turns.served) - before <= 3
 
@@ -114,7 +116,38 @@ def test_a_peer_that_has_closed_its_side_only_is_answered(turns: Turns) -> None:
     assert received(peer, len(turns.response)) == 30
 
 
-def test_a_reset_is_noticed_while_requests_are_kept() -> None:
+def test_responses_to_a_peer_that_has_closed_its_side_are_sent_completely() -> None:
+    turns = Turns(response_bytes=OUT_LIMIT_BYTES - 8)
+    peer = turns.connect()
+    (channel,) = turns.reactor._channels.values()
+    channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+    peer.sendall(requests(1, 0))
+    turns.until(lambda: turns.served)
+    peer.shutdown(socket.SHUT_WR)
+    turns.until(lambda: channel.connection.is_closing)
+    assert channel.connection.out
+    with ThreadPoolExecutor() as reader:
+        count = reader.submit(received, peer, len(turns.response))
+        turns.until(lambda: not turns.reactor.connection_count)
+        assert count.result() == 1
+    turns.close()
+
+
+def test_the_requests_of_a_reset_connection_are_dropped(turns: Turns) -> None:
+    """Those that were read, and those that were not because of them."""
+    peer = turns.connect()
+    for _ in range(2):
+        peer.sendall(requests(300, 10 * SHARE_MS))
+        turns.reactor.turn()
+        turns.reactor.turn()
+    before = len(turns.served)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+    turns.until(lambda: not turns.reactor.connection_count)
+    assert len(turns.served) == before
+
+
+def test_a_reset_is_noticed_while_responses_wait() -> None:
     """The connection is not read then."""
     turns = Turns(response_bytes=OUT_LIMIT_BYTES)
     peer = turns.connect()

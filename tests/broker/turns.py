@@ -12,7 +12,7 @@ from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 
-MAX_TURNS = 10_000
+MAX_TURNS = 3000
 
 
 class Turns:
@@ -60,7 +60,7 @@ class Turns:
         for number in range(MAX_TURNS):
             if condition():
                 return number
-            self.reactor.turn()
+            self.reactor.turn(0.01)
         raise AssertionError("the condition does not hold after many turns")
 
     def count(self, peer: socket.socket) -> int:

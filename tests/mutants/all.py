@@ -17,6 +17,7 @@ from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
 from tests.mutants.streams_mutants import STREAMS
 from tests.mutants.transaction_mutants import TRANSACTIONS
+from tests.mutants.turn_mutants import TURNS
 
 MUTANTS: tuple[Mutant, ...] = (
     *STORAGE,
@@ -33,4 +34,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHARE_GROUPS,
     *STREAMS,
     *HOSTILE,
+    *TURNS,
 )
