@@ -70,7 +70,7 @@ def run(options: ServeOptions) -> int:
         config = load(options.sets, options.environment, options.config_file, options.profile)
         for warning in config.warnings:
             logger.warning(warning)
-        return trio.run(_serve, config, options.ready_file, _raise_descriptor_limit())
+        return trio.run(_serve, config, options.ready_file, raise_descriptor_limit())
     except (ConfigError, StartError) as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_MISTAKE
@@ -79,7 +79,7 @@ def run(options: ServeOptions) -> int:
         return EXIT_FAILED
 
 
-def _raise_descriptor_limit() -> int:
+def raise_descriptor_limit() -> int:
     """Raise the soft limit of open files to the hard one, as a JVM does; the limit from here on.
 
     StartError when it is too low to serve.

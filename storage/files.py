@@ -250,11 +250,11 @@ class Files:
         os.utime(path, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     def has_descriptors(self, count: int) -> bool:
-        """Whether this process can open `count` more descriptors now."""
+        """Whether this process can open `count` more descriptors now; log files are closed for that."""
         taken: list[int] = []
         try:
             while len(taken) < count:
-                taken.append(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+                taken.append(self._open("/", os.O_RDONLY | os.O_CLOEXEC))
         except OSError:
             return False
         finally:

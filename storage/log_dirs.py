@@ -19,6 +19,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
 ZERO_UUID = bytes(16)
+_DESCRIPTORS_FOR_A_LOG = 8
+"""The files and directories that are open at the same time while logs are made, with some to spare."""
 
 _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
     layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_write,
@@ -241,6 +243,10 @@ class LogDirs:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log directories have failed")
         held = list(self._found.values())
         return min(working, key=held.count)
+
+    def has_descriptors(self) -> bool:
+        """Whether enough descriptors are left to make a log."""
+        return self._files.has_descriptors(_DESCRIPTORS_FOR_A_LOG)
 
     @property
     def working(self) -> list[LogDir]:

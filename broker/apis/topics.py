@@ -40,9 +40,24 @@ def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateT
     )
 
 
+def _check_descriptors(ctx: RequestContext) -> None:
+    """POLICY_VIOLATION, which clients do not repeat, when no descriptors are left to make logs with.
+
+    As Kafka answers for a number of partitions that it cannot bear: with KAFKA_STORAGE_ERROR clients would try again
+    until their timeout, and show nothing but that.
+    """
+    if not ctx.broker.log_dirs.has_descriptors():
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            "No partitions can be made: the broker has no file descriptors left. Raise its limit (ulimit -n).",
+        )
+
+
 @api(CreateTopicsRequest, on_error=_creation_failed)
 def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedResponse:
     """Create each topic of the request, or report its error."""
+    if not request.validate_only:
+        _check_descriptors(ctx)
     controller = ctx.broker.controller
     return change_metadata(ctx, lambda: controller.local.create_topics(request, controller.topic_defaults()))
 
@@ -83,4 +98,6 @@ def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> Cr
 @api(CreatePartitionsRequest, on_error=_extension_failed)
 def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> DelayedResponse:
     """Add partitions to each topic of the request, or report its error."""
+    if not request.validate_only:
+        _check_descriptors(ctx)
     return change_metadata(ctx, lambda: ctx.broker.controller.local.create_partitions(request))

@@ -93,6 +93,13 @@ FILES = (
         "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_takes_its_partition_offline",
     ),
     Mutant(
+        "topics-created-without-descriptors",
+        "broker/apis/topics.py",
+        "    if not ctx.broker.log_dirs.has_descriptors():\n",
+        "    if False:\n",
+        "tests/broker/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
+    ),
+    Mutant(
         "incomplete-identity-replaced",
         "storage/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",
