@@ -8,6 +8,7 @@ from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.file_mutants import FILES
+from tests.mutants.fuzz_mutants import FUZZ
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
 from tests.mutants.migration_mutants import MIGRATION
@@ -34,5 +35,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHARE_GROUPS,
     *STREAMS,
     *HOSTILE,
+    *FUZZ,
     *TURNS,
 )

@@ -1,7 +1,9 @@
 """Mutated frames: bytes of valid frames are flipped, cut, repeated, mixed with others, or replaced by extreme numbers.
 
 Most mutated frames no longer decode, so that the broker closes their connection at the first field. Such frames are
-sent too, but only one in `UNDECODABLE`: the others are mutated again, so that most frames reach a handler.
+sent too, but only one in `UNDECODABLE`: the others are mutated again, so that most frames reach a handler. Where a
+number could be replaced and the frame still decoded, there is a value and not a length: such places are remembered,
+and most frames get other numbers in several of them, which costs little.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from tests.wire.recorded import exchanges, vectors
 UNDECODABLE = 8
 TRIES = 4
 NEW_SEEDS = 0.02
+AT_KNOWN_PLACES = 0.6
+KNOWN_PLACES = 20_000
 EXTREMES = tuple(
     struct.pack(kind, value)
     for kind, bits in ((">b", 7), (">h", 15), (">i", 31), (">q", 63))
@@ -30,6 +34,9 @@ EXTREMES = tuple(
     encode_unsigned_varint(value)
     for value in (0, 1, 2, 127, 128, 300, 65_535, 1 << 20, 1 << 28, (1 << 31) - 1, (1 << 32) - 1)
 ) + (b"\xff" * 5, b"\xff" * 10, b"\x80" * 5, b"\x80" * 10, b"\x80\x00")  # fmt: skip
+
+SIZED = {size: tuple(one for one in EXTREMES[:24] if len(one) == size) for size in (1, 2, 4, 8)}
+"""The extreme numbers by their size."""
 
 
 @cache
@@ -51,15 +58,21 @@ class Mutations:
         self._random = random
         self._absurd = absurd
         self._seeds: list[bytes] = []
+        self._places: dict[bytes, list[tuple[int, int]]] = {}
+        self._with_places: list[bytes] = []
 
     def frame(self) -> bytes:
         """A frame with its size, which is nearly always right."""
         random = self._random
+        if len(self._with_places) > 50 and random.random() < AT_KNOWN_PLACES:
+            made = self._at_known_places()
+            return struct.pack(">i", len(made)) + made
         made = b""
         for _ in range(1 if random.randrange(UNDECODABLE) == 0 else TRIES):
             made = self._mutated()
             if decodes(made, random):
                 break
+        self._find_place()
         size = len(made)
         if random.random() < 0.005:
             size = random.choice((0, -1, 3, size - 1, size + 1, size + 1000, 2**31 - 1, 100 << 20, -(2**31)))
@@ -88,6 +101,36 @@ class Mutations:
             if random.random() < 0.1:
                 self._splice(data, at)
         return bytes(data)
+
+    def _at_known_places(self) -> bytes:
+        """Other numbers in places of a seed that are known to have values."""
+        random = self._random
+        seed = random.choice(self._with_places)
+        data = bytearray(seed)
+        places = self._places[seed]
+        for _ in range(random.choice((1, 2, 3, 5))):
+            at, size = random.choice(places)
+            data[at : at + size] = random.choice(SIZED[size])
+        return bytes(data)
+
+    def _find_place(self) -> None:
+        """Try one place of a seed."""
+        random = self._random
+        seed = self._seed()
+        size = random.choice((1, 2, 4, 8))
+        if len(seed) < 12 + size or int.from_bytes(seed[:2], "big") in TAMED:
+            return
+        at = random.randrange(10, len(seed) - size + 1)
+        for value in (SIZED[size][0], SIZED[size][-1]):
+            if not decodes(seed[:at] + value + seed[at + size :], random):
+                return
+        if seed not in self._places:
+            self._places[seed] = []
+            self._with_places.append(seed)
+        self._places[seed].append((at, size))
+        if len(self._with_places) > KNOWN_PLACES:
+            self._with_places = self._with_places[KNOWN_PLACES // 2 :]
+            self._places = {one: self._places[one] for one in self._with_places}
 
     def _splice(self, data: bytearray, at: int) -> None:
         random = self._random

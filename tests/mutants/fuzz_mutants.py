@@ -1,0 +1,59 @@
+"""Bugs that the fuzz and the attacks have found, or must find."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_ABSURD = "tests/broker/test_absurd_requests.py"
+
+FUZZ = (
+    Mutant(
+        "error-text-longer-than-its-field",
+        "wire/errors.py",
+        "        self.message = message if message is None else error_text(message)\n",
+        "        self.message = message\n",
+        _ABSURD + "::test_an_error_that_quotes_the_longest_name_fits_into_its_response",
+    ),
+    Mutant(
+        "markers-replayed-as-records-of-a-coordinator",
+        "broker/coordinators/replay.py",
+        '        if not batch.is_control:\n            coordinator.replay(record.key or b"", record.value, at)\n',
+        '        coordinator.replay(record.key or b"", record.value, at)\n',
+        _ABSURD + "::test_markers_in_a_coordinators_log_are_not_its_records",
+    ),
+    Mutant(
+        "lag-not-bounded",
+        "broker/apis/share_group_offsets.py",
+        "    one.lag = max(-MAX_LAG, min(lag, MAX_LAG))",
+        "    one.lag = lag",
+        _ABSURD + "::test_lag_of_an_absurd_start_offset_can_be_encoded",
+    ),
+    Mutant(
+        "expiry-of-a-commit-not-bounded",
+        "coord/groups/offsets.py",
+        "min(at.now_ms + retention_ms, MAX_TIMESTAMP)",
+        "at.now_ms + retention_ms",
+        _ABSURD + "::test_offset_commit_with_an_absurd_retention_time",
+    ),
+    Mutant(
+        "client-texts-not-escaped-in-the-log",
+        "broker/logging_setup.py",
+        "        record.message = escape_controls(record.message)\n",
+        "",
+        "tests/hostile/test_log_lines.py::test_no_line_is_forged",
+    ),
+    Mutant(
+        "budget-of-elements-not-applied",
+        "broker/apis/dispatcher.py",
+        "        self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]\n",
+        "        self._max_elements = 2**31\n",
+        "tests/hostile/test_requests.py::test_offset_commit_of_empty_structs",
+    ),
+    Mutant(
+        "turns-not-bounded-by-time",
+        "broker/net/reactor.py",
+        "            end = now + TURN_S\n",
+        "            end = now + 1000\n",
+        "tests/hostile/test_pipelines.py::test_metadata_of_many_partitions_pipelined",
+    ),
+)
