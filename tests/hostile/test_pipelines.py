@@ -13,8 +13,8 @@ from tests.hostile.harness import HealthyClient, Victim, beside_healthy_client, 
 
 PARTITIONS = 2000
 PIPELINED = 300
-GRACE_CPU_S = 2.0
-"""What a stop may use of CPU: the shutdown itself, and not the requests that were waiting."""
+GRACE_CPU_S = 6.0
+"""What a stop may use of CPU: five seconds to send responses, and the shutdown itself."""
 
 
 def attack(victim: Victim, beside: HealthyClient | None, connections: int) -> list[Attacker]:
