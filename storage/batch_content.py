@@ -13,7 +13,9 @@ from barnabas.storage.batch_header import BatchHeader
 from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.decompression import MAX_EXPANSION, Source, decompressed_steps
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
+from barnabas.wire.long_record import BYTES_PER_UNIT
 from barnabas.wire.record_check import PLAIN_RECORDS, SHORT_DELTA, UNLIMITED, RecordCheck, is_plain
+from barnabas.wire.record_lengths import HOPS_PER_UNIT, lengths_fit
 from barnabas.wire.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
 
 IN_PLACE_UNITS: Final = 6_000
@@ -22,7 +24,13 @@ SMALLEST_RECORD: Final = 7
 """A record has at least a byte each for length, attributes, timestamp delta, offset delta, key length, value length and
 header count."""
 
+FULL, LENGTHS, HEADER = "full", "lengths", "header"
+"""What is checked of a batch without keys or timestamps to be checked: every field of every record; that records fill
+the batch, and the first and last one completely; nothing that is not in the header."""
+
 _UNLIMITED_MS = 2**63 - 1
+_MOST_HOPS = 20_000  # about 2 ms
+_MOST_BYTES = 1 << 21
 
 
 class ContentLimits(Protocol):
@@ -33,7 +41,7 @@ class ContentLimits(Protocol):
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
-    validates_records: bool
+    record_validation: str
 
 
 class RecordValidationError(KafkaError):
@@ -101,41 +109,64 @@ def check_records(
         if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
             earliest = now_ms - limits.message_timestamp_before_max_ms
     needs_keys = "compact" in limits.cleanup_policy
-    if not (limits.validates_records or needs_keys or is_late or earliest != -UNLIMITED):
+    level = limits.record_validation
+    if needs_keys or is_late or earliest != -UNLIMITED:
+        level = FULL
+    elif level == HEADER:
         return
-    count = header.record_count
     codec = header.attributes & CODEC_MASK
-    if (
-        count <= PLAIN_RECORDS
-        and not codec
-        and earliest <= header.base_timestamp - SHORT_DELTA
-        and header.base_timestamp + SHORT_DELTA <= latest
-        and is_plain(bytes(records[HEADER_SIZE:]), count, needs_keys=needs_keys)
-        and not is_late
-    ):
-        return
+    if not codec and not is_late:
+        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
+        if _is_valid_at_a_glance(records, header, level, budget, needs_keys=needs_keys, is_safe=is_safe):
+            return
     check = RecordCheck(
-        count,
+        header.record_count,
         header.base_timestamp,
         needs_keys=needs_keys,
         earliest=earliest,
         latest=latest,
         max_record_size=limits.max_decompressed_message_bytes if codec else UNLIMITED,
+        lengths_only=level == LENGTHS,
     )
     source = Source(records[HEADER_SIZE:])
-    steps = _steps(
-        check, decompressed_steps(codec, source, _size_limit(codec)), header.max_timestamp if is_late else None
-    )
+    pieces = decompressed_steps(codec, source, MAX_DECOMPRESSED_SIZE if codec else UNLIMITED)
+    _run(_steps(check, pieces, header.max_timestamp if is_late else None), check, source, budget)
+
+
+def _is_valid_at_a_glance(
+    records: memoryview, header: BatchHeader, level: str, budget: Budget | None, *, needs_keys: bool, is_safe: bool
+) -> bool:
+    """Whether the records of an uncompressed batch are valid; False if that takes a closer look.
+
+    `is_safe`: short timestamp deltas are within the limits.
+    """
+    count, size = header.record_count, header.size - HEADER_SIZE
+    if level == LENGTHS:
+        units = count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
+        can = count <= _MOST_HOPS and size <= _MOST_BYTES
+    else:
+        units = count + size // BYTES_PER_UNIT
+        can = count <= PLAIN_RECORDS and is_safe
+    if not can:
+        return False
+    if budget is not None:
+        if budget.left <= 0:
+            return False
+        budget.left -= units
+    data = bytes(records[HEADER_SIZE:])
+    return lengths_fit(data, count) if level == LENGTHS else is_plain(data, count, needs_keys=needs_keys)
+
+
+def _run(steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None) -> None:
+    """Do the steps that the budget allows; UnfinishedCheck if there are more."""
+    if budget is not None and budget.left <= 0:
+        raise UnfinishedCheck(source, steps)
     for _ in steps:
         if budget is not None and check.units > budget.left:
             budget.left = 0
             raise UnfinishedCheck(source, steps)
     if budget is not None:
         budget.left -= check.units
-
-
-def _size_limit(codec: int) -> int:
-    return MAX_DECOMPRESSED_SIZE if codec else UNLIMITED
 
 
 def _steps(check: RecordCheck, pieces: Iterator[bytes], late: int | None) -> Generator[None, None, None]:

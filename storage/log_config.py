@@ -21,7 +21,7 @@ class LogConfig:
     Sizes are bytes, times milliseconds; the limit -1 means no limit. `cleanup_policy` is a set: its order is ignored.
     """
 
-    __slots__ = (*_ATTRIBUTES.values(), "validates_records")
+    __slots__ = (*_ATTRIBUTES.values(), "record_validation")
 
     cleanup_policy: frozenset[str]
     compression_gzip_level: int
@@ -60,13 +60,13 @@ class LogConfig:
     segment_jitter_ms: int
     segment_ms: int
     unclean_leader_election_enable: bool
-    validates_records: bool
-    """Whether the records of produced batches are checked; not a topic's config, but `barnabas.produce.validation`."""
+    record_validation: str
+    """What is checked of produced batches: `barnabas.produce.validation` of the broker, no config of the topic."""
 
     def __init__(self) -> None:
         for name, attribute in _ATTRIBUTES.items():
             setattr(self, attribute, _plain(name, TOPIC_KEYS[name].default))
-        self.validates_records = True
+        self.record_validation = "lengths"
 
     @staticmethod
     def from_map(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:

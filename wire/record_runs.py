@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_FIRST_RUN = 128
 _LONGEST_RUN = 1024  # so that the data of all columns stays in the processor's cache
 _HIGH_BYTES = bytes(range(0x80, 0x100))
+_ASCII_BYTES = bytes(range(0x80))
 
 # The bytes of consecutive offset deltas. A delta is written as twice its value, 7 bits a byte, lowest first: the first
 # byte repeats after 64 deltas, the second one changes every 64 and repeats after 8192.
@@ -47,24 +47,30 @@ def equal_records(
         return 0
     if needs_key and data[start + layout.key] & 1:
         return 0
-    limit = min(limit, (len(data) - start) // size - 1)
     width = layout.key - layout.offset
-    limit = min(limit, (_LAST_OF_WIDTH[width] if width < len(_LAST_OF_WIDTH) else index + limit) - index)
+    limit = min(limit, (len(data) - start) // size - 1)
+    if width < len(_LAST_OF_WIDTH):
+        limit = min(limit, _LAST_OF_WIDTH[width] - index)
     found = 0
-    length = _FIRST_RUN
     while found < limit:
         index += 1
         block_end = _DELTAS_OF_A_BYTE if index < _DELTAS_OF_A_BYTE else index - index % _PERIOD + _PERIOD
-        length = min(length, limit - found, block_end - index)
+        length = min(_LONGEST_RUN, limit - found, block_end - index)
         at = start + size * (found + 1)
-        if not _are_equal(data, start, at, size, length, layout) or not _are_next(
-            data, at + layout.offset, size, length, index, width
-        ):
+        run = _equal(data, start, at, size, length, layout)
+        if not run or not _are_next(data, at + layout.offset, size, run, index, width):
             return found
-        found += length
-        index += length - 1
-        length = _LONGEST_RUN
+        found += run
+        index += run - 1
+        if run < length:
+            return found
     return found
+
+
+def equal_prefix(column: bytes, byte: bytes) -> int:
+    """How many bytes at the start of `column` are `byte`."""
+    length = len(column)
+    return length if column == byte * length else length - len(column.lstrip(byte))
 
 
 def _layout(data: bytes, start: int) -> _Layout | None:
@@ -99,17 +105,17 @@ def _field(data: bytes, pos: int) -> tuple[int, int]:
     return after if length & 1 else after + (length >> 1), after - pos
 
 
-def _are_equal(data: bytes, first: int, at: int, size: int, count: int, layout: _Layout) -> bool:
-    """Whether the lengths of `count` records from `at` are those of the record at `first`."""
-    end = at + count * size
+def _equal(data: bytes, first: int, at: int, size: int, most: int, layout: _Layout) -> int:
+    """How many of `most` records from `at` on have the lengths of the record at `first`."""
+    run = most
     for column in layout.fixed:
-        if data[at + column : end : size] != data[first + column : first + column + 1] * count:
-            return False
+        run = equal_prefix(data[at + column : at + run * size : size], data[first + column : first + column + 1])
     last = layout.offset - 1
     for column in range(layout.timestamp, last):
-        if data[at + column : end : size].translate(None, _HIGH_BYTES):
-            return False
-    return data[at + last : end : size].isascii()
+        high = data[at + column : at + run * size : size]
+        run -= len(high.lstrip(_HIGH_BYTES))
+    low = data[at + last : at + run * size : size]
+    return run if low.isascii() else run - len(low.lstrip(_ASCII_BYTES))
 
 
 def _are_next(data: bytes, at: int, size: int, count: int, index: int, width: int) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
-from barnabas.broker.config.keys.own import FULL, LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
+from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
@@ -283,7 +283,7 @@ class Partitions:
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's effective configuration: its own overrides over this broker's defaults."""
         config = LogConfig.from_map(image.config(TOPIC, topic), self._config.topic_defaults())
-        config.validates_records = self._config[PRODUCE_VALIDATION] == FULL
+        config.record_validation = self._config[PRODUCE_VALIDATION]
         return config
 
     def update_configs(self, image: ClusterImage, topic: str | None = None) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.storage.batch_content import IN_PLACE_UNITS
 from barnabas.wire import record_check
+from barnabas.wire.compression import compress
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages.produce import (
@@ -18,7 +19,7 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.raw_batches import bomb, nonsense
+from tests.raw_batches import bomb, nonsense, raw_batch, record
 
 NONSENSE = nonsense(START_MS)
 BY_HEADER = {
@@ -58,8 +59,10 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
+@pytest.mark.parametrize("level", ["lengths", "full"])
 @pytest.mark.parametrize("name", NONSENSE)
-def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str) -> None:
+def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str, level: str) -> None:
+    memory.broker.partitions.get("t", 0).log.config.record_validation = level
     client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
     bad, good = answers(client)
     assert (bad.error_code, bad.base_offset) == (ErrorCode.INVALID_RECORD, -1)
@@ -80,6 +83,31 @@ def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> 
     memory.close()
 
 
+@pytest.mark.parametrize(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
+@pytest.mark.parametrize("codec", [0, 4])
+def test_only_full_validation_reads_every_field(
+    memory: MemoryBroker, client: Client, level: str, code: int, codec: int
+) -> None:
+    """With the level `lengths` records in the middle are skipped by their lengths."""
+    memory.broker.partitions.get("t", 0).log.config.record_validation = level
+    body = record(0) + record(5) + record(2)
+    client.send(request((0, raw_batch(compress(codec, body), 3, codec=codec, base_ms=START_MS))), 9)
+    assert answers(client)[0].error_code == code
+
+
+@pytest.mark.parametrize("level", ["header", "lengths"])
+def test_a_compacted_topic_reads_every_field_at_any_level(tmp_path: Path, level: str) -> None:
+    """L10: its keys are needed."""
+    memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact", "barnabas.produce.validation": level})
+    memory.create_topic("t")
+    client = memory.client()
+    for middle in (record(5, key=b"k"), record(1)):
+        body = record(0, key=b"k") + middle + record(2, key=b"k")
+        client.send(request((0, raw_batch(body, 3, base_ms=START_MS))), 9)
+        assert answers(client)[0].error_code == ErrorCode.INVALID_RECORD
+    memory.close()
+
+
 @pytest.mark.parametrize("name", sorted(BY_HEADER))
 def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
@@ -95,11 +123,11 @@ def test_a_large_batch_is_validated_between_the_turns(
     memory: MemoryBroker, client: Client, codec: int, acks: int
 ) -> None:
     records = bomb(codec, MANY, base_ms=START_MS)
-    client.send(request((0, records), (1, batch(b"small")), acks=acks), 9)
+    client.send(request((1, batch(b"small")), (0, records), acks=acks), 9)
     assert client.answers() == []
     assert (end_offset(memory, 0), end_offset(memory, 1)) == (0, 1)
     memory.advance(0)
-    large, small = answers(client)
+    small, large = answers(client)
     assert (large.error_code, large.base_offset, small.error_code, small.base_offset) == (0, 0, 0, 0)
     assert end_offset(memory) == MANY
     read = memory.broker.partitions.get("t", 0).log.read(0, 1 << 20, limit_offset=MANY, min_one_batch=True)
@@ -175,16 +203,17 @@ def test_validation_stops_when_the_client_is_gone(
     assert end_offset(memory) == 0
 
 
-def test_the_budget_is_that_of_a_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["lengths", "full"])
+def test_the_budget_is_that_of_a_request(tmp_path: Path, level: str) -> None:
     """Many partitions in one request do not make a turn longer: what exceeds the budget is done in slices."""
-    memory = MemoryBroker(tmp_path)
+    memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": level})
     memory.create_topic("t", 20)
     client = memory.client()
     values = [bytes(1 + index % 50) for index in range(IN_PLACE_UNITS // 4)]  # not of one size
     client.send(request(*[(index, batch(*values)) for index in range(20)]), 9)
     assert client.answers() == []
     done = sum(end_offset(memory, index) > 0 for index in range(20))
-    assert 2 <= done <= 4
+    assert 2 <= done <= (14 if level == "lengths" else 4)
     memory.advance(0)
     assert [answer.error_code for answer in answers(client)] == [0] * 20
     assert all(end_offset(memory, index) == len(values) for index in range(20))

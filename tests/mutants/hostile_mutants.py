@@ -81,7 +81,7 @@ HOSTILE = (
     Mutant(
         "budget-of-each-batch-instead-of-the-request",
         "storage/batch_content.py",
-        "        budget.left -= check.units\n",
+        "        budget.left -= units\n",
         "        pass\n",
         "tests/broker/test_produce_validation.py::test_the_budget_is_that_of_a_request",
     ),
@@ -91,6 +91,27 @@ HOSTILE = (
         "(size is not None and size > STEP_BYTES and not is_whole)",
         "False",
         "tests/wire/test_record_check.py::test_steps_and_memory_are_bounded",
+    ),
+    Mutant(
+        "last-record-skipped-by-its-length",
+        "wire/record_lengths.py",
+        " and plain_record_end(data, pos, count - 1) == len(data)\n",
+        " and pos <= len(data)\n",
+        "tests/broker/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
+    ),
+    Mutant(
+        "lookup-by-timestamp-in-one-step",
+        "storage/timestamps.py",
+        "        yield from _spend(log, segment, budget, search.units - counted)\n",
+        "        pass\n",
+        "tests/broker/test_list_offsets.py::test_a_lookup_in_a_large_batch_is_done_between_the_turns",
+    ),
+    Mutant(
+        "segment-read-that-was-removed-between-two-steps",
+        "storage/timestamps.py",
+        "        if not _has(log.segments, segment):\n            raise _SegmentGone\n",
+        "",
+        "tests/storage/test_timestamp_lookup.py::test_a_lookup_starts_again_when_its_segment_is_gone",
     ),
     Mutant(
         "acks-0-behind-a-large-batch-not-in-order",

@@ -15,6 +15,8 @@ from barnabas.wire.decompression import STEP_BYTES, Source, decompressed_steps
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.long_record import PieceReader
 from barnabas.wire.record_check import MAX_RECORD_ERRORS, PLAIN_RECORDS, STEP_UNITS, RecordCheck, is_plain
+from barnabas.wire.record_lengths import lengths_fit
+from barnabas.wire.record_scan import record_starts
 from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
 from tests.raw_batches import BASE_MS, raw_batch, record
 
@@ -210,3 +212,44 @@ def test_raw_batches_are_what_the_builder_makes() -> None:
     assert raw_batch(record(0, b"a") + record(1, b"b"), 2) == built(
         [(BASE_MS, None, b"a", []), (BASE_MS, None, b"b", [])]
     )
+
+
+@given(mixed | runs, st.integers(0, 4))
+def test_lengths_of_what_is_built_fit(records: list[tuple], codec: int) -> None:  # type: ignore[type-arg]
+    batch = built(records)
+    assert check(batch, codec, lengths_only=True).index == len(records)
+    body = batch[HEADER_SIZE:]
+    if not (records[0][3] or records[-1][3]):
+        assert lengths_fit(body, len(records))
+    for cut in (1, len(body) // 2, len(body) - 1):
+        assert not lengths_fit(body[:-cut], len(records))
+    assert not lengths_fit(body + b"\x00", len(records))
+    assert not lengths_fit(body, len(records) + 1)
+    assert not lengths_fit(body, len(records) - 1)
+
+
+@given(mixed | runs, st.data())
+def test_lengths_are_those_of_every_record(records: list[tuple], data: st.DataObject) -> None:  # type: ignore[type-arg]
+    """Whatever reading every field accepts is accepted, and the same records are found by their lengths."""
+    batch = bytearray(built(records))
+    at = data.draw(st.integers(HEADER_SIZE, len(batch) - 1))
+    batch[at] ^= data.draw(st.sampled_from([1, 2, 0x80]))
+    body = bytes(batch[HEADER_SIZE:])
+    is_valid = reading(bytes(batch))
+    fits = lengths_fit(body, len(records)) or _lengths_verdict(bytes(batch))
+    assert fits or not is_valid
+    if fits:
+        assert record_starts(body, 0, len(body), len(records))[-1] == len(body)
+
+
+def _lengths_verdict(batch: bytes) -> bool:
+    try:
+        return check(batch, lengths_only=True).index == BatchView(batch).record_count
+    except KafkaError:
+        return False
+
+
+def test_skipping_records_costs_a_fraction() -> None:
+    """Counted in units: a record that is read is one."""
+    batch = built([(BASE_MS, None, bytes(50 + index % 7), []) for index in range(5_000)])
+    assert check(batch, lengths_only=True).units - len(batch) // 512 < 1_300

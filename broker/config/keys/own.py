@@ -27,16 +27,17 @@ REQUEST_MAX_ELEMENTS = integer(
     used=True,
 )
 
-FULL, HEADER = "full", "header"
+FULL, LENGTHS, HEADER = "full", "lengths", "header"
 
 PRODUCE_VALIDATION = string(
     "barnabas.produce.validation",
-    FULL,
-    f"[{FULL}, {HEADER}]",
+    LENGTHS,
+    f"[{FULL}, {LENGTHS}, {HEADER}]",
     MEDIUM,
-    "What is checked of the batches that clients produce. full: every record, as in Kafka; compressed batches are "
-    "decompressed for that. header: what header, length and CRC tell, and the records only where a topic's configs "
-    "need it (compaction, limits for timestamps).",
+    "What is checked of the batches that clients produce. header: what header, length and CRC tell. lengths: also that "
+    "the records fill the batch by their lengths, as many as counted, and the first and the last one completely. full: "
+    "every field of every record, as in Kafka. For lengths and full, compressed batches are decompressed. Where a "
+    "topic's configs need it (compaction, limits for timestamps in the past), batches are always checked fully.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
