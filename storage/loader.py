@@ -32,6 +32,7 @@ def load(state: LogState, checkpointed: Checkpointed, now: float) -> None:
     if not state.files.exists(state.directory):
         _create(state, checkpointed.log_start_offset, now)
         return
+    _check_log_start(state, checkpointed)
     names = _finish_interrupted(state)
     _check_topic_id(state, layout.PARTITION_METADATA in names)
     if layout.LEADER_EPOCH_CHECKPOINT in names:
@@ -135,6 +136,15 @@ def _find_segments(state: LogState, names: dict[str, int], checkpointed: Checkpo
 
 def _is_log(name: str) -> bool:
     return name.endswith(layout.LOG_SUFFIX)
+
+
+def _check_log_start(state: LogState, checkpointed: Checkpointed) -> None:
+    """DamagedLog for a log start above the log end, which no clean stop leaves: everything would be removed."""
+    if checkpointed.clean_shutdown and checkpointed.log_start_offset > checkpointed.recovery_point:
+        raise DamagedLog(
+            f"{state.directory} begins at offset {checkpointed.log_start_offset} and ends at offset "
+            f"{checkpointed.recovery_point} by the checkpoints of a clean stop"
+        )
 
 
 def _check_end(state: LogState, checkpointed: Checkpointed) -> None:

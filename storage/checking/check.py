@@ -190,6 +190,8 @@ class _LogCheck:
         self._check_snapshot(self._end)
         report, checkpointed = self._report, self._checkpointed
         report.end_offset = self._end
+        if checkpointed.clean_shutdown and checkpointed.log_start_offset > checkpointed.recovery_point:
+            report.damage("", f"its checkpointed log start {checkpointed.log_start_offset} is above its end")
         if checkpointed.must_exist(self._end):
             report.damage(
                 "", f"the log ends at offset {self._end}, but everything up to {checkpointed.recovery_point} was synced"

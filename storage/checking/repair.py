@@ -104,7 +104,8 @@ class Repair:
         self._key = key
         self._directory = f"{path}/{layout.partition_dir_name(*key)}"
         self._recovery_points = OffsetCheckpoint(files, f"{path}/{layout.RECOVERY_POINT_CHECKPOINT}")
-        self._log_start = OffsetCheckpoint(files, f"{path}/{layout.LOG_START_CHECKPOINT}").read().get(key, 0)
+        self._log_starts = OffsetCheckpoint(files, f"{path}/{layout.LOG_START_CHECKPOINT}")
+        self._log_start = self._log_starts.read().get(key, 0)
 
     @property
     def _recovery_point(self) -> int:
@@ -151,6 +152,7 @@ class Repair:
         self._rename_invalid_epochs()
         self._remove_derived()
         repairs = self._survey()
+        self._forget_wrong_log_start(repairs)
         for repair in repairs:
             if repair.losses:
                 self._rewrite(repair)
@@ -159,6 +161,14 @@ class Repair:
         files.sync_dir(directory)
         files.sync_dir(self._path)
         self._load()
+
+    def _forget_wrong_log_start(self, repairs: list[_SegmentRepair]) -> None:
+        """Begin the log with its first segment if the checkpointed log start is above all its batches."""
+        if repairs and self._log_start > max(repairs[-1].end, self._recovery_point):
+            starts = self._log_starts.read()
+            starts.pop(self._key, None)
+            self._log_starts.write(starts)
+            self._log_start = 0
 
     def _write_topic_id(self) -> None:
         path = f"{self._directory}/{layout.PARTITION_METADATA}"

@@ -100,6 +100,13 @@ FILES = (
         "tests/broker/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
     ),
     Mutant(
+        "log-removed-for-a-wrong-log-start",
+        "storage/loader.py",
+        "    _check_log_start(state, checkpointed)\n",
+        "",
+        "tests/storage/test_wrong_text_files.py::test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop",
+    ),
+    Mutant(
         "incomplete-identity-replaced",
         "storage/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",

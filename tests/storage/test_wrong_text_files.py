@@ -9,7 +9,9 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
+from barnabas.storage.checking.repair import Repair
 from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files, ReadOnlyFiles
 from barnabas.storage.log_dirs import DataDirMismatch
 from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
@@ -103,3 +105,16 @@ def test_a_file_whose_number_is_no_offset_is_left_alone(tmp_path: Path, name: st
     log = open_log(opened_dirs(tmp_path))
     assert log.log_end_offset == 3
     assert Files().exists(str(tmp_path / "t-0" / name))
+
+
+def test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop(tmp_path: Path) -> None:
+    stopped_cleanly(tmp_path)
+    (tmp_path / layout.LOG_START_CHECKPOINT).write_text("0\n1\nt 0 900\n")
+    assert check_directory(ReadOnlyFiles(), str(tmp_path)).is_damaged
+    dirs = opened_dirs(tmp_path)
+    with pytest.raises(DamagedLog, match="begins at offset 900 and ends at offset 3"):
+        open_log(dirs)
+    dirs.release()
+    Repair(Files(), str(tmp_path), ("t", 0)).run()
+    assert not check_directory(ReadOnlyFiles(), str(tmp_path)).is_damaged
+    assert open_log(opened_dirs(tmp_path)).log_end_offset == 3
