@@ -148,7 +148,7 @@ class Server:
                 listener.socket.close()
             raise
         broker = self.broker
-        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch)
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch, self._flushes)
         broker.controller.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:

@@ -20,6 +20,7 @@ from barnabas.storage.open_files import OpenFiles
 
 Buffer = bytes | bytearray | memoryview
 
+_NOWAIT = getattr(os, "RWF_NOWAIT", None)  # Linux 4.14
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -80,6 +81,23 @@ class FileSlice:
     def is_in_memory(self) -> bool:
         """Whether the bytes have been read already, so that there is no descriptor to send them from."""
         return self.file.fd < 0
+
+    def read_from_cache(self) -> memoryview | None:
+        """The bytes, copied into memory without waiting for the disk; None if they are not in the page cache.
+
+        Where the system or the file system cannot tell, they are read. OSError as `read`.
+        """
+        if _NOWAIT is None or self.is_in_memory:
+            return memoryview(self.read())
+        data = bytearray(self.length)
+        try:
+            if os.preadv(self.file.fd, [data], self.offset, _NOWAIT) == self.length:
+                return memoryview(data)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return memoryview(self.read())
+        return None
 
     def read(self) -> bytes:
         """The bytes, copied into memory. OSError when the disk fails or the file is shorter."""

@@ -27,6 +27,9 @@ class Slice(Protocol):
 
     def __len__(self) -> int: ...
 
+    def read_from_cache(self) -> memoryview | None:
+        """The bytes, unless the disk has to be waited for."""
+
     def read(self) -> bytes:
         """All bytes of the slice."""
 

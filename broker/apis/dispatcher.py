@@ -215,10 +215,16 @@ def _api_versions_route(
 
 
 def _in_memory(chunk: Chunk) -> Chunk:
-    """Read a small file slice into memory: that is cheaper than a system call of its own to send it."""
+    """Read a small file slice into memory: that is cheaper than a system call of its own to send it.
+
+    One that the disk has to be waited for is read where it is sent (`broker.net.page_cache`).
+    """
     if isinstance(chunk, (bytes, memoryview, bytearray)):
         return chunk
-    return chunk if len(chunk) >= SMALL_SLICE_BYTES and not chunk.is_in_memory else chunk.read()
+    if len(chunk) >= SMALL_SLICE_BYTES and not chunk.is_in_memory:
+        return chunk
+    data = chunk.read_from_cache()
+    return chunk if data is None else data
 
 
 def _text(frame: memoryview, start: int, end: int) -> str:

@@ -1,7 +1,8 @@
 """One accepted socket with its connection, and how responses are sent through it.
 
 Chunks in memory are sent together by `sendmsg`, a file slice by `sendfile`, and the chunks before it with MSG_MORE; at
-most about a megabyte per turn, so that one large response does not delay the other connections.
+most about a megabyte per turn, so that one large response does not delay the other connections. What is not in the page
+cache is read by a thread before it is sent (`page_cache`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import errno
 import logging
 import os
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.net.poller import READ
 
 if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.page_cache import ReadAhead
 
 logger = logging.getLogger("kafka.network.Processor")
 
@@ -28,9 +31,21 @@ _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 class Channel:
     """A socket, its connection, and what the poller was asked to watch it for."""
 
-    __slots__ = ("_slice_sent", "connection", "fd", "interest", "is_heavy", "is_queued", "is_waiting", "socket")
+    __slots__ = (
+        "_in_cache_to",
+        "_read_ahead",
+        "_slice_sent",
+        "connection",
+        "fd",
+        "interest",
+        "is_heavy",
+        "is_queued",
+        "is_reading",
+        "is_waiting",
+        "socket",
+    )
 
-    def __init__(self, accepted: socket.socket, connection: Connection) -> None:
+    def __init__(self, accepted: socket.socket, connection: Connection, read_ahead: ReadAhead) -> None:
         self.socket = accepted
         self.fd = accepted.fileno()
         self.connection = connection
@@ -38,13 +53,16 @@ class Channel:
         self.is_queued = False  # for sending
         self.is_waiting = False  # in the rotation of the connections that have used up their share of a turn
         self.is_heavy = False  # whether it used up its share when it was last served
+        self.is_reading = False  # whether a thread reads what is to be sent next
+        self._read_ahead = read_ahead
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
+        self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now
 
     def flush(self) -> int:
         """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""
         connection = self.connection
         total = 0
-        while connection.out and total < TURN_BYTES:
+        while connection.out and total < TURN_BYTES and not self.is_reading:
             try:
                 sent = self._send_some()
             except BlockingIOError:
@@ -95,8 +113,15 @@ class Channel:
         offset = piece.offset + self._slice_sent  # type: ignore[union-attr]
         remaining = len(piece) - self._slice_sent
         file = piece.file  # type: ignore[union-attr]
+        if offset >= self._in_cache_to:
+            end = offset + min(remaining, TURN_BYTES)
+            if self._read_ahead.needs(file, offset, end):
+                self.is_reading = True
+                self._read_ahead.start(file, offset, end, partial(self._was_read, end))
+                return 0
+            self._in_cache_to = end
         try:
-            sent = os.sendfile(self.fd, file.fd, offset, min(remaining, TURN_BYTES))
+            sent = os.sendfile(self.fd, file.fd, offset, self._in_cache_to - offset)
             if not sent:
                 raise OSError(errno.EIO, "the file is shorter than the slice")
         except OSError as error:
@@ -105,7 +130,13 @@ class Channel:
             raise
         if sent == remaining:
             out.popleft()
-            self._slice_sent = 0
+            self._slice_sent = self._in_cache_to = 0
         else:
             self._slice_sent += sent
         return sent
+
+    def _was_read(self, end: int) -> None:
+        """The next piece has been read: go on sending."""
+        self.is_reading = False
+        self._in_cache_to = end
+        self.connection.on_output(self.connection)

@@ -29,10 +29,12 @@ from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.poller import CLOSED, READ, WRITE, make_poller
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.limits import Limits
 
@@ -56,8 +58,14 @@ _SEND_BASE_BYTES = 4096
 class Reactor:
     """Serves listeners and their connections until cancelled."""
 
-    def __init__(self, loop: Loop, limits: Limits, dispatch: Callable[[Connection, memoryview], None]) -> None:
-        """`dispatch` serves one request frame of a connection."""
+    def __init__(
+        self,
+        loop: Loop,
+        limits: Limits,
+        dispatch: Callable[[Connection, memoryview], None],
+        disk: DiskExecutor | None = None,
+    ) -> None:
+        """`dispatch` serves one request frame of a connection; `disk` reads what is to be sent and is not in memory."""
         self._loop = loop
         self._limits = limits
         self._dispatch = dispatch
@@ -66,6 +74,7 @@ class Reactor:
         self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
+        self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
         self._rotation: deque[Channel] = deque()
@@ -246,7 +255,7 @@ class Reactor:
             on_output=self._on_output,
             clock=self._loop.now,
         )
-        channel = Channel(accepted, connection)
+        channel = Channel(accepted, connection, self._read_ahead)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
         if quotas.opened(listener.name, host):
@@ -383,7 +392,7 @@ class Reactor:
             interest = 0
             if connection.can_resume:
                 self._rotate(channel)
-        if connection.out:
+        if connection.out and not channel.is_reading:
             interest |= WRITE
         if interest != channel.interest:
             self._poller.modify(channel.fd, interest, channel)

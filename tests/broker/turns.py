@@ -6,6 +6,7 @@ import socket
 import struct
 from collections import Counter
 
+from barnabas.broker.disk_threads import DiskExecutor
 from barnabas.broker.loop import Loop
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.connection import Connection
@@ -18,11 +19,13 @@ MAX_TURNS = 3000
 class Turns:
     """The reactor, its clock, and what was dispatched. A request's body is its cost in microseconds."""
 
-    def __init__(self, limits: Limits | None = None, *, response_bytes: int = 8) -> None:
+    def __init__(
+        self, limits: Limits | None = None, *, response_bytes: int = 8, disk: DiskExecutor | None = None
+    ) -> None:
         self.time = 100.0
         self.response = struct.pack(">i", response_bytes) + bytes(response_bytes)
         self.loop = Loop(lambda: self.time, lambda: int(self.time * 1000))
-        self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch)
+        self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch, disk)
         self.served: list[int] = []
         """The ports of the peers whose requests were dispatched, in their order."""
         self.peers: list[socket.socket] = []
