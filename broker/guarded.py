@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec
 
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -36,7 +36,7 @@ def error_code_of(error: Exception) -> ErrorCode:
 
 def log_failure(what: str, error: Exception) -> None:
     """Log an exception: in one line if it says what has failed, otherwise, as a bug, with its traceback."""
-    if isinstance(error, (OSError, KafkaError, MemoryError)):
+    if isinstance(error, (OSError, KafkaError, ProtocolError, MemoryError)):
         logger.error("%s has failed: %s", what, str(error) or "out of memory")
     else:
         logger.error("%s has failed", what, exc_info=error)

@@ -157,8 +157,7 @@ def _respond_to_failure(
     try:
         _respond_with_error(connection, route, correlation_id, request, _error_of(connection, route, error))
     except Exception as failure:
-        peer = (connection.peer_host, connection.peer_port)
-        logger.error("Closing the connection from %s:%d: it cannot be answered", *peer, exc_info=failure)
+        log_failure(f"Answering {connection.peer_host}:{connection.peer_port}, which is closed,", failure)
         connection.is_closing = True
 
 

@@ -20,7 +20,17 @@ FIRST_VERSION_WITH_KEYS = 4
 FIRST_VERSION_WITH_SHARE_KEYS = 6
 
 
-@api(FindCoordinatorRequest, parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names))
+def _whole_request_failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    if request.coordinator_keys:  # from version 4 on each key has its error
+        return FindCoordinatorResponse(coordinators=[_failed(key, error) for key in request.coordinator_keys])
+    return FindCoordinatorResponse(error_code=int(error.code), error_message=error.message, node_id=-1, port=-1)
+
+
+@api(
+    FindCoordinatorRequest,
+    on_error=_whole_request_failed,
+    parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names),
+)
 def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse | DelayedResponse:
     """Return this broker, which has all coordinators; the first request creates their internal topic."""
     has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS

@@ -93,7 +93,7 @@ class FaultyDisk(RecordingDisk):
                 counts[error] += 1
                 if fault is None:
                     self.seen[error].append(f"{operation} {path}")
-        if fault is None or operation not in OPERATIONS[fault.error]:
+        if fault is None or operation not in OPERATIONS.get(fault.error, ()):
             return
         at = counts[fault.error]
         if at == fault.number or (fault.is_sticky and at > fault.number):

@@ -11,8 +11,9 @@ from random import SystemRandom
 import pytest
 
 from tests.crash.faults.histories import HISTORIES
+from tests.crash.faults.memory import MEMORY
 from tests.crash.faults.run import sample
-from tests.crash.faults.sweep import cases_of, check
+from tests.crash.faults.sweep import cases, cases_of, check
 
 COUNT = int(os.environ.get("BARNABAS_FAULTS", "15"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
@@ -27,13 +28,23 @@ def test_a_failed_file_operation_breaks_no_promise(history: str) -> None:
         check(case)
 
 
+@pytest.mark.parametrize("history", ["compressed", "groups", "share"])
+def test_a_lack_of_memory_breaks_no_promise(history: str) -> None:
+    """The request is answered or its connection closed, and the broker goes on."""
+    found = [case for case in cases(history) if case.fault.error == MEMORY]
+    assert len(found) > 20
+    for case in found[::4]:
+        check(case)
+
+
 KNOWN = (
     ("produce", "EMFILE", r"read_file .*\.timeindex", "an index was read after the write of the batch"),
     ("produce", "EIO", r"read /data/a-0", "the head of a response stayed in the output without its records"),
     ("transactions", "EMFILE", r"read_file .*\.txnindex", "so was the index of aborted transactions"),
     ("compaction", "ENOSPC", r"rename .*index\.swap", "files of a cleaned segment were renamed in part"),
     ("compaction", "ENOSPC", r"rename .*log", "the new segment was renamed for deletion by the repeated step"),
-    ("metadata", "EIO", r"/data/[bcd]-0", "a topic was deleted or made in part"),
+    ("metadata", "ENOSPC", r"rename /data/[bc]-0$", "a topic was deleted in part"),
+    ("metadata", "EIO", r"/data/d-0", "a topic was made in part"),
     ("deletion", "ENOSPC", r"log-start-offset-checkpoint", "the log start must be written before it is acknowledged"),
     ("groups", "ENOSPC", r"write_at /data/__consumer_offsets", "a commit that was not written is not acknowledged"),
 )

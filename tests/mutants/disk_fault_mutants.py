@@ -78,7 +78,7 @@ DISK_FAULTS = (
         "storage/swap.py",
         "        segment.renamed(kind, suffix)\n",
         "",
-        _KNOWN,
+        "tests/storage/test_swap.py::test_a_segment_whose_files_are_renamed_in_part_is_found_by_their_names",
     ),
     Mutant(
         "new-segment-retired-with-the-old-ones",
@@ -107,5 +107,12 @@ DISK_FAULTS = (
         '                partition.report_failure("deletion", error)\n',
         "                raise\n",
         _KNOWN,
+    ),
+    Mutant(
+        "lack-of-memory-for-a-request-not-handled",
+        "broker/apis/dispatcher.py",
+        "        except MemoryError:\n            raise ProtocolError(",
+        "        except ZeroDivisionError:\n            raise ProtocolError(",
+        "tests/crash/test_faults.py::test_a_lack_of_memory_breaks_no_promise",
     ),
 )

@@ -16,6 +16,7 @@ from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.segment import Segment
 from barnabas.wire.records import iter_batches, iter_records
+from tests.crash.faulty_disk import Fault, FaultyDisk
 from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config
 
 Rename = tuple[str, str]
@@ -164,3 +165,27 @@ def test_damage_in_a_published_segment_is_reported_before_a_file_is_removed(tmp_
     with pytest.raises(DamagedLog, match="damaged at byte 0"):
         reopened(tmp_path)
     assert sorted(Path(log.directory).iterdir()) == before
+
+
+def test_a_segment_whose_files_are_renamed_in_part_is_found_by_their_names() -> None:
+    """A file that is opened by a name that it no longer has would be made, empty, and count as published at a start."""
+    disk = FaultyDisk({})
+    log = open_log("/data", small_config(segment_bytes=300, index_interval_bytes=0), disk)
+    for at, key in enumerate("abcabdaebc"):
+        append(log, batch_of([b"%s%d" % (key.encode(), at)], key=key.encode()))
+    replaced = list(log.segments)[:-1]
+    new = compact(log, replaced)
+    swap.publish(disk, new)
+    log.replace_segments(replaced, new)
+    swap.retire(disk, log.directory, replaced, new, [])
+    disk.arm(Fault(2, "ENOSPC"))
+    with pytest.raises(OSError, match="No space left"):
+        swap.finish(disk, new)
+    disk.heal()
+    assert disk.failed[0].startswith("rename")
+    new.forget()
+    assert len(final_map(log)) == 5
+    assert not [name for name, size in disk.list_files(log.directory) if name.endswith(".log.swap")]
+    swap.finish(disk, new)
+    assert not [name for name, size in disk.list_files(log.directory) if name.endswith(".swap")]
+    assert len(final_map(log)) == 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -108,6 +109,8 @@ class Facts:
                     self._check_partition((name, index), read)
                     partitions[name, index] = read
         self._check_transactions(partitions)
+        stale = {topic for topic, _ in session.memory.broker.log_dirs.logs} - names - {CLUSTER_METADATA_TOPIC}
+        require(not stale, f"logs of deleted topics are open: {stale}")
         view = View(partitions, self._check_offsets(session), names)
         self._check_configs(session, names)
         if self.accept_asked is not None and (TOPIC, 0) in partitions:

@@ -139,6 +139,21 @@ def _metadata(work: Work) -> None:
     work.session.run_jobs()
 
 
+def _prepare_compressed(work: Work) -> None:
+    _topics(work)
+    work.create_topic("k", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+
+
+def _compressed(work: Work) -> None:
+    for codec in range(5):
+        work.codec = codec
+        work.produce("a")
+        work.produce("k", key=b"%d" % (codec % 2))
+        work.look_up("a")
+    work.session.compact()
+    work.session.run_jobs()
+
+
 def _prepare_everything(work: Work) -> None:
     _prepare_transactions(work)
     work.create_topic("k", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
@@ -168,6 +183,7 @@ HISTORIES: dict[str, History] = {
     "retention": History(_prepare_retention, _retention),
     "deletion": History(_prepare_deletion, _deletion),
     "groups": History(_prepare_groups, _groups),
+    "compressed": History(_prepare_compressed, _compressed),
     "share": History(_prepare_share, _share),
     "metadata": History(_topics, _metadata),
     "start": History(_prepare_everything, _nothing, Begins.AT_START),

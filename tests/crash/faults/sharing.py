@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.messages import share_state as s
 from tests.crash.faults.session import Session
@@ -12,7 +11,8 @@ GROUP, TOPIC = "s", "a"
 ACCEPT = 1
 VERSION = 2
 
-Attempt = Callable[[Callable[[], int | None]], bool]
+_LOST_SESSION = (E.SHARE_SESSION_NOT_FOUND, E.INVALID_SHARE_SESSION_EPOCH)
+"""A request before was not answered, so that member and broker do not agree on the session."""
 
 
 class ShareMember:
@@ -62,7 +62,7 @@ class ShareMember:
         code = None if answer is None else answer.error_code or sum(data.error_code for data in found)
         if code != 0:
             self._begin_again()
-            return code, []
+            return None if code in _LOST_SESSION else code, []
         self._epoch += 1
         return 0, [(one.first_offset, one.last_offset) for data in found for one in data.acquired_records]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import NamedTuple
 
 from tests.crash.broken import require
 from tests.crash.faults.facts import Facts, View
 from tests.crash.faults.histories import HISTORIES, Begins
+from tests.crash.faults.memory import MEMORY, MemoryFaults
 from tests.crash.faults.session import Bugs, Session, Stopped, check_storage
 from tests.crash.faults.work import Work
 from tests.crash.faulty_disk import OPERATIONS, Fault, FaultyDisk
@@ -80,6 +82,10 @@ def cases_of(name: str, error: str, operation: str) -> list[Case]:
 def cases(name: str) -> Iterator[Case]:
     """Every case of a history."""
     disk = _run_without_fault(name)
+    again, facts = _prepare(name)
+    with (bugs := Bugs()).collect(), (memory := MemoryFaults()).installed():
+        _work(again, facts, bugs, name, Fault(0, MEMORY), memory)
+    yield from (Case(name, Fault(number, MEMORY)) for number in range(1, memory.count + 1))
     for error in OPERATIONS:
         for number in range(1, disk.counts[error] + 1):
             yield Case(name, Fault(number, error))
@@ -90,17 +96,22 @@ def cases(name: str) -> Iterator[Case]:
 def check(case: Case) -> None:
     """Run a case. SweepFailure."""
     disk, facts = _prepare(case.history)
+    memory = MemoryFaults(case.fault.number if case.fault.error == MEMORY else 0)
     try:
         with (bugs := Bugs()).collect():
-            session = _work(disk, facts, bugs, case.history, case.fault)
+            with memory.installed() if case.fault.error == MEMORY else nullcontext():
+                session = _work(disk, facts, bugs, case.history, case.fault, memory)
+            memory.stop()
             disk.heal()
-            require(bool(disk.failed), "the fault has not happened")
+            require(bool(disk.failed) or memory.has_failed, "the fault has not happened")
             _check_all(session, disk, facts, bugs)
     except Exception as error:
         raise SweepFailure(case, disk.failed, error) from error
 
 
-def _work(disk: FaultyDisk, facts: Facts, bugs: Bugs, name: str, fault: Fault | None) -> Session | None:
+def _work(
+    disk: FaultyDisk, facts: Facts, bugs: Bugs, name: str, fault: Fault | None, memory: MemoryFaults | None = None
+) -> Session | None:
     """Run a history with a fault; the session, None if the broker has stopped."""
     history = HISTORIES[name]
     if history.begins is Begins.AT_START:
@@ -108,10 +119,13 @@ def _work(disk: FaultyDisk, facts: Facts, bugs: Bugs, name: str, fault: Fault | 
     session: Session | None = None
     try:
         session = Session(disk, bugs)
+        session.may_lack_memory = fault is not None and fault.error == MEMORY
         work = Work(session, facts, 2 if fault is not None and fault.is_sticky else 6, first=1000)
         work.shrink_segments()
         if history.begins is Begins.WITH_WORK:
             disk.arm(fault)
+            if memory is not None:
+                memory.start()
         history.run(work)
         if history.begins is not Begins.AT_STOP:
             return session

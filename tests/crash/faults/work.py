@@ -13,6 +13,12 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -74,6 +80,8 @@ class Work:
         self.attempts = attempts
         self._count = first
         self._producers: dict[str, Producer] = {}
+        self.codec = 0
+        """The compression of the next batches."""
         self._member = ShareMember(session, f"member-{first}")
 
     def _attempt(self, send: Callable[[], int | None]) -> bool:
@@ -172,7 +180,7 @@ class Work:
                 "base_sequence": sequence,
                 "transactional": transactional,
             }
-        builder = BatchBuilder(**options)  # type: ignore[arg-type]
+        builder = BatchBuilder(codec=self.codec, **options)  # type: ignore[arg-type]
         builder.append(self.session.memory.clock.now_ms, one.key, one.value)
         return builder.build()
 
@@ -264,6 +272,15 @@ class Work:
         if found is not None and topic not in self.facts.expires:
             sent = {one.value for one in self.facts.sent.get((topic, partition), [])}
             require(bool(found.records) == bool(sent) or isolation == 1, "a fetch finds nothing")
+
+    def look_up(self, topic: str) -> None:
+        """ListOffsets by the timestamp of now: records are searched."""
+        timestamp = self.session.memory.clock.now_ms - 1000
+        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+        answer = self.session.ask(request, 7, ListOffsetsResponse)
+        code = 0 if answer is None else answer.topics[0].partitions[0].error_code
+        require(code in (0, *RETRIED), f"ListOffsets is answered {code}")
 
     def delete_records(self, topic: str, offset: int) -> None:
         """DeleteRecords below an offset."""

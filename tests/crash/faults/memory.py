@@ -1,0 +1,105 @@
+"""Has the n-th request, response or decompression of a broker fail with MemoryError, wherever memory is needed at once.
+
+Counted are the parsing of a request, the encoding of a response, every step of a decompression for a validation or a
+lookup, and the records of a batch that a coordinator or the cleaner reads.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from barnabas.broker.apis import dispatcher
+from barnabas.broker.apis.registry import Route
+from barnabas.storage import batch_content, timestamps
+from barnabas.wire import record_reader
+
+MEMORY = "MEMORY"
+
+
+class _Codec:
+    """A codec whose calls are counted."""
+
+    def __init__(self, codec: Any, allocate: Callable[[], None]) -> None:
+        self._codec = codec
+        self._allocate = allocate
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._codec, name)
+        if name not in ("parse", "parse_within", "build"):
+            return found
+
+        def call(*args: Any) -> Any:
+            self._allocate()
+            return found(*args)
+
+        return call
+
+
+class MemoryFaults:
+    """Counts allocations, and fails the one with the number `fails_at`."""
+
+    def __init__(self, fails_at: int = 0) -> None:
+        self.count = 0
+        self._fails_at = fails_at
+        self._is_armed = False
+
+    def start(self) -> None:
+        """Count from here on."""
+        self._is_armed = True
+
+    def stop(self) -> None:
+        """No allocation fails any more."""
+        self._is_armed = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the allocation has come that fails."""
+        return 0 < self._fails_at <= self.count
+
+    def allocate(self) -> None:
+        """Count one allocation. MemoryError."""
+        if self._is_armed:
+            self.count += 1
+            if self.count == self._fails_at:
+                raise MemoryError
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Count the allocations of all brokers of this process."""
+        routes: dict[int, Route] = {}
+        route_for, steps, whole = dispatcher.route_for, batch_content.decompressed_steps, record_reader.decompress
+
+        def counted_route(api_key: int, api_version: int) -> Route:
+            key = api_key << 16 | api_version
+            if key not in routes:
+                route = routes[key] = copy.copy(route_for(api_key, api_version))
+                route.request_codec = _Codec(route.request_codec, self.allocate)  # type: ignore[assignment]
+                route.response_codec = _Codec(route.response_codec, self.allocate)  # type: ignore[assignment]
+            return routes[key]
+
+        def counted_steps(*args: Any) -> Iterator[bytes]:
+            pieces = steps(*args)
+            while True:
+                self.allocate()
+                try:
+                    piece = next(pieces)
+                except StopIteration:
+                    return
+                yield piece
+
+        def counted_whole(*args: Any) -> bytes:
+            self.allocate()
+            return whole(*args)
+
+        dispatcher.route_for = counted_route  # type: ignore[attr-defined]
+        batch_content.decompressed_steps = timestamps.decompressed_steps = counted_steps  # type: ignore[attr-defined]
+        record_reader.decompress = counted_whole  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            dispatcher.route_for = route_for  # type: ignore[attr-defined]
+            batch_content.decompressed_steps = timestamps.decompressed_steps = steps  # type: ignore[attr-defined]
+            record_reader.decompress = whole  # type: ignore[attr-defined]
