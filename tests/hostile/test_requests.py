@@ -41,7 +41,6 @@ def test_describe_groups_with_a_million_empty_names(victim) -> None:
         attacker.read_or_closed()
 
 
-@pytest.mark.xfail(strict=True, reason="WIRE: repeated names are answered each")
 def test_describe_groups_within_the_budget_answers_a_repeated_name_once(victim) -> None:
     request = DescribeGroupsRequest(groups=["one", "two"] * 20_000)
     with beside_healthy_client(victim) as healthy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -41,7 +42,7 @@ def fuzz(options: argparse.Namespace, directory: Path) -> int:
     began = time.monotonic()
     tasks = [
         Task(seed, job, share(options.mutated, job, options.jobs), share(options.absurd, job, options.jobs), directory,
-             options.findings)
+             options.findings, 0 if options.jobs == 1 else os.getpid())
         for job in range(options.jobs)
     ]  # fmt: skip
     if options.jobs == 1:

@@ -1,12 +1,13 @@
 """One broker under fuzz: started, attacked, stopped with SIGTERM, checked on the disk, and started again on its data.
 
-A job does its frames in rounds of `ROUND`; every fourth round begins with an empty data directory. Round and job decide
-the seed of the frames, so `--seed`, `--job` and `--round` repeat one (as far as the broker's responses are equal).
+A job does its frames in rounds of `ROUND`; every fourth round begins with an empty data directory. Seed, job and round
+decide the frames, as far as the broker's responses are equal.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,8 @@ class Task(NamedTuple):
     absurd: int
     directory: Path
     findings: Path
-    first_round: int = 0
+    parent: int = 0
+    """The process that waits for the outcome: without it a job ends."""
 
 
 class Outcome(NamedTuple):
@@ -75,7 +77,7 @@ def run_job(task: Task) -> Outcome:
     findings = restarts = peak = 0
     stall_s = 0.0
     victim: Victim | None = None
-    number = task.first_round
+    number = 0
     while mutated or absurd:
         share = min(1.0, ROUND / (mutated + absurd))
         some_mutated, some_absurd = round(mutated * share), round(absurd * share)
@@ -231,6 +233,9 @@ class Round:
 
     def _between(self, watch: Watch, admin: RawClient) -> None:
         watch.look()
+        if self._task.parent not in (0, os.getppid()):
+            self._victim.kill9()
+            sys.exit("the process that has started this job has ended")
         if self._sent >= self._next_cleanup:
             self._next_cleanup = self._sent + FRAMES_BETWEEN_CLEANUPS
             self._clean_up(admin)
