@@ -235,7 +235,7 @@ class Round:
         watch.look()
         if self._task.parent not in (0, os.getppid()):
             self._victim.kill9()
-            sys.exit("the process that has started this job has ended")
+            os._exit(1)
         if self._sent >= self._next_cleanup:
             self._next_cleanup = self._sent + FRAMES_BETWEEN_CLEANUPS
             self._clean_up(admin)
