@@ -18,23 +18,29 @@ from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
+    DeleteShareGroupStateResponsePartitionResult,
     DeleteStateResult,
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
+    InitializeShareGroupStateResponsePartitionResult,
     InitializeStateResult,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
+    ReadShareGroupStateResponsePartitionResult,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
+    ReadShareGroupStateSummaryResponsePartitionResult,
     ReadStateResult,
     ReadStateSummaryResult,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
+    WriteShareGroupStateResponsePartitionResult,
     WriteStateResult,
 )
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
 
@@ -56,26 +62,68 @@ class _Request(Protocol):
     def topics(self) -> Sequence[_Topic]: ...
 
 
-@api(InitializeShareGroupStateRequest, parts=_PARTS)
+def _failed_with(
+    response_class: type[Message], topic_result: Callable[..., Any], partition_result: Callable[..., Any]
+) -> Callable[[Any, KafkaError], Message]:
+    """Makes the response in which every partition of the request has the same error."""
+
+    def failed(request: _Request, error: KafkaError) -> Message:
+        response = response_class()
+        response.results = [  # type: ignore[attr-defined]  # each of the five has it
+            topic_result(
+                topic_id=topic.topic_id,
+                partitions=[
+                    partition_result(partition=one.partition, error_code=int(error.code), error_message=error.message)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return response
+
+    return failed
+
+
+@api(
+    InitializeShareGroupStateRequest,
+    parts=_PARTS,
+    on_error=_failed_with(
+        InitializeShareGroupStateResponse, InitializeStateResult, InitializeShareGroupStateResponsePartitionResult
+    ),
+)
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
     """Initialize share partitions."""
     response = InitializeShareGroupStateResponse()
     return _gather(request, response, InitializeStateResult, ctx.broker.share_coordinators.initialize)
 
 
-@api(ReadShareGroupStateRequest, parts=_PARTS)
+@api(
+    ReadShareGroupStateRequest,
+    parts=_PARTS,
+    on_error=_failed_with(ReadShareGroupStateResponse, ReadStateResult, ReadShareGroupStateResponsePartitionResult),
+)
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
     """Read the whole state of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.share_coordinators.read)
 
 
-@api(WriteShareGroupStateRequest, parts=_PARTS)
+@api(
+    WriteShareGroupStateRequest,
+    parts=_PARTS,
+    on_error=_failed_with(WriteShareGroupStateResponse, WriteStateResult, WriteShareGroupStateResponsePartitionResult),
+)
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
     """Write delivery states of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.share_coordinators.write)
 
 
-@api(DeleteShareGroupStateRequest, parts=_PARTS)
+@api(
+    DeleteShareGroupStateRequest,
+    parts=_PARTS,
+    on_error=_failed_with(
+        DeleteShareGroupStateResponse, DeleteStateResult, DeleteShareGroupStateResponsePartitionResult
+    ),
+)
 def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
     """Delete the state of share partitions."""
     shares = ctx.broker.share_coordinators
@@ -86,7 +134,13 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
     return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, send)
 
 
-@api(ReadShareGroupStateSummaryRequest, parts=_PARTS)
+@api(
+    ReadShareGroupStateSummaryRequest,
+    parts=_PARTS,
+    on_error=_failed_with(
+        ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, ReadShareGroupStateSummaryResponsePartitionResult
+    ),
+)
 def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
     """Read the start offsets and epochs of share partitions."""
     shares = ctx.broker.share_coordinators

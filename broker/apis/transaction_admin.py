@@ -39,7 +39,33 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 # ---- WriteTxnMarkers
 
 
-@api(WriteTxnMarkersRequest, parts=Parts("markers.topics.partition_indexes", "markers.topics.partitions", size=30))
+def _none_written(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    """The error in each partition. Markers are repeated until they are written."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=requested.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=int(error.code))
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in requested.topics
+                ],
+            )
+            for requested in request.markers
+        ]
+    )
+
+
+@api(
+    WriteTxnMarkersRequest,
+    on_error=_none_written,
+    parts=Parts("markers.topics.partition_indexes", "markers.topics.partitions", size=30),
+)
 def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
     wait = _MarkersResponder()

@@ -67,7 +67,14 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Del
 # ---- AddPartitionsToTxn
 
 
-@api(AddPartitionsToTxnRequest, parts=Parts("transactions", "results_by_transaction"))
+def _none_added(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    """The error of the whole response (v4), and of each partition, up to v3."""
+    wanted = [(topic.name, partition) for topic in request.v3_and_below_topics for partition in topic.partitions]
+    failed = same_error(request.v3_and_below_transactional_id, wanted, error.code)
+    return AddPartitionsToTxnResponse(error_code=int(error.code), results_by_topic_v3_and_below=failed.topic_results)
+
+
+@api(AddPartitionsToTxnRequest, on_error=_none_added, parts=Parts("transactions", "results_by_transaction"))
 def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Add partitions to transactions, or verify that they were added."""
     if ctx.api_version >= FIRST_ADD_OF_BROKERS:
