@@ -234,6 +234,10 @@ class Files:
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
+    def is_on_same_file_system(self, path: str, other: str) -> bool:
+        """Whether two existing paths are on the same file system."""
+        return os.stat(path).st_dev == os.stat(other).st_dev
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory with this path. OSError when the disk cannot tell."""
         try:

@@ -161,6 +161,8 @@ class LogDirs:
             return log
         log_dir = self._found.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
+        if log_dir is not None and not self._files.is_on_same_file_system(path, log_dir.path):
+            raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
         other_id = self._other_id(path, topic_id) if log_dir is not None else None
         if log_dir is not None and other_id is not None:
             if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):

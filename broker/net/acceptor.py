@@ -29,7 +29,8 @@ NO_DESCRIPTORS_PAUSE_S = 0.1
 WARNING_INTERVAL_S = 10.0
 """Minimum interval between warnings about connections that are not accepted, seconds."""
 CONNECTIONS_SHARE = 0.9
-"""The share of the file descriptors that connections may use; the rest is kept for logs."""
+RESERVED_DESCRIPTORS = 16
+"""Connections are accepted up to `CONNECTIONS_SHARE` of the file descriptors in use; at least so many are left then."""
 
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -142,7 +143,7 @@ class Acceptor:
             return
         following = os.dup(self._poller.fileno())
         os.close(following)
-        if following >= CONNECTIONS_SHARE * descriptors:
+        if following >= min(CONNECTIONS_SHARE * descriptors, descriptors - RESERVED_DESCRIPTORS):
             raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
 
     def pause(self, error: OSError) -> None:

@@ -107,6 +107,13 @@ FILES = (
         "tests/storage/test_wrong_text_files.py::test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop",
     ),
     Mutant(
+        "partition-on-another-file-system-served",
+        "storage/log_dirs.py",
+        "if log_dir is not None and not self._files.is_on_same_file_system(path, log_dir.path):",
+        "if False:",
+        "tests/storage/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
+    ),
+    Mutant(
         "incomplete-identity-replaced",
         "storage/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
@@ -161,3 +162,22 @@ def test_an_identity_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=one\n")
     with pytest.raises(CorruptCheckpoint, match=r"node\.id 'one'"):
         log_dirs(tmp_path).open(1)
+
+
+def test_a_partition_on_another_file_system_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync of the log directory's file system would not make its records durable."""
+    dirs = opened_dirs(tmp_path)
+    append_batches(open_log(dirs), 1)
+    dirs.close()
+    dirs = opened_dirs(tmp_path)
+    monkeypatch.setattr(Files, "is_on_same_file_system", lambda _, path, other: path == other)
+    with pytest.raises(DamagedLog, match="another file system"):
+        open_log(dirs)
+    monkeypatch.undo()
+    assert open_log(dirs).log_end_offset == 1
+    elsewhere = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path
+    files = Files()
+    assert files.is_on_same_file_system(str(tmp_path), str(tmp_path / "t-0"))
+    assert files.is_on_same_file_system(str(tmp_path), str(elsewhere)) is (
+        tmp_path.stat().st_dev == elsewhere.stat().st_dev
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,20 @@ def test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop(tmp_path: 
     Repair(Files(), str(tmp_path), ("t", 0)).run()
     assert not check_directory(ReadOnlyFiles(), str(tmp_path)).is_damaged
     assert open_log(opened_dirs(tmp_path)).log_end_offset == 3
+
+
+class Unreadable(ReadOnlyFiles):
+    """A partition's directory without permission to read it."""
+
+    def list_files(self, path: str) -> Iterable[tuple[str, int]]:
+        if path.endswith("/t-0"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return super().list_files(path)
+
+
+def test_a_directory_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+    stopped_cleanly(tmp_path)
+    (partition,) = check_directory(Unreadable(), str(tmp_path)).partitions
+    (finding,) = partition.findings
+    assert finding.kind == "damage"
+    assert "Permission denied" in finding.text
