@@ -14,6 +14,7 @@ from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -31,6 +32,9 @@ def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbea
     """Join, stay in or leave a group; answered when its changes are committed."""
     delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
+    data = (request.subscribed_topic_names, request.subscribed_topic_regex, request.rack_id)
+    if request.member_epoch == JOIN_EPOCH or any(data):
+        ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
     ctx.broker.group_coordinators.handle(
         request.group_id,
         lambda groups, at: groups.consumer_groups.heartbeat(request, delayed.resolve, client, at),

@@ -45,6 +45,7 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> DelayedRespons
         delayed.resolve(response)
 
     client = client_of(ctx)
+    ctx.broker.group_coordinators.admit(request.group_id, request.member_id, request.protocols)
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.classic.join(request, delayed.guard(answer), client, at)
     )
@@ -57,6 +58,9 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> DelayedRespons
     lacks_protocol = request.protocol_type is None or request.protocol_name is None
     if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    if request.assignments:
+        assignments = [one.assignment for one in request.assignments]
+        ctx.broker.group_coordinators.admit_assignments(request.group_id, assignments)
     delayed = DelayedResponse(send_before_close=True)
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.classic.sync(request, delayed.resolve, at)

@@ -13,6 +13,7 @@ from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeRequest,
@@ -30,6 +31,9 @@ def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatReque
     """Join, stay in or leave a group; answered when its changes are committed."""
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    data = (request.subscribed_topic_names, request.rack_id)
+    if request.member_epoch == JOIN_EPOCH or any(data):
+        ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
     delayed = DelayedResponse()
     ctx.broker.group_coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
     return delayed

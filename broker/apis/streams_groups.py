@@ -17,6 +17,7 @@ from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.streams_groups import (
@@ -65,6 +66,9 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
 
         _create_missing(ctx, request.group_id, delayed.guard(created))
 
+    data = (request.topology, request.client_tags, request.user_endpoint, request.process_id, request.rack_id)
+    if request.member_epoch == JOIN_EPOCH or any(data):
+        ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, delayed.guard(answer), client, at)
     )

@@ -45,6 +45,8 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Del
     transactional_id = request.transactional_id
     if transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if transactional_id is not None:
+        ctx.broker.transaction_coordinators.check_room(transactional_id)
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
     producer_ids, coordinators = ctx.broker.producer_ids, ctx.broker.transaction_coordinators

@@ -19,6 +19,7 @@ from barnabas.broker.config.keys.groups import (
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
+from barnabas.broker.config.keys.own import GROUP_MAX_BYTES, GROUP_MEMBER_MAX_BYTES, GROUPS_MAX
 from barnabas.broker.config.keys.share_and_streams import (
     GROUP_SHARE_ASSIGNORS,
     GROUP_SHARE_MAX_SIZE,
@@ -31,9 +32,10 @@ from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.loading import Event
@@ -96,7 +98,15 @@ def _group_config(config: ServerConfig) -> GroupConfig:
         consumer_migration_policy=MigrationPolicy(config[GROUP_CONSUMER_MIGRATION_POLICY].lower()),
         offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
         offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
+        max_groups=config[GROUPS_MAX],
+        member_max_bytes=config[GROUP_MEMBER_MAX_BYTES],
+        group_max_bytes=config[GROUP_MAX_BYTES],
     )
+
+
+def _log_refusal(group_id: str, error: KafkaError) -> None:
+    if error.code in (ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.INVALID_REQUEST):
+        logger.warning("A request of group %.100r is refused with %s: %s", group_id, error.code.name, error)
 
 
 class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
@@ -121,6 +131,28 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         self._group_configs = group_configs
         self._random_bytes = random_bytes
         self.share_states = ShareGroupStates(self.handle, shares)
+
+    def _count(self) -> int:
+        return sum([len(coordinator.groups) for coordinator in self])
+
+    def admit(self, group_id: str, member_id: str, *data: object) -> None:
+        """Check the limits for a request of a member; `data` are the fields of it that its group would hold.
+
+        KafkaError as of `GroupLimits.admit`, or because there is no coordinator.
+        """
+        try:
+            self.coordinator_of(group_id).limits.admit(group_id, member_id, data)
+        except KafkaError as error:
+            _log_refusal(group_id, error)
+            raise
+
+    def admit_assignments(self, group_id: str, assignments: Iterable[bytes]) -> None:
+        """Check the limits for the assignments that the leader of a classic group sends; KafkaError as of `admit`."""
+        try:
+            self.coordinator_of(group_id).limits.admit_assignments(group_id, assignments)
+        except KafkaError as error:
+            _log_refusal(group_id, error)
+            raise
 
     def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
         """Commit or drop a producer's pending offsets: its marker is in this partition (T5)."""
@@ -158,7 +190,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         )
 
         coordinator = GroupCoordinator(
-            self._config, partial(new_id, self._random_bytes), self._topics, self._group_configs()
+            self._config, partial(new_id, self._random_bytes), self._topics, self._group_configs(), self._count
         )
         return coordinator, group_replay(coordinator, at)
 

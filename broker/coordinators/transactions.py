@@ -10,6 +10,7 @@ import logging
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config.keys.own import TRANSACTIONAL_IDS_MAX
 from barnabas.broker.config.keys.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
@@ -105,6 +106,19 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     def _replay(self, shard: Shard[TransactionCoordinator], result: Result, first_offset: int, at: Moment) -> None:  # noqa: ARG002 - offsets are not used
         for key, value in result.records:
             shard.coordinator.replay(key, value, at)
+
+    def check_room(self, transactional_id: str) -> None:
+        """KafkaError POLICY_VIOLATION if this id is new and there are `barnabas.transactional.ids.max` already.
+
+        KafkaError as in `coordinator_of`.
+        """
+        if transactional_id in self.coordinator_of(transactional_id).transactions:
+            return
+        most = self._services.config[TRANSACTIONAL_IDS_MAX]
+        if sum([len(coordinator.transactions) for coordinator in self]) >= most:
+            text = f"There are {most} transactional ids already, no more are allowed ({TRANSACTIONAL_IDS_MAX.name})."
+            logger.warning("The transactional id %.100r is refused: %s", transactional_id, text)
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, text)
 
     # ---- markers
 

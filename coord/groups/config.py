@@ -28,15 +28,18 @@ class MigrationPolicy(Enum):
 
 
 class GroupConfig:
-    """Kafka's `group.*` and `offset.*` keys; the values are Kafka's defaults."""
+    """The `group.*` and `offset.*` keys; the values are the defaults."""
 
     __slots__ = (
         "consumer_assignors",
         "consumer_max_size",
         "consumer_migration_policy",
+        "group_max_bytes",
         "initial_rebalance_delay_ms",
+        "max_groups",
         "max_session_timeout_ms",
         "max_size",
+        "member_max_bytes",
         "min_session_timeout_ms",
         "new_member_join_timeout_ms",
         "offset_metadata_max_bytes",
@@ -60,7 +63,14 @@ class GroupConfig:
         offset_metadata_max_bytes: int = 4096,
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
+        max_groups: int = 100_000,
+        member_max_bytes: int = 1 << 20,
+        group_max_bytes: int = 32 << 20,
     ) -> None:
+        """The last three are Barnabas' own, see `limits.py`."""
+        self.max_groups = max_groups
+        self.member_max_bytes = member_max_bytes
+        self.group_max_bytes = group_max_bytes
         self.consumer_assignors = consumer_assignors
         self.consumer_max_size = consumer_max_size
         self.consumer_migration_policy = consumer_migration_policy

@@ -22,6 +22,7 @@ from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.group import SHARE
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
+from barnabas.coord.groups.limits import GroupLimits
 from barnabas.coord.groups.settings import default_group_configs
 from barnabas.coord.groups.topics import NoTopics
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
@@ -61,16 +62,22 @@ class GroupCoordinator:
         new_id: Callable[[], str],
         topics: Topics | None = None,
         group_configs: GroupConfigs = default_group_configs,
+        group_count: Callable[[], int] | None = None,
     ) -> None:
-        """`new_id` returns a new random text, the end of a member id; `topics` are the cluster's."""
+        """`new_id` returns a new random text, the end of a member id; `topics` are the cluster's.
+
+        `group_count` is the number of groups of all coordinators of the broker; by default this is the only one.
+        """
         self.groups: dict[str, Group] = {}
+        self.limits = GroupLimits(self.groups, config, group_count or self.groups.__len__)
+        """Checked before requests that bring data."""
         self._config = config
         self._timers = Timers()
         self._rebalance = Rebalance(self._timers, config)
         self._types = GroupTypes(
             self.groups, self._timers, topics or NoTopics(), config, group_configs, new_id, self._rebalance
         )
-        self.offsets = GroupOffsets(self.groups, config, self._rebalance)
+        self.offsets = GroupOffsets(self.groups, config, self._rebalance, self.limits)
         """Commit, fetch, deletion and expiry of offsets."""
         self._store, self._pending = self.offsets.store, self.offsets.pending
         membership = Membership(self.groups, self._timers, self._rebalance, config, new_id)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.limits import GroupLimits
     from barnabas.coord.machine import Ticket
     from barnabas.wire.messages.offsets import (
         OffsetCommitRequest,
@@ -48,13 +49,16 @@ GROUP_NOT_FOUND_IN_TRANSACTION_SINCE = 6
 class GroupOffsets:
     """The committed offsets of all groups of one coordinator."""
 
-    def __init__(self, groups: dict[str, Group], config: GroupConfig, rebalance: Rebalance) -> None:
+    def __init__(
+        self, groups: dict[str, Group], config: GroupConfig, rebalance: Rebalance, limits: GroupLimits
+    ) -> None:
         """`rebalance` renews the sessions of members of classic groups that commit."""
         self.store = OffsetStore()
         self.pending = PendingOffsets()
         self._groups = groups
         self._config = config
         self._rebalance = rebalance
+        self._limits = limits
 
     def commit(
         self,
@@ -86,6 +90,7 @@ class GroupOffsets:
         group = self._groups.get(request.group_id)
         if group is None:
             if request.generation_id_or_member_epoch < 0:
+                self._limits.check_new_group(ErrorCode.POLICY_VIOLATION)
                 return  # from no member: a simple group, created by the record
             since = GROUP_NOT_FOUND_IN_TRANSACTION_SINCE if is_transactional else GROUP_NOT_FOUND_SINCE
             knows = context.api_version >= since

@@ -11,6 +11,7 @@ from tests.mutants.file_mutants import FILES
 from tests.mutants.fuzz_mutants import FUZZ
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
+from tests.mutants.limit_mutants import LIMITS
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
 from tests.mutants.share_group_mutants import SHARE_GROUPS
@@ -37,4 +38,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *HOSTILE,
     *FUZZ,
     *TURNS,
+    *LIMITS,
 )

@@ -51,3 +51,39 @@ LOG_READ_CHECK_CRCS = boolean(
     "with Kafka. Records are read into memory for that, instead of being sent from the file by the kernel.",
     used=True,
 )
+
+GROUPS_MAX = integer(
+    "barnabas.groups.max",
+    100_000,
+    "[1,...]",
+    MEDIUM,
+    "Most groups of all types on this broker, those that only commit offsets included. A member that would create "
+    "another one is answered GROUP_MAX_SIZE_REACHED, a commit POLICY_VIOLATION.",
+    used=True,
+)
+GROUP_MEMBER_MAX_BYTES = integer(
+    "barnabas.group.member.max.bytes",
+    1_048_576,
+    "[1,...]",
+    MEDIUM,
+    "Most bytes that a group holds of what one member sends: its subscription with the data of its assignor, its "
+    "assignment, its topology. A request with more is answered INVALID_REQUEST.",
+    used=True,
+)
+GROUP_MAX_BYTES = integer(
+    "barnabas.group.max.bytes",
+    33_554_432,
+    "[1,...]",
+    MEDIUM,
+    "Most bytes that a group holds of what all its members send. A request that would add more is answered "
+    "GROUP_MAX_SIZE_REACHED.",
+    used=True,
+)
+TRANSACTIONAL_IDS_MAX = integer(
+    "barnabas.transactional.ids.max",
+    100_000,
+    "[1,...]",
+    MEDIUM,
+    "Most transactional ids on this broker. A producer with another one is answered POLICY_VIOLATION.",
+    used=True,
+)

@@ -60,6 +60,11 @@ class ClassicMember:
         self.sync_ticket: Ticket | None = None
 
     @property
+    def held_bytes(self) -> int:
+        """The bytes of what clients have sent for this member."""
+        return sum([len(name) + len(metadata) for name, metadata in self.protocols]) + len(self.assignment)
+
+    @property
     def is_static(self) -> bool:
         """Whether the member has a group.instance.id (KIP-345)."""
         return self.instance_id is not None

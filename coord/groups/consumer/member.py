@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.coord.groups.limits import held_bytes
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.types import Uuid
@@ -43,6 +44,11 @@ class ConsumerMember(NamedTuple):
     """The partitions assigned to it."""
     revoking: OwnedPartitions = {}  # noqa: RUF012
     """The partitions that it has to revoke first."""
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of what the member has sent."""
+        return held_bytes((self.subscribed_topics, self.subscribed_regex, self.rack_id, self.classic))
 
     @property
     def speaks_classic(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.coord.groups.limits import held_bytes
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class ShareMember(NamedTuple):
     """Epoch of the target assignment that the member has received."""
     previous_epoch: int = 0
     assigned: Partitions = NO_PARTITIONS
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of what the member has sent."""
+        return held_bytes((self.subscribed, self.rack_id))
 
     def with_request(self, rack_id: str | None, topics: Iterable[str] | None, context: ClientContext) -> ShareMember:
         """The member with the fields of a heartbeat; None: no change."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from barnabas.coord.groups.limits import held_bytes
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.streams.tasks import HeldTasks
@@ -44,6 +45,11 @@ class StreamsMember(NamedTuple):
     """The tasks assigned to it."""
     revoking: HeldTasks = HeldTasks()
     """The tasks that it has to revoke first."""
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of what the member has sent."""
+        return held_bytes((self.client_tags, self.user_endpoint, self.process_id, self.rack_id))
 
     @property
     def has_to_revoke(self) -> bool:
