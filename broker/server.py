@@ -8,6 +8,7 @@ one sentence and exit code 2; an unexpected failure is a traceback in the log an
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import resource
@@ -55,6 +56,8 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 _UNLIMITED = 2**31 - 1
+GC_THRESHOLDS = (2000, 5, 200)
+"""Objects per collection of the first generation, and collections of one generation per collection of the next."""
 DRAIN_S = 5.0
 """How long a stop waits for responses to be sent, seconds."""
 
@@ -111,6 +114,7 @@ async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int 
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
                 announce(config.node_id, server.addresses, ready_file)
+                _tune_garbage_collection()
                 warm_up.start_later(server.broker.loop)
                 await server.wait_for_stop(signals)
                 await server.drain()
@@ -119,6 +123,16 @@ async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int 
             server.close()
     logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
     return EXIT_OK if server.is_clean and server.broker.halt_reason is None else EXIT_FAILED
+
+
+def _tune_garbage_collection() -> None:
+    """Leave out what the start has made, and look at the long-lived objects seldom.
+
+    That takes 0.1 s with 2,000 partitions and some large responses in the making, and nobody is served meanwhile.
+    Garbage in reference cycles is mostly young.
+    """
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 class Server:

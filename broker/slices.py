@@ -1,9 +1,10 @@
 """Work that is too long for one turn of the event loop, done in slices between the turns.
 
-Work is a generator that yields after every step; a step takes at most about a millisecond. All work that is in
-progress shares one slice of `SLICE_S` between two turns, a step each in rotation. So however much work there is,
-connections are served again after one slice. The order between two pieces of work is not defined: work that must
-follow other work is started by its callback.
+Work is a generator that yields after every step; a step takes at most about a millisecond. `ACTIVE` pieces of work
+share one slice of `SLICE_S` between two turns, a step each in rotation. So however much work there is, connections are
+served again after one slice. Further work waits, so that the memory of results that are half done is bounded: it takes
+the place of work that is done, or has done `STEPS` steps. The order between two pieces of work is not defined: work
+that must follow other work is started by its callback.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ R = TypeVar("R")
 
 SLICE_S = 0.002
 """How long work runs between two turns, seconds."""
+ACTIVE = 4
+"""How many pieces of work are in progress at a time."""
+STEPS = 50
+"""After how many steps a piece of work waits for those that have waited."""
 
 
 class SlicedWork:
     """One piece of work in progress."""
 
-    __slots__ = ("_failed", "_steps", "_then", "is_done")
+    __slots__ = ("_failed", "_steps", "_then", "is_done", "steps_done")
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class SlicedWork:
         self._then = then
         self._failed = failed
         self.is_done = False
+        self.steps_done = 0  # since it waited
 
     def cancel(self) -> None:
         """Do no further step and call neither callback; the generator is closed."""
@@ -48,6 +54,7 @@ class SlicedWork:
 
     def step(self) -> None:
         """Do one step; after the last one, or a failed one, call the callback."""
+        self.steps_done += 1
         try:
             next(self._steps)
         except StopIteration as end:
@@ -65,7 +72,8 @@ class Slices:
         """`now` is the monotonic clock of `timers`, seconds."""
         self._timers = timers
         self._now = now
-        self._work: deque[SlicedWork] = deque()
+        self._active: deque[SlicedWork] = deque()
+        self._waiting: deque[SlicedWork] = deque()
         self._is_scheduled = False
 
     def start(
@@ -79,7 +87,7 @@ class Slices:
         `failed` is called instead with an exception that a step has raised.
         """
         work = SlicedWork(steps, then, failed)
-        self._work.append(work)
+        self._waiting.append(work)
         self._schedule()
         return work
 
@@ -108,16 +116,29 @@ class Slices:
         """Run one slice. A timer that is due ends the reactor's turn, so turns and slices alternate."""
         self._is_scheduled = False
         end = self._now() + SLICE_S
-        while self._work:
-            work = self._work.popleft()
+        while self._fill():
+            work = self._active.popleft()
             if not work.is_done:
                 try:
                     work.step()
                 except Exception:
                     logger.exception("The callback of work done in slices failed")
                 if not work.is_done:
-                    self._work.append(work)
+                    self._put_back(work)
             if self._now() >= end:
                 break
-        if self._work:
+        if self._fill():
             self._schedule()
+
+    def _fill(self) -> bool:
+        """Take the places of work that is done; False if there is no work."""
+        while self._waiting and len(self._active) < ACTIVE:
+            self._active.append(self._waiting.popleft())
+        return bool(self._active)
+
+    def _put_back(self, work: SlicedWork) -> None:
+        if work.steps_done >= STEPS and self._waiting:
+            work.steps_done = 0
+            self._waiting.append(work)
+        else:
+            self._active.append(work)

@@ -41,6 +41,7 @@ class Channel:
         "is_heavy",
         "is_queued",
         "is_reading",
+        "is_suspect",
         "is_waiting",
         "socket",
     )
@@ -52,9 +53,10 @@ class Channel:
         self.interest = READ
         self.is_queued = False  # for sending
         self.is_waiting = False  # in the rotation of the connections that have used up their share of a turn
-        self.is_heavy = False  # whether it used up its share when it was last served
         self.is_reading = False  # whether a thread reads what is to be sent next
         self._read_ahead = read_ahead
+        self.is_heavy = True  # whether it used up its share of CPU time when it was last served; true before
+        self.is_suspect = False  # whether more time passed when it was last served, perhaps for another process
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
         self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -64,8 +65,13 @@ class Reactor:
         limits: Limits,
         dispatch: Callable[[Connection, memoryview], None],
         disk: DiskExecutor | None = None,
+        cpu_time: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`dispatch` serves one request frame of a connection; `disk` reads what is to be sent and is not in memory."""
+        """`dispatch` serves one request frame of a connection; `disk` reads what is to be sent and is not in memory.
+
+        `cpu_time` is what the thread has used, seconds.
+        """
+        self._cpu_time = cpu_time
         self._loop = loop
         self._limits = limits
         self._dispatch = dispatch
@@ -179,12 +185,15 @@ class Reactor:
                     if target.is_heavy:
                         self._rotate(target)
                         continue
-                    self._read(target, now)
+                    if target.is_suspect:
+                        self._weigh(target, now)
+                    else:
+                        self._read(target, now)
             else:
                 self._serve_other(target)
             before, now = now, clock()
             if now - before >= SHARE_S and type(target) is Channel:
-                target.is_heavy = True
+                target.is_suspect = True
             if now >= end:
                 self._unserved = events[index + 1 :]
                 break
@@ -212,11 +221,19 @@ class Reactor:
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
-            self._go_on(channel, now)
-            before, now = now, clock()
-            channel.is_heavy = now - before >= SHARE_S
+            self._weigh(channel, now)
+            now = clock()
             if now >= end:
                 break
+
+    def _weigh(self, channel: Channel, now: float) -> None:
+        """Serve a channel, and decide by the CPU time that it takes whether it waits for others the next time.
+
+        On a busy machine time passes also for other processes; reading the CPU time costs a system call.
+        """
+        before = self._cpu_time()
+        self._go_on(channel, now)
+        channel.is_heavy = channel.is_suspect = self._cpu_time() - before >= SHARE_S
 
     def send_outside_turn(self) -> None:
         """Send what was produced outside of a turn."""

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from barnabas.broker.loop import Loop
-from barnabas.broker.slices import SLICE_S
+from barnabas.broker.slices import ACTIVE, SLICE_S, STEPS
 
 STEP_S = SLICE_S / 4
 
@@ -65,6 +65,32 @@ def test_long_work_does_not_hold_short_work() -> None:
         worker.loop.timers.fire(worker.loop.timers.next_deadline())
     assert worker.ends == ["short"]
     assert len(worker.done) <= 8
+
+
+def test_only_some_work_is_in_progress_at_a_time() -> None:
+    """The memory of what is half done is bounded."""
+    worker = _Worker()
+    begun: list[set[str]] = []
+    for number in range(20):
+        worker.start(f"{number}", 12)
+    while len(worker.ends) < 20:
+        worker.fire()
+        worker.loop.timers.fire(worker.loop.timers.next_deadline())
+        begun.append(set(worker.done) - set(map(str, worker.ends)))
+    assert max(map(len, begun)) == ACTIVE
+    assert [len(ended) for ended in (worker.done, worker.ends)] == [240, 20]
+
+
+def test_long_work_lets_work_that_waits_take_its_place() -> None:
+    worker = _Worker()
+    for number in range(ACTIVE):
+        worker.start(f"long {number}", 100 * STEPS)
+    worker.start("short", 2)
+    while not worker.ends:
+        worker.fire()
+        worker.loop.timers.fire(worker.loop.timers.next_deadline())
+    assert worker.ends == ["short"]
+    assert len(worker.done) <= ACTIVE * (STEPS + 4) + 2  # slices have room for steps of others
 
 
 def test_an_exception_ends_its_work_only(caplog: pytest.LogCaptureFixture) -> None:

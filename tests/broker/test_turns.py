@@ -32,14 +32,14 @@ def turns() -> Iterator[Turns]:
 def test_requests_that_wait_in_one_connection_do_not_hold_up_another(turns: Turns) -> None:
     """Before, all 300 requests of each connection were handled first."""
     greedy = [turns.connect() for _ in range(4)]
-    other = turns.connect()
+    other = turns.connect_served()
     for peer in greedy:
         peer.sendall(requests(300, 10 * SHARE_MS))
     turns.until(lambda: all(turns.count(peer) for peer in greedy))
     before = len(turns.served)
-    assert before <= 8
+    assert before <= 9
     other.sendall(requests(1, 0))
-    turns.until(lambda: turns.count(other))
+    turns.until(lambda: turns.count(other) == 2)
     assert len(turns.served) - before <= 3
 
 
@@ -88,13 +88,40 @@ def test_constant_cheap_traffic_does_not_stop_the_rotation(turns: Turns) -> None
 
 def test_a_connection_with_expensive_requests_waits_for_those_with_cheap_ones(turns: Turns) -> None:
     """Also one that sends its next request only after the response."""
-    expensive, cheap = turns.connect(), turns.connect()
-    expensive.sendall(requests(1, 5 * SHARE_MS))
-    turns.until(lambda: turns.served)
+    expensive, cheap = turns.connect_served(), turns.connect_served()
+    for count in (2, 3):
+        expensive.sendall(requests(1, 5 * SHARE_MS))
+        turns.until(lambda count=count: turns.count(expensive) == count)
+    turns.served.clear()
     expensive.sendall(requests(1, 5 * SHARE_MS))
     cheap.sendall(requests(1, 0))
-    turns.until(lambda: len(turns.served) == 3)
-    assert turns.served == [peer.getsockname()[1] for peer in (expensive, cheap, expensive)]
+    turns.until(lambda: len(turns.served) == 2)
+    assert turns.served == [peer.getsockname()[1] for peer in (cheap, expensive)]
+
+
+def test_time_that_passes_for_other_processes_makes_no_connection_wait(turns: Turns) -> None:
+    served, heavy = turns.connect_served(), turns.connect()
+    for count in (2, 3, 4):
+        turns.cpu -= 5 * SHARE_S  # what the request is counted for
+        served.sendall(requests(1, 5 * SHARE_MS))
+        turns.until(lambda count=count: turns.count(served) == count)
+    turns.served.clear()
+    heavy.sendall(requests(1, 5 * SHARE_MS))
+    served.sendall(requests(1, 0))
+    turns.until(lambda: len(turns.served) == 2)
+    assert turns.served == [peer.getsockname()[1] for peer in (served, heavy)]
+
+
+def test_a_request_waits_for_no_burst_of_new_connections(turns: Turns) -> None:
+    """What the first request of a connection costs is not known: it is served after those that were cheap before."""
+    cheap = turns.connect_served()
+    for _ in range(50):
+        turns.connect().sendall(requests(1, 10 * SHARE_MS))
+    before = len(turns.served)
+    turns.reactor.turn()
+    cheap.sendall(requests(1, 0))
+    turns.until(lambda: turns.count(cheap) == 2)
+    assert len(turns.served) - before <= 4
 
 
 def test_the_requests_of_a_closed_connection_are_dropped(turns: Turns) -> None:

@@ -23,9 +23,10 @@ class Turns:
         self, limits: Limits | None = None, *, response_bytes: int = 8, disk: DiskExecutor | None = None
     ) -> None:
         self.time = 100.0
+        self.cpu = 0.0
         self.response = struct.pack(">i", response_bytes) + bytes(response_bytes)
         self.loop = Loop(lambda: self.time, lambda: int(self.time * 1000))
-        self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch, disk)
+        self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch, disk, lambda: self.cpu)
         self.served: list[int] = []
         """The ports of the peers whose requests were dispatched, in their order."""
         self.peers: list[socket.socket] = []
@@ -40,7 +41,9 @@ class Turns:
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> None:
         self.served.append(connection.peer_port)
-        self.time += int.from_bytes(frame, "big") / 1e6
+        cost_s = int.from_bytes(frame, "big") / 1e6
+        self.time += cost_s
+        self.cpu += cost_s
         connection.out.append(self.response)
         connection.out_bytes += len(self.response)
 
@@ -56,6 +59,13 @@ class Turns:
         before = self.reactor.connection_count
         peer = self.dial()
         self.until(lambda: self.reactor.connection_count > before)
+        return peer
+
+    def connect_served(self) -> socket.socket:
+        """A client's socket whose first request was cheap."""
+        peer = self.connect()
+        peer.sendall(requests(1, 0))
+        self.until(lambda: self.count(peer))
         return peer
 
     def until(self, condition) -> int:

@@ -30,6 +30,27 @@ TURNS = (
         _TURNS + "test_a_connection_with_expensive_requests_waits_for_those_with_cheap_ones",
     ),
     Mutant(
+        "time-of-other-processes-counted",
+        "broker/net/reactor.py",
+        "                target.is_suspect = True\n",
+        "                target.is_heavy = True\n",
+        _TURNS + "test_time_that_passes_for_other_processes_makes_no_connection_wait",
+    ),
+    Mutant(
+        "new-connections-served-first",
+        "broker/net/channel.py",
+        "        self.is_heavy = True  #",
+        "        self.is_heavy = False  #",
+        _TURNS + "test_a_request_waits_for_no_burst_of_new_connections",
+    ),
+    Mutant(
+        "all-work-in-progress-at-once",
+        "broker/slices.py",
+        "        while self._waiting and len(self._active) < ACTIVE:\n",
+        "        while self._waiting:\n",
+        "tests/broker/test_slices.py::test_only_some_work_is_in_progress_at_a_time",
+    ),
+    Mutant(
         "turn-without-an-end",
         "broker/net/reactor.py",
         "                self._unserved = events[index + 1 :]\n                break\n",
