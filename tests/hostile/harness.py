@@ -104,7 +104,7 @@ class HealthyClient:
         self._pause_s = pause_s
         self._client = RawClient(victim.bootstrap, CLIENT_ID)
         self._make_topic()
-        self._batch = build_batch([(1, None, b"healthy")])
+        self._batch = build_batch([(int(time.time() * 1000), None, b"healthy")])  # retention deletes old records
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="healthy client", daemon=True)
         self.stall_s = 0.0
@@ -180,11 +180,14 @@ class HealthyClient:
         data = PartitionProduceData(index=0, records=self._batch)
         topic = TopicProduceData(name=HEALTHY_TOPIC, partition_data=[data])
         produced = self._ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), 9)
-        offset = produced.responses[0].partition_responses[0].base_offset
+        (answer,) = produced.responses[0].partition_responses
+        assert answer.error_code == 0, f"the healthy client got {answer}"
+        offset = answer.base_offset
         wanted = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
         topic = FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])
         fetched = self._ask(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[topic]), 12)
-        assert len(fetched.responses[0].partitions[0].records) == len(self._batch)
+        (partition,) = fetched.responses[0].partitions
+        assert len(partition.records) == len(self._batch), f"the healthy client got {partition} at offset {offset}"
         self.rounds += 1
 
     def _ask(self, request, version):

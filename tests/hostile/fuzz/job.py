@@ -34,7 +34,7 @@ from tests.hostile.harness import HEALTHY_TOPIC, HealthyClient, Victim
 ROUND = 200_000
 ROUNDS_ON_ONE_DIRECTORY = 4
 FRAMES_BETWEEN_CLEANUPS = 5000
-LEARN_EVERY = 5
+LEARN_EVERY = 3
 HEALTHY_PAUSE_S = 0.01
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",

@@ -66,6 +66,47 @@ SAME_MEANING = {
 }
 WAITS = (0, 0, 1, 1, 5, 20, -1, -(1 << 31))
 SESSIONS = (0, 1, 6000, 10_000, 45_000, 1_800_000, -1, (1 << 31) - 1)
+SENSIBLE: dict[str, tuple[Any, ...]] = {
+    "acks": (-1, -1, 1, 1, 0),
+    "assignments": ([],),
+    "cluster_id": (None,),
+    "configs": ([],),
+    "controller_id": (-1,),
+    "current_leader_epoch": (-1, 0),
+    "group_instance_id": (None,),
+    "include_cluster_authorized_operations": (False,),
+    "instance_id": (None,),
+    "isolation_level": (0, 1),
+    "key_type": (0, 0, 1, 2),
+    "last_fetched_epoch": (-1,),
+    "leader_epoch": (-1, 0, 0),
+    "max_bytes": (1, 1000, 1 << 20),
+    "max_records": (1, 10, 500),
+    "max_version_level": (1,),
+    "member_epoch": (0, 0, -1),
+    "member_id": ("", "", "member-1", "member-2"),
+    "min_bytes": (0, 1),
+    "num_partitions": (-1, 1, 2, 3),
+    "partition_max_bytes": (1000, 1 << 20),
+    "producer_epoch": (0,),
+    "protocol_type": ("consumer",),
+    "rebalance_timeout_ms": (100, 5000),
+    "replica_id": (-1,),
+    "replication_factor": (-1, 1),
+    "resource_type": (2, 2, 4, 32),
+    "session_epoch": (-1, 0, 0),
+    "session_id": (0,),
+    "session_timeout_ms": (6000, 10_000),
+    "share_session_epoch": (0, 0, 1, -1),
+    "state_epoch": (0, 1),
+    "timestamp": (-1, -2, -3, 1000),
+    "topic_partitions": (None, []),
+    "transactional_id": (None, "t"),
+    "transaction_timeout_ms": (1000, 60_000),
+    "unsupported_version": (False,),
+    "validate_only": (False,),
+}
+"""Values with which a request gets further than to the check of that field, by the name of the field."""
 MAX_NEW_PARTITIONS = 100
 
 
@@ -171,6 +212,11 @@ class Absurd:
 
     def _field(self, field: Field, version: int, nullable: bool, name: str, depth: int) -> Any:
         random = self._random
+        sensible = SENSIBLE.get(field.name)
+        if sensible is not None and random.random() < 0.6:
+            value = random.choice(sensible)
+            if value is not None or nullable:
+                return list(value) if type(value) is list else value
         if nullable and random.random() < 0.15:
             return None
         if field.kind == "array":
