@@ -20,6 +20,8 @@ from barnabas.wire.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
 
 IN_PLACE_UNITS: Final = 6_000
 """How much of the validation of a request is done in place, in units of `RecordCheck` (about 3 ms)."""
+MOST_RECORDS_TO_COMPACT: Final = 2_000_000
+"""The most records of a batch in a compacted topic, because the cleaner holds the keys of a batch in memory."""
 SMALLEST_RECORD: Final = 7
 """A record has at least a byte each for length, attributes, timestamp delta, offset delta, key length, value length and
 header count."""
@@ -114,6 +116,12 @@ def check_records(
         level = FULL
     elif level == HEADER:
         return
+    if needs_keys and header.record_count > MOST_RECORDS_TO_COMPACT:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"The record batch has {header.record_count} records; in a compacted topic {MOST_RECORDS_TO_COMPACT} are "
+            f"allowed",
+        )
     codec = header.attributes & CODEC_MASK
     if not codec and not is_late:
         is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest

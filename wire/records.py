@@ -46,7 +46,7 @@ from barnabas.wire.control_records import (
     end_txn_marker,
 )
 from barnabas.wire.errors import CorruptRecord
-from barnabas.wire.record_reader import iter_records
+from barnabas.wire.record_reader import iter_records, records_in_range
 
 __all__ = [
     "CODEC_MASK",
@@ -88,5 +88,6 @@ __all__ = [
     "increment_sequence",
     "iter_batches",
     "iter_records",
+    "records_in_range",
     "set_log_append_time",
 ]

@@ -3,13 +3,15 @@
 A record in the queue has headers with its original topic, partition and offset; key and value are copied if the group
 sets `errors.deadletterqueue.copy.record.enable`. Partition n of the source goes to partition n of the queue, modulo its
 number of partitions. After `ATTEMPTS` failed writes the records are dropped with an error in the log, so that a missing
-queue does not block the group. Source: Kafka 4.4 `ShareGroupDLQStateManager`.
+queue does not block the group. Copying is done in slices: a small batch may expand to many records.
+Source: Kafka 4.4 `ShareGroupDLQStateManager`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import (
@@ -18,7 +20,7 @@ from barnabas.broker.config.keys.general import (
 )
 from barnabas.broker.guarded import log_failure
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, iter_records
+from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.services import BrokerServices
@@ -33,6 +35,10 @@ ATTEMPTS: Final = 5
 BACKOFF_S: Final = 1.0
 MAX_READ_BYTES: Final = 1 << 20
 _RETRIABLE = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS})
+MAX_EXPANDED_BYTES: Final = 16 << 20
+"""Records of a batch that expands to more are not copied, because it is held in memory."""
+RECORDS_OF_A_STEP: Final = 100
+
 _RECORD_OVERHEAD = 64
 
 
@@ -84,10 +90,13 @@ class DeadLetterQueues:
                 if missing is not None:
                     raise missing
                 queue = self._queue(name, source.index)
-                last = self._append(queue, key, source, letters)
             except Exception as error:
                 failed(error)
                 return
+            steps = self._append(queue, key, source, letters)
+            self._loop.slices.begin(steps, partial(appended, queue), failed)
+
+        def appended(queue: Partition, last: int) -> None:
             queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
 
         try:
@@ -123,11 +132,13 @@ class DeadLetterQueues:
             raise _misconfigured(f"errors.deadletterqueue.group.enable is not set for the topic {name}")
         return queue
 
-    def _append(self, queue: Partition, key: SharePartitionKey, source: Partition, letters: DeadLetters) -> int:
-        """Append the records in batches of at most `max.message.bytes`; returns the last offset."""
+    def _append(
+        self, queue: Partition, key: SharePartitionKey, source: Partition, letters: DeadLetters
+    ) -> Generator[None, None, int]:
+        """Append the records in batches of at most `max.message.bytes`, in steps; returns the last offset."""
         loop = self._loop
         copies = self._group_configs(key.group_id).errors_deadletterqueue_copy_record_enable
-        originals = _originals(source, letters) if copies else {}
+        originals = (yield from _originals(source, letters)) if copies else {}
         limit = queue.log.config.max_message_bytes
         last = -1
         builder = BatchBuilder()
@@ -138,12 +149,20 @@ class DeadLetterQueues:
             size = _RECORD_OVERHEAD + sum(len(part) for part in content if part is not None)
             size += sum(len(name) + len(text) + 4 for name, text in headers)
             if builder.count and builder.size_estimate + size > limit:
-                last = queue.append(memoryview(bytearray(builder.build())), loop.now()).last_offset
+                last = self._append_batch(queue, builder)
                 builder = BatchBuilder()
+                yield
             builder.append(loop.now_ms(), *content, headers)
+            if builder.count % RECORDS_OF_A_STEP == 0:
+                yield
         if builder.count:
-            last = queue.append(memoryview(bytearray(builder.build())), loop.now()).last_offset
+            last = self._append_batch(queue, builder)
         return last
+
+    def _append_batch(self, queue: Partition, builder: BatchBuilder) -> int:
+        if queue.is_closed:  # between two steps
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return queue.append(memoryview(bytearray(builder.build())), self._loop.now()).last_offset
 
 
 def _misconfigured(reason: str) -> KafkaError:
@@ -163,22 +182,21 @@ def _headers(key: SharePartitionKey, source: Partition, letters: DeadLetters, of
     return [(name, text.encode()) for name, text in headers]
 
 
-def _originals(source: Partition, letters: DeadLetters) -> dict[int, Record]:
+def _originals(source: Partition, letters: DeadLetters) -> Generator[None, None, dict[int, Record]]:
     """The original records, by offset, as far as they can be read; the others are sent without key and value."""
     found: dict[int, Record] = {}
     try:
-        for record in _read(source, letters.first_offset, letters.last_offset):
-            if letters.first_offset <= record.offset <= letters.last_offset:
-                found[record.offset] = record
+        yield from _read(source, letters.first_offset, letters.last_offset, found)
     except (KafkaError, CorruptRecord, OSError) as error:
         logger.warning("Cannot copy all records %d to %d of %r: %s", *letters[:2], source, error)
     return found
 
 
-def _read(source: Partition, first: int, last: int) -> Iterator[Record]:
+def _read(source: Partition, first: int, last: int, found: dict[int, Record]) -> Generator[None, None, None]:
+    """Add the records to `found`, in steps: a small batch may expand to many records."""
     log = source.log
     offset = max(first, log.log_start_offset)
-    while offset <= last:
+    while offset <= last and not source.is_closed:
         read = log.read(offset, MAX_READ_BYTES, limit_offset=log.high_watermark, min_one_batch=True)
         if read.slice is None:
             return
@@ -186,5 +204,6 @@ def _read(source: Partition, first: int, last: int) -> Iterator[Record]:
             if batch.base_offset > last:
                 return
             if not batch.is_control:
-                yield from iter_records(batch)
+                for record in (yield from records_in_range(batch, first, last, MAX_EXPANDED_BYTES)):
+                    found[record.offset] = record
             offset = batch.next_offset

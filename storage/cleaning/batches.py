@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from barnabas.storage.batch_content import MOST_RECORDS_TO_COMPACT
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.cleaning.key_map import DEAD
 from barnabas.storage.files import Files
 from barnabas.storage.segment import Segment
 from barnabas.wire.compression import compress, decompress
 from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
 from barnabas.wire.records import (
     CODEC_MASK,
@@ -44,10 +46,17 @@ class Batch(BatchHeader):
         self.end: int = start + self.size
 
     def records(self) -> tuple[bytes, int, int]:
-        """(data, start, end) of the records, decompressed. CorruptRecord when the batch's CRC does not match."""
+        """(data, start, end) of the records, decompressed. CorruptRecord when the CRC does not match, KafkaError for
+        more than `MOST_RECORDS_TO_COMPACT`."""
         start = self.position
         if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
             raise CorruptRecord(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
+        if self.record_count > MOST_RECORDS_TO_COMPACT:  # of a time when the topic was not compacted
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"The batch at offset {self.base_offset} has {self.record_count} records; the cleaner holds at most "
+                f"{MOST_RECORDS_TO_COMPACT} in memory",
+            )
         codec = self.attributes & CODEC_MASK
         if not codec:
             return self.buffer, start + HEADER_SIZE, self.end

@@ -80,6 +80,8 @@ def test_large_dead_letters_are_split_into_batches(queue):
     member = Member(queue, "one")
     assert member.take(max_bytes=10 << 20) == [(0, 8, 1)]
     assert member.acknowledge((0, 8, [REJECT])) == 0
+    assert len(letters(queue)) < 9, "a batch for each step"
+    queue.advance(0)
     assert [len(value) for _, value, _ in letters(queue)] == [300_000] * 9
 
 

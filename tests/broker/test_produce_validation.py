@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage.batch_content import IN_PLACE_UNITS
+from barnabas.storage.batch_content import IN_PLACE_UNITS, MOST_RECORDS_TO_COMPACT
 from barnabas.wire import record_check
 from barnabas.wire.compression import compress
 from barnabas.wire.errors import ErrorCode
@@ -266,3 +266,17 @@ def test_validation_is_changed_without_a_restart(memory: MemoryBroker, client: C
     assert answer.responses[0].error_code == 0
     client.send(request((0, NONSENSE["an offset delta twice"])), 9)
     assert answers(client)[0].error_code == 0
+
+
+def test_a_compacted_topic_takes_no_batch_that_the_cleaner_cannot_hold(tmp_path: Path) -> None:
+    """A few KB with millions of keys; known from the header."""
+    memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
+    memory.create_topic("t")
+    client = memory.client()
+    body = compress(4, bytes(1000)) + bytes(1000)  # enough for so many records, if it could be decompressed
+    count = MOST_RECORDS_TO_COMPACT + 1
+    client.send(request((0, raw_batch(body, count, codec=4, base_ms=START_MS))), 9)
+    (answer,) = answers(client)
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert f"has {count} records" in str(answer.error_message)
+    memory.close()

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage import layout
+from barnabas.storage.cleaning import batches
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.key_map import KEY_BYTES
 from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.records import CorruptRecord
 from tests.storage.cleaning_driver import (
     AMPLE,
@@ -189,3 +191,15 @@ def test_readers_keep_what_they_hold_while_segments_are_replaced(log: Log) -> No
     assert read.slice is not None
     assert read.slice.read() == before
     assert [record.offset for record in records_from(log, 0)] == [1]
+
+
+def test_a_batch_of_too_many_records_is_not_opened(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written before the topic was compacted: a few KB may have millions of keys."""
+    monkeypatch.setattr(batches, "MOST_RECORDS_TO_COMPACT", 3)
+    put(log, *[(b"k%d" % number, b"1") for number in range(4)])
+    close_segment(log)
+    opened: list[int] = []
+    monkeypatch.setattr(batches, "decompress", lambda *_: opened.append(1))
+    with pytest.raises(KafkaError, match="has 4 records; the cleaner holds at most 3 in memory"):
+        clean(log)
+    assert opened == []

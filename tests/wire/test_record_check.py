@@ -17,8 +17,9 @@ from barnabas.wire.long_record import PieceReader
 from barnabas.wire.record_check import MAX_RECORD_ERRORS, PLAIN_RECORDS, STEP_UNITS, RecordCheck, is_plain
 from barnabas.wire.record_lengths import lengths_fit
 from barnabas.wire.record_scan import record_starts
-from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
+from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
 from tests.raw_batches import BASE_MS, raw_batch, record
+from tests.steps import counted
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)
@@ -253,3 +254,13 @@ def test_skipping_records_costs_a_fraction() -> None:
     """Counted in units: a record that is read is one."""
     batch = built([(BASE_MS, None, bytes(50 + index % 7), []) for index in range(5_000)])
     assert check(batch, lengths_only=True).units - len(batch) // 512 < 1_300
+
+
+def test_records_of_a_range_are_read_in_steps() -> None:
+    batch = built([(BASE_MS, None, bytes(100), [])] * 20_000)
+    packed = raw_batch(compress(4, batch[HEADER_SIZE:]), 20_000, codec=4)
+    found, steps = counted(records_in_range(BatchView(packed), 15_000, 15_009))
+    assert [item.offset for item in found] == list(range(15_000, 15_010))
+    assert 30 <= steps <= 40, "not behind the range"
+    with pytest.raises(CorruptRecord):
+        counted(records_in_range(BatchView(packed), 0, 1, 1_000_000))
