@@ -24,7 +24,7 @@ from tests.wire.recorded import exchanges, vectors
 UNDECODABLE = 8
 TRIES = 4
 NEW_SEEDS = 0.02
-AT_KNOWN_PLACES = 0.6
+AT_KNOWN_PLACES = 0.75
 KNOWN_PLACES = 20_000
 EXTREMES = tuple(
     struct.pack(kind, value)
