@@ -1,15 +1,15 @@
 """Imports, after the ready line, the modules that are imported when they are first needed.
 
 A start imports only what it needs. But an import opens files, and a request must not fail because no descriptor is left
-for that. The modules are found in the compiled code of those that are imported already: every name in it that is a
-module of ours, in functions too. A step imports one module whose own imports are done before, so that it is short: the
-longest ones define the messages of an API family.
+for that. A step imports one module whose own imports are done before, so that it is short: the longest ones define the
+messages of an API family. What a module imports, in functions too, are the names of modules of ours in its code.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from collections.abc import Generator, Iterator
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -24,14 +24,31 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 PACKAGES: Final = tuple(f"barnabas.{name}." for name in ("broker", "coord", "storage", "wire"))
-ROOTS: Final = (
-    "barnabas.broker.server",
-    "barnabas.storage.recovery",
-    "barnabas.storage.swap",
-    "barnabas.coord.groups.assignors.simple",
-    *dict.fromkeys(f"barnabas.broker.apis.{name}" for name in SERVED.values()),
+LATE: Final = (
+    "wire.versioned",
+    "wire.codec",
+    "storage.cleaning.replacement",
+    "storage.recovery",
+    "storage.swap",
+    "coord.cluster.image_records",
+    "coord.groups.assignors.simple",
+    "coord.groups.consumer.groups",
+    "coord.groups.coordinator",
+    "coord.groups.share.groups",
+    "coord.groups.share.tasks",
+    "coord.groups.streams.groups",
+    "coord.share_state.config",
+    "coord.share_state.coordinator",
+    "broker.config.config_schema",
+    "broker.config.group_configs",
+    "broker.config.group_limits",
+    "broker.coordinators.replay",
+    "broker.metadata.automatic_topics",
+    "broker.replicas.cleaner",
+    "broker.replicas.cleaner_process",
+    *dict.fromkeys(f"broker.apis.{name}" for name in SERVED.values()),
 )
-"""Where the search begins: what the start has imported, and what is imported by a name that is put together."""
+"""What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
 LIBRARIES: Final = (
     *("base64", "binascii", "ctypes", "json", "shutil", "subprocess", "zlib"),
     *("lz4.frame", "re2", "snappy", "zstandard"),
@@ -64,8 +81,8 @@ def import_all() -> Generator[None, None, dict[str, str]]:
     """Import all modules, one in each step; returns those that cannot be imported, with the reason."""
     failures: dict[str, str] = {}
     seen: set[str] = set()
-    for root in ROOTS:
-        yield from _import_with_imports(root, seen, failures)
+    for name in LATE:
+        yield from _import_with_imports(f"barnabas.{name}", seen, failures)
     for name in LIBRARIES:
         _import(name, failures)
         yield
@@ -74,13 +91,13 @@ def import_all() -> Generator[None, None, dict[str, str]]:
 
 def _import_with_imports(root: str, seen: set[str], failures: dict[str, str]) -> Generator[None, None, None]:
     """Import a module after the modules that it names."""
-    if root in seen:
+    if root in seen or root in sys.modules:
         return
     seen.add(root)
     pending = [(root, _named_in(root, failures))]
     while pending:
         name, named = pending[-1]
-        following = next((other for other in named if other not in seen), None)
+        following = next((other for other in named if other not in seen and other not in sys.modules), None)
         if following is not None:
             seen.add(following)
             pending.append((following, _named_in(following, failures)))
