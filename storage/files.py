@@ -21,6 +21,7 @@ from barnabas.storage.open_files import OpenFiles
 Buffer = bytes | bytearray | memoryview
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", None)  # Linux 4.14
+_BYTE = [bytearray(1)]
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -150,6 +151,18 @@ class Files:
     def read_at(self, file: File, length: int, position: int) -> bytes:
         """Up to `length` bytes from `position`; fewer only at the end of the file."""
         return _pread_all(file.fd, length, position)
+
+    def is_cached(self, file: File, length: int, position: int) -> bool:
+        """Whether the last of these bytes is in the page cache; True if the system or the file system cannot tell."""
+        if _NOWAIT is None or file.fd < 0:
+            return True
+        try:
+            os.preadv(file.fd, _BYTE, position + length - 1, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def read_file(self, path: str) -> bytes:
         """The whole content of a small file."""

@@ -7,12 +7,14 @@ is made for a batch, as in Kafka's `LogSegment`, once more than `index.interval.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from barnabas.storage import layout
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import Files
+from barnabas.storage.files import File, Files
+from barnabas.storage.offset_index import OffsetIndex
 from barnabas.storage.segment_files import SegmentFiles
 from barnabas.storage.time_index import NO_TIMESTAMP
 from barnabas.storage.txn_index import AbortedTransaction, TxnIndex
@@ -276,6 +278,24 @@ class Segment(SegmentFiles):
             raise self._damaged(position)
         return None
 
+    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
+        """Reads what `locate` needs into the page cache, to be called in a thread; None if it is there already.
+
+        It changes nothing, and raises OSError when the disk fails.
+        """
+        index = self._offset_index
+        if index is None:
+            paths = [self.path(layout.LOG_SUFFIX), self.path(layout.INDEX_SUFFIX)]
+            if self.has_txn_index and self._txn_index is None:
+                paths.append(self.path(layout.TXN_INDEX_SUFFIX))
+            return partial(_read_for_lookup, self._files, paths, self.base_offset, offset)
+        position = index.lookup(offset)[1]
+        length = min(_SCAN_CHUNK, self.size - position)
+        file = self.file
+        if length <= 0 or self._files.is_cached(file, length, position):
+            return None
+        return partial(_read_chunk, self._files, file, length, position)
+
     def _read(self, length: int, position: int) -> bytes:
         """Bytes below `size`; OSError when the file is shorter, so it was changed from outside."""
         data = self._files.read_at(self.file, length, position)
@@ -349,3 +369,20 @@ class Segment(SegmentFiles):
     def read(self, header: BatchHeader) -> bytes:
         """The bytes of one batch."""
         return self._read(header.size, header.position)
+
+
+def _read_for_lookup(files: Files, paths: Sequence[str], base_offset: int, offset: int) -> None:
+    """Read the index, and the log file where the lookup of `offset` begins; the `paths` are theirs, and of more."""
+    log_path, index_path, *others = paths
+    position = OffsetIndex.load(files, index_path, base_offset).lookup(offset)[1]
+    file = files.open_read(log_path)
+    try:
+        files.read_at(file, _SCAN_CHUNK, position)
+    finally:
+        file.close()
+    for path in others:
+        files.read_file(path)
+
+
+def _read_chunk(files: Files, file: File, length: int, position: int) -> None:
+    files.read_at(file, length, position)

@@ -7,11 +7,14 @@ v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
 from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import complete_with
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -23,8 +26,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.fetch_plan import Attempt
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.steps import Steps
 
 _SESSION_ERRORS = frozenset(
     {
@@ -58,7 +62,41 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "This broker has no followers.")
     plan = _plan(ctx, request)
+    plan.may_be_cold = True
     attempt = plan.read()
+    if plan.cold:
+        return _read_when_cached(ctx, request, plan, attempt)
+    return _outcome(ctx, request, plan, attempt)
+
+
+def _read_when_cached(ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt) -> DelayedResponse:
+    """Have a thread read what the lookups of cold partitions need, then read these partitions, in any case."""
+    delayed = DelayedResponse()
+    cold, plan.cold, plan.may_be_cold = plan.cold, {}, False
+
+    def read_from_disk() -> None:
+        for lookup in cold.values():
+            lookup()
+
+    def steps() -> Steps[FetchResponse | DelayedResponse]:
+        try:
+            yield read_from_disk
+        except OSError:
+            pass  # it is found again below
+        if delayed.is_done:  # the client has disconnected
+            return FetchResponse()
+        plan.read_again(attempt, cold)
+        return _outcome(ctx, request, plan, attempt)
+
+    ctx.broker.runner.start(steps(), delayed.guard(partial(complete_with, delayed)), delayed.complete)
+    return delayed
+
+
+def _outcome(
+    ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt
+) -> FetchResponse | DelayedResponse:
+    """The response if enough was read, else one that waits for more."""
+    plan.may_be_cold = False
     if attempt.is_final or attempt.size >= request.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
     deadline = ctx.now + request.max_wait_ms / 1000

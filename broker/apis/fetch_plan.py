@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
@@ -59,8 +59,10 @@ class FetchPlan:
 
     __slots__ = (
         "broker",
+        "cold",
         "is_committed",
         "max_bytes",
+        "may_be_cold",
         "min_bytes",
         "partitions",
         "session",
@@ -83,6 +85,10 @@ class FetchPlan:
         self.partitions = partitions
         self.session = session
         self.wants_session = False
+        self.may_be_cold = False
+        """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
+        self.cold: dict[PartitionKey, Callable[[], None]] = {}
+        """What these partitions have to read from the disk first, in a thread."""
 
     def read(self) -> Attempt:
         """Read every partition, up to the limits."""
@@ -102,7 +108,7 @@ class FetchPlan:
     def _read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
         """Read one partition, within what the others leave of the limits. An error is its answer."""
         try:
-            answer = self._read_one(attempt, wanted)
+            answer = self._read_one(attempt, key, wanted)
         except Exception as error:
             answer = self._failed(wanted, error)
         size = len(answer.records)  # type: ignore[arg-type]
@@ -133,7 +139,7 @@ class FetchPlan:
             return partitions.get_by_id(wanted.topic_id, wanted.index)
         return partitions.get(wanted.topic, wanted.index)
 
-    def _read_one(self, attempt: Attempt, wanted: FetchPartition) -> FetchResponsePartitionData:
+    def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(wanted)
         partition.check_epoch(wanted.current_leader_epoch)
         log = partition.log
@@ -144,7 +150,12 @@ class FetchPlan:
         limit = self.end_of(log)
         records: bytes | FileSlice = b""
         aborted = None
-        if diverging is _NO_DIVERGENCE:
+        lookup = None
+        if self.may_be_cold and log.log_start_offset <= wanted.fetch_offset < limit:
+            lookup = log.cold_lookup(wanted.fetch_offset)
+        if lookup is not None:
+            self.cold[key] = lookup
+        elif diverging is _NO_DIVERGENCE:
             max_bytes = max(0, min(wanted.max_bytes, self.max_bytes - attempt.size))
             read = log.read(wanted.fetch_offset, max_bytes, limit_offset=limit, min_one_batch=not attempt.size)
             if read.slice is not None:

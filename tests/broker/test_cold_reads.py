@@ -13,7 +13,11 @@ import pytest
 from barnabas.broker.net import page_cache
 from barnabas.broker.net.connection import Connection
 from barnabas.storage.files import File, Files, FileSlice
-from tests.broker.memory_broker import Flushes
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import FetchResponse
+from tests.broker.memory_broker import Flushes, MemoryBroker
+from tests.broker.test_fetch import append, at, fetch
+from tests.broker.test_fetch import values as records_of
 from tests.broker.turns import Turns, requests
 
 MB = 1 << 20
@@ -171,3 +175,131 @@ def test_a_system_that_cannot_tell_sends_as_it_is(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "preadv", refuse)
     assert page_cache.is_cached(file.fd, 0, 3)
     assert FileSlice(file, 0, 3).read_from_cache() == b"abc"
+
+
+class ColdFiles(Files):
+    """Files of which nothing is in memory until it was read in a thread; counts what the event loop has to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_in_thread = False
+        self.cached: set[tuple[str, int]] = set()
+        self.waits: list[str] = []
+
+    def _seen(self, path: str, position: int) -> None:
+        if self.is_in_thread:
+            self.cached.add((path, position))
+        elif (path, position) not in self.cached:
+            self.waits.append(f"{path.rpartition('/')[2]} at {position}")
+
+    def is_cached(self, file: File, length: int, position: int) -> bool:
+        return (file.path, position) in self.cached
+
+    def read_at(self, file: File, length: int, position: int) -> bytes:
+        self._seen(file.path, position)
+        return super().read_at(file, length, position)
+
+    def read_file(self, path: str) -> bytes:
+        self._seen(path, 0)
+        return super().read_file(path)
+
+    def run(self, flushes: Flushes) -> None:
+        """Run what was submitted, as a thread does, and its callback in the loop."""
+        work, then = flushes.held.pop(0)
+        self.is_in_thread = True
+        work()
+        self.is_in_thread = False
+        then(None)
+
+
+@pytest.fixture
+def files() -> ColdFiles:
+    return ColdFiles()
+
+
+@pytest.fixture
+def memory(tmp_path: Path, files: ColdFiles) -> Iterator[MemoryBroker]:
+    """A broker with a topic of two partitions with two segments each, of which the first is not open."""
+    memory = MemoryBroker(tmp_path / "data", files=files)
+    memory.create_topic("t", 2)
+    for partition in (0, 1):
+        log = memory.broker.partitions.get("t", partition).log
+        for _ in range(20):
+            append(memory, "t", b"a" * 1000, partition=partition)
+        log.roll(memory.clock.now)
+        append(memory, "t", b"b", partition=partition)
+        log.segments[0].release()
+    memory.disk.is_paused = True
+    files.waits.clear()
+    yield memory
+    memory.disk.is_paused = False
+    memory.close()
+
+
+def test_the_lookups_of_a_cold_fetch_wait_in_a_thread(memory: MemoryBroker, files: ColdFiles) -> None:
+    client = memory.client()
+    client.send(fetch(at(15, max_bytes=1), at(0, 1)), 12)
+    assert client.answers() == []
+    assert len(memory.disk.held) == 1
+    files.run(memory.disk)
+    (answer,) = client.answers()
+    assert isinstance(answer, FetchResponse)
+    first, second = answer.responses[0].partitions
+    assert [offset for offset, _ in records_of(first)] == [15]
+    assert [offset for offset, _ in records_of(second)] == list(range(20))
+    assert files.waits == []
+
+
+def test_a_lookup_in_an_open_segment_waits_in_a_thread(memory: MemoryBroker, files: ColdFiles) -> None:
+    client = memory.client()
+    for offset in (15, 3):
+        client.send(fetch(at(offset)), 12)
+        files.run(memory.disk)
+        (answer,) = client.answers()
+        assert isinstance(answer, FetchResponse)
+        assert records_of(answer.responses[0].partitions[0])[0][0] == offset
+    assert files.waits == []
+    again = client.ask(fetch(at(3)), 12, FetchResponse)
+    assert records_of(again.responses[0].partitions[0])[0][0] == 3
+
+
+def test_a_cold_fetch_may_wait_for_records_afterwards(memory: MemoryBroker, files: ColdFiles) -> None:
+    client = memory.client()
+    client.send(fetch(at(0), at(21, 1), min_bytes=30_000, max_wait_ms=5000), 12)
+    files.run(memory.disk)
+    (answer,) = client.answers()  # the segment ends there
+    assert isinstance(answer, FetchResponse)
+    client.send(fetch(at(20), at(21, 1), min_bytes=2000, max_wait_ms=5000), 12)
+    while memory.disk.held:
+        files.run(memory.disk)
+    assert client.answers() == []
+    append(memory, "t", b"c" * 2000, partition=1)
+    assert len(client.answers()) == 1
+
+
+def test_a_failure_of_the_thread_is_the_answer_of_the_partition(
+    memory: MemoryBroker, files: ColdFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> bytes:
+        raise OSError(5, "injected")
+
+    client = memory.client()
+    client.send(fetch(at(15), at(20, 1)), 12)
+    with monkeypatch.context() as patch:
+        patch.setattr(ColdFiles, "read_file", fails)
+        work, then = memory.disk.held.pop(0)
+        try:
+            work()
+        except OSError as error:
+            then(error)
+    (answer,) = client.answers()
+    assert isinstance(answer, FetchResponse)
+    assert [one.error_code for one in answer.responses[0].partitions] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+
+
+def test_a_client_may_disconnect_meanwhile(memory: MemoryBroker, files: ColdFiles) -> None:
+    client = memory.client()
+    client.send(fetch(at(15), max_wait_ms=5000, min_bytes=10_000_000), 12)
+    client.connection.close()
+    files.run(memory.disk)
+    assert not memory.broker.partitions.get("t", 0).waiters
