@@ -243,4 +243,25 @@ HOSTILE = (
         "tests/coord/cluster/test_topics.py::"
         "test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked",
     ),
+    Mutant(
+        "cold-slice-sent-by-the-loop",
+        "broker/net/channel.py",
+        "            if self._read_ahead.needs(file, offset, end):\n",
+        "            if False:\n",
+        "tests/broker/test_cold_reads.py::test_everybody_is_served_while_a_slice_is_read",
+    ),
+    Mutant(
+        "connection-that-waits-for-the-disk-is-polled",
+        "broker/net/reactor.py",
+        "        if connection.out and not channel.is_reading:\n",
+        "        if connection.out:\n",
+        "tests/broker/test_cold_reads.py::test_a_connection_that_waits_for_the_disk_costs_nothing",
+    ),
+    Mutant(
+        "cold-lookup-in-the-loop",
+        "broker/apis/fetch_plan.py",
+        "        if self.may_be_cold and log.log_start_offset",
+        "        if False and log.log_start_offset",
+        "tests/broker/test_cold_reads.py::test_the_lookups_of_a_cold_fetch_wait_in_a_thread",
+    ),
 )
