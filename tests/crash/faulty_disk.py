@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from barnabas.storage.files import Buffer, File
@@ -74,6 +76,15 @@ class FaultyDisk(RecordingDisk):
     def heal(self) -> None:
         """No operation fails any more."""
         self._is_armed, self._fault = False, None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing fails and nothing is counted meanwhile: a test looks at the broker."""
+        was_armed, self._is_armed = self._is_armed, False
+        try:
+            yield
+        finally:
+            self._is_armed = was_armed
 
     def unlock(self) -> None:
         """The process has ended that has locked files."""

@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many runs")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
     parser.add_argument("--failures", type=int, default=1, help="stop after this many failures")
+    parser.add_argument("--disk-errors", type=int, default=0, help="how often one operation of the disk fails in a run")
     parser.add_argument("--verbose", action="store_true", help="print every event, and the trace of each run")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -30,7 +31,8 @@ def main() -> int:
     failures = done = 0
     for seed in range(options.seed, options.seed + options.seeds):
         try:
-            trace = run(options.kind, seed, is_verbose=options.verbose).world.trace
+            simulation = run(options.kind, seed, is_verbose=options.verbose, disk_errors=options.disk_errors)
+            trace = simulation.world.trace
         except SimulationFailure as failure:
             trace = failure.run.world.trace
             failures += 1

@@ -17,6 +17,7 @@ READ_BYTES = 20_000
 RETRIABLE = frozenset(
     {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.UNSTABLE_OFFSET_COMMIT}
 )
+_NOT_SERVED = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.KAFKA_STORAGE_ERROR})
 
 Records = list[tuple[int, bytes]]
 """Offsets and values."""
@@ -47,7 +48,7 @@ class Reader:
             return None
         (found,) = response.responses[0].partitions
         if found.error_code:
-            assert found.error_code in (E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION), E(found.error_code)
+            assert found.error_code in _NOT_SERVED, E(found.error_code)
             return None
         assert found.last_stable_offset <= found.high_watermark
         return committed_records(position, found)

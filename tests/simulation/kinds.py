@@ -40,13 +40,15 @@ class SimulationFailure(AssertionError):  # noqa: N818
             f"{kind} seed {seed} after {run.world.clock.now - 1000:.3f} s, trace {run.world.trace.digest()}: "
             f"{type(cause).__name__}: {cause}{notes}\n"
             f"replay simulation with: python -m tests.simulation --kind {kind} --seed {seed} --seeds 1 --verbose"
+            + (f" --disk-errors {run.world.disk_errors}" if run.world.disk_errors else "")
         )
         self.run = run
 
 
-def run(kind: str, seed: int, *, is_verbose: bool = False, **options: object) -> Run:
-    """Run one seed. SimulationFailure when a check fails."""
+def run(kind: str, seed: int, *, is_verbose: bool = False, disk_errors: int = 0, **options: object) -> Run:
+    """Run one seed; `disk_errors` times one operation of the disk fails. SimulationFailure when a check fails."""
     simulation = KINDS[kind](f"{kind}:{seed}", is_verbose=is_verbose, **options)
+    simulation.world.disk_errors = disk_errors
     try:
         with simulation.world.node.errors:
             simulation.run()

@@ -16,7 +16,9 @@ from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.storage import layout
-from tests.crash.disk import Image, RecordingDisk
+from barnabas.wire.errors import KafkaError
+from tests.crash.disk import Image
+from tests.crash.faulty_disk import Fault, FaultyDisk
 from tests.crash.survivors import Kind, Survivors
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Node:
         self.connections: Connections | None = None
         self._resumes_at = 0.0
         self.errors = Errors()
-        self._disk = RecordingDisk()
+        self._disk = FaultyDisk()
 
     @property
     def is_up(self) -> bool:
@@ -67,14 +69,30 @@ class Node:
         """Open the broker on the current disk."""
         environment = self._environment
         while environment.random.random() < environment.faults.crashes_at_start:
-            self._open()
+            self._try_to_open()
             self._power_failure(environment.random.randint(0, len(self._disk.operations)))
-        self._open()
+        if not self._try_to_open():
+            self._power_failure(len(self._disk.operations))
+            environment.clock.after(0.05, self.start)
+            return
         environment.trace.note("broker started", self.incarnation)
         incarnation = self.incarnation
         environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
-        for callback in self.at_start:
-            callback()
+        with self._disk.paused():
+            for callback in self.at_start:
+                callback()
+
+    def _try_to_open(self) -> bool:
+        """Open the broker; False if the disk has failed meanwhile."""
+        try:
+            self._open()
+        except (OSError, KafkaError) as error:
+            if not self._disk.failed:
+                raise
+            self._environment.trace.note("broker cannot start", repr(error))
+            return False
+        assert self.broker is not None
+        return self.broker.halt_reason is None
 
     def _open(self) -> None:
         environment = self._environment
@@ -95,8 +113,9 @@ class Node:
     def crash(self, at_operation: int | None = None) -> None:
         """The machine or the process stops. Clients notice it later."""
         environment = self._environment
-        for callback in self.at_crash:
-            callback()
+        with self._disk.paused():
+            for callback in self.at_crash:
+                callback()
         operations = len(self._disk.operations)
         self._power_failure(operations if at_operation is None else at_operation)
         environment.trace.note("broker crashed", self.incarnation, operations)
@@ -113,11 +132,22 @@ class Node:
         kind = random.choice(list(Kind))
         image: Image = survivors.image(kind, random)
         self.broker = None
-        self._disk = RecordingDisk(image)
+        self._disk = FaultyDisk(image)
 
     def pause(self, seconds: float) -> None:
         """Suspend the broker process for `seconds`."""
         self._resumes_at = max(self._resumes_at, self._environment.clock.now + seconds)
+
+    def fail_disk(self, fault: Fault) -> None:
+        """Let one of the next operations of the disk fail."""
+        self._environment.trace.note("disk fails", *fault)
+        self._disk.arm(fault)
+
+    def heal(self) -> None:
+        """No operation of the disk fails any more; what is offline is served again after a restart."""
+        self._disk.heal()
+        if self.broker is not None and self.broker.partitions.offline:
+            self.crash()
 
     # ---- turns
 
@@ -138,11 +168,16 @@ class Node:
         if self.crashes_in_next_turn and len(self._disk.operations) > before:
             self.crash(environment.random.randint(before, len(self._disk.operations)))
             return
+        if self.broker.halt_reason is not None and self._disk.failed:
+            environment.trace.note("broker halted", self.broker.halt_reason)
+            self.crash()
+            return
         assert self.broker.halt_reason is None, self.broker.halt_reason
         if self.connections is not None:
             self.connections.send_responses()
-        for callback in self.after_turn:
-            callback()
+        with self._disk.paused():
+            for callback in self.after_turn:
+                callback()
 
     def next_deadline(self) -> float:
         """When the next timer of the broker is due, or infinity."""
@@ -160,8 +195,12 @@ class Node:
 
         def run() -> None:
             if self.incarnation == incarnation and self.broker is not None:
-                work()
-                self.turn(lambda _: then(None))
+                failure = None
+                try:
+                    work()
+                except OSError as error:
+                    failure = error
+                self.turn(lambda _: then(failure))
 
         self._environment.clock.after(seconds, run)
 
@@ -170,9 +209,18 @@ class Node:
         if self.incarnation != incarnation or self.broker is None:
             return
         for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
-            for _, write in self.broker.log_dirs.plan_checkpoint(name):
-                write()
+            for log_dir, write in self.broker.log_dirs.plan_checkpoint(name):
+                try:
+                    write()
+                except OSError as error:
+                    self.broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+        self.turn(_check_disks)
         self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+
+
+def _check_disks(broker: Broker) -> None:
+    broker.log_dir_failures.check()
+    broker.partitions.reopen(broker.image)
 
 
 class Errors(logging.Handler):

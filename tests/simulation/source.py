@@ -70,7 +70,7 @@ class Source:
             response = yield from process.ask(request, 11)
             if response is not None:
                 error = E(response.responses[0].partition_responses[0].error_code)
-                assert error in (E.NONE, E.NOT_LEADER_OR_FOLLOWER), error
+                assert error in (E.NONE, E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR), error
                 if not error:
                     return True
             yield BACKOFF_S

@@ -69,6 +69,15 @@ def test_share_groups_finish_every_record_and_lock_it_once_under_faults() -> Non
     run_all("share")
 
 
+@pytest.mark.scaled
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_promises_hold_while_single_operations_of_the_disk_fail(kind: str) -> None:
+    """T3-T12, G1-G6, I1-I7: no descriptor, no space, a short write, an error of the disk; beside the other faults."""
+    for seed in range(FIRST_SEED, FIRST_SEED + max(3, SEEDS // 5)):
+        run(kind, seed, disk_errors=4)
+
+
 def late_requests() -> Faults:
     """Every fifth request arrives up to 6 s late."""
     return Faults(late=0.2, late_s=6.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from barnabas.wire.errors import KafkaError
+from tests.crash.faulty_disk import Fault
 from tests.simulation.environment import Environment
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
@@ -33,6 +34,8 @@ class World(Environment):
         """The newest process of each name."""
         self.all_processes: list[Process] = []
         """All processes, those that were replaced and still run included."""
+        self.disk_errors = 0
+        """How often one operation of the broker's disk fails."""
         self.expendable: set[str] = set()
         """Names of processes that may be killed without a restart."""
         self.killed_for_good: set[str] = set()
@@ -97,6 +100,7 @@ class World(Environment):
             (faults.client_kills, self._kill_a_process),
             (faults.client_pauses, self._pause_a_process),
             (faults.broker_pauses, lambda: self.node.pause(random.choice((0.5, 3.0)))),
+            (self.disk_errors, self._fail_disk),
         ]
         for count, fault in plans:
             for _ in range(count):
@@ -104,6 +108,10 @@ class World(Environment):
 
     def _unless_healed(self, fault: Callable[[], None]) -> Callable[[], None]:
         return lambda: None if self.is_healed else fault()
+
+    def _fail_disk(self) -> None:
+        error = self.random.choice(("EMFILE", "ENOSPC", "short", "EIO"))
+        self.node.fail_disk(Fault(self.random.randint(1, 8), error))
 
     def _crash_broker(self) -> None:
         if self.node.is_up and self.random.random() < 0.5:
@@ -151,4 +159,5 @@ class World(Environment):
         self.is_healed = True
         self.faults.heal()
         self.node.crashes_in_next_turn = False
+        self.node.heal()
         self.trace.note("healed")
