@@ -159,7 +159,10 @@ class LogChecks:
 
     def _is_marked(self, topic_partition: TopicPartition, transaction: Transaction) -> bool:
         assert self._world.node.broker is not None
-        log = self._world.node.broker.partitions.get(*topic_partition).log
+        partitions = self._world.node.broker.partitions
+        if topic_partition in partitions.offline:
+            return True  # it cannot be read now
+        log = partitions.get(*topic_partition).log
         model = self._models.setdefault(topic_partition, PartitionModel())
         model.read(log)
         is_commit = transaction.state is TransactionState.PREPARE_COMMIT
