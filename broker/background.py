@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -22,6 +22,7 @@ from barnabas.broker.config.keys.log import (
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
+from barnabas.broker.replicas.log_starts import write_checkpoint
 from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
     from barnabas.broker.net.reactor import Reactor
+    from barnabas.broker.steps import Steps
     from barnabas.storage.log import Log
+
+R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.KafkaScheduler")
 
@@ -81,7 +85,7 @@ class BackgroundJobs:
         await self._checkpoint(layout.REPLICATION_CHECKPOINT)
 
     async def _expire_producers(self) -> None:
-        self._broker.partitions.forget_expired_producers()
+        await _run(self._broker.partitions.forget_expired_producers())
 
     async def _expire_offsets(self) -> None:
         self._broker.group_coordinators.expire_offsets()
@@ -102,12 +106,9 @@ class BackgroundJobs:
 
     async def _checkpoint(self, name: str) -> None:
         """Write the checkpoint files of this name in a thread: their sync takes long when much data is dirty."""
-        for log_dir, write in self._broker.log_dirs.plan_checkpoint(name):
-            try:
-                await trio.to_thread.run_sync(write)
-            except OSError as error:
-                self._broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
-                self._end_turn()
+        broker = self._broker
+        await _run(write_checkpoint(broker.log_dirs, broker.log_dir_failures, name))
+        self._end_turn()
 
     async def _remove_deleted(self) -> None:
         """Remove the deleted files whose delay has passed; the next start removes what cannot be removed."""
@@ -154,6 +155,24 @@ class BackgroundJobs:
             else:
                 break
         await LogCleaner(broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions).run()
+
+
+async def _run(steps: Steps[R]) -> R:
+    """Do work in steps: others run between two steps, and what waits for a disk runs in a thread."""
+    failure: Exception | None = None
+    while True:
+        try:
+            waits_for = next(steps) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        failure = None
+        if waits_for is None:
+            await trio.lowlevel.checkpoint()
+            continue
+        try:
+            await trio.to_thread.run_sync(waits_for)
+        except Exception as error:
+            failure = error
 
 
 def _recovery_points_interval_s(config: ServerConfig) -> float:

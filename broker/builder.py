@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.steps import Steps
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
 """The broker configs that are defaults of topic configs."""
@@ -71,7 +72,7 @@ def open_broker(
         broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
         broker.runner = StepRunner(loop, disk or flushes)
         broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
-        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers)
+        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
         broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
         services = broker.services = BrokerServices(
             loop,
@@ -105,9 +106,8 @@ def _subscribe(broker: Broker) -> None:
     controller, partitions = broker.controller, broker.partitions
     coordinators = (broker.group_coordinators, broker.transaction_coordinators, broker.share_coordinators)
 
-    def apply_topic_defaults(changed: set[str]) -> None:
-        if changed & TOPIC_DEFAULT_KEYS:
-            partitions.update_configs(broker.image)
+    def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
+        return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
     controller.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     controller.on_change.extend(runtime.apply for runtime in coordinators)

@@ -8,13 +8,13 @@ checkpoint guarantees that it was synced (rule L2). Source: Kafka's `LogLoader`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import suppress
 
 from barnabas.storage import layout, producer_replay, snapshot_files
 from barnabas.storage.checkpoints import read_partition_metadata, write_partition_metadata
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed, LogState
+from barnabas.storage.new_directories import make_directory
 from barnabas.storage.segment import Segment
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -61,15 +61,13 @@ def load(state: LogState, checkpointed: Checkpointed, now: float) -> None:
 
 
 def _create(state: LogState, log_start_offset: int, now: float) -> None:
-    files, directory = state.files, state.directory
-    files.mkdirs(directory)
-    try:
-        write_partition_metadata(files, f"{directory}/{layout.PARTITION_METADATA}", state.topic_id)
-        state.segments.add(Segment.create(files, directory, log_start_offset, now))
-    except OSError:
-        with suppress(OSError):  # else the next start completes it
-            files.remove_tree(directory)
-        raise
+    make_directory(state.files, state.directory, state.topic_id, log_start_offset)
+    start_empty(state, log_start_offset, now)
+
+
+def start_empty(state: LogState, log_start_offset: int, now: float) -> None:
+    """Fill the state of a log whose directory was just made (`storage.new_directories`)."""
+    state.segments.add(Segment.of_new_file(state.files, state.directory, log_start_offset, now))
     state.log_start_offset = state.log_end_offset = state.recovery_point = log_start_offset
     state.producers.clear(log_start_offset)
     state.is_changed = True

@@ -129,10 +129,9 @@ class LocalLog:
         self._changed = True
 
     def delete_renamed(self, unique: str) -> str:
-        """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits.
+        """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits. Not synced.
 
-        The log must not be used afterwards, except for slices that are still being sent. After an OSError `directory`
-        says whether it was renamed.
+        The log must not be used afterwards, except for slices that are still being sent.
         """
         parent = self.directory.rpartition("/")[0]
         renamed = f"{parent}/{layout.deleted_dir_name(self.topic, self.partition, unique)}"
@@ -140,7 +139,6 @@ class LocalLog:
         self.directory = renamed
         for segment in self.segments:
             segment.forget()
-        self.files.sync_dir(parent)
         return renamed
 
     def _drop(self, segment: Segment) -> None:

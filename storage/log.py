@@ -87,16 +87,22 @@ class Log(LocalLog):
         high_watermark: int = 0,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         may_have_gaps: bool = False,
+        is_made: bool = False,
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
         The three offsets are those of the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
-        log under repair. Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory belongs to another topic of the
-        same name (R22), DamagedLog when data that was synced is missing or invalid (L2), CorruptCheckpoint, and OSError
-        when the disk fails.
+        log under repair. `is_made`: the directory was just made by `new_directories`, and nothing is read from it.
+
+        Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory belongs to another topic of the same name (R22),
+        DamagedLog when data that was synced is missing or invalid (L2), CorruptCheckpoint, and OSError when the disk
+        fails.
         """
         state = LogState(files, directory, config, topic_id, may_have_gaps=may_have_gaps)
-        loader.load(state, Checkpointed(clean_shutdown, recovery_point, log_start_offset), now)
+        if is_made:
+            loader.start_empty(state, log_start_offset, now)
+        else:
+            loader.load(state, Checkpointed(clean_shutdown, recovery_point, log_start_offset), now)
         log = cls(topic, partition, state)
         log.producers.on_synced(log.synced_offset)
         log.producers.remove_expired(now_ms, producer_expiration_ms)

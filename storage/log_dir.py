@@ -151,6 +151,10 @@ class LogDir:
                 job.sync_directories()
         self.check_exists()
 
+    def sync_names(self) -> None:
+        """Make the names of the partitions' directories durable; may be called in a thread."""
+        self._files.sync_dir(self.path)
+
     def check_exists(self) -> None:
         """Raise FileNotFoundError when the directory was removed, renamed or unmounted: writes to it would be lost."""
         if self._lock is not None and not self._files.is_named(self._lock):

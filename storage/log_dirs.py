@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
@@ -14,6 +15,7 @@ from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
 from barnabas.storage.log_closing import close_logs
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dir import DataDirLocked, DataDirMismatch, LogDir
+from barnabas.storage.new_directories import NewDirectories
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
@@ -28,6 +30,9 @@ _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
     layout.REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
 }
 
+_LOGS_PER_STEP = 250
+"""The number of logs whose offsets are read in one step of planning a checkpoint: about 0.3 ms."""
+
 
 class LogDirs:
     """All log directories of a broker and the logs in them.
@@ -39,6 +44,7 @@ class LogDirs:
     __slots__ = (
         "_files",
         "_found",
+        "_held",
         "_missing",
         "_offline",
         "deleted_topics",
@@ -56,6 +62,7 @@ class LogDirs:
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in paths]
         self.logs: dict[TopicPartition, Log] = {}
         self._found: dict[TopicPartition, LogDir] = {}
+        self._held: Counter[LogDir] = Counter()  # how many of `_found` each directory has
         self._missing: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
         self.deletions = Deletions(files)
@@ -96,7 +103,8 @@ class LogDirs:
                 continue
             partition = layout.parse_partition_dir(name)
             if partition is not None:
-                other = self._found.setdefault(partition, log_dir)
+                other = self._found.get(partition, log_dir)
+                self._put(partition, other)
                 if other is not log_dir:
                     raise DataDirMismatch(f"{name} is in both {other.path} and {log_dir.path}: move one of them away")
 
@@ -147,8 +155,11 @@ class LogDirs:
         now: float,
         home: LogDir | None = None,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        made: NewDirectories | None = None,
     ) -> Log:
         """Open a partition's log: load its directory, or make one in `home` or in the directory with the fewest logs.
+
+        A directory in `made` was made for the partition just before (`place`), so nothing is read from it.
 
         A directory of a deleted topic of the same name is renamed as a stray first (R22). If it has records and another
         topic id, but no topic with that id was deleted, it is damaged: DamagedLog. The clean shutdown marker only
@@ -161,9 +172,10 @@ class LogDirs:
             return log
         log_dir = self._found.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
-        if log_dir is not None and not self._files.is_on_same_file_system(path, log_dir.path):
+        is_made = made is not None and key in made.made
+        if log_dir is not None and not is_made and not self._files.is_on_same_file_system(path, log_dir.path):
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
-        other_id = self._other_id(path, topic_id) if log_dir is not None else None
+        other_id = self._other_id(path, topic_id) if log_dir is not None and not is_made else None
         if log_dir is not None and other_id is not None:
             if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):
                 raise _of_unknown_topic(path, other_id, topic_id)
@@ -174,7 +186,8 @@ class LogDirs:
         if log_dir is None:
             log_dir = home or self._emptiest()
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
-            self._forget_predecessor(log_dir, key)
+            for stale in self._forget_predecessor(log_dir, key):
+                self._write_in(log_dir, stale)
         log = Log.open(
             self._files,
             path,
@@ -189,10 +202,44 @@ class LogDirs:
             log_start_offset=log_dir.log_starts.get(key, 0),
             high_watermark=log_dir.high_watermarks.get(key, 0),
             producer_expiration_ms=producer_expiration_ms,
+            is_made=is_made,
         )
         self.logs[key] = log
-        self._found[key] = log_dir
+        self._put(key, log_dir)
         return log
+
+    def new_directories(self) -> NewDirectories:
+        """An empty collection of directories to make."""
+        return NewDirectories(self._files)
+
+    def place(
+        self, topic: str, partition: int, topic_id: bytes, directories: NewDirectories
+    ) -> list[tuple[LogDir, str]]:
+        """Choose a directory for a partition that has none, and add it to `directories`; nothing if it has one.
+
+        Returns the checkpoint files with offsets of a deleted log of the same name: they have to be written again
+        before the new log is used. KafkaError(KAFKA_STORAGE_ERROR) when no directory works.
+        """
+        key = (topic, partition)
+        if key in self.logs or key in self._found or key in self._missing:
+            return []
+        log_dir = self._emptiest()
+        stale = [(log_dir, name) for name in self._forget_predecessor(log_dir, key)]
+        self._put(key, log_dir)
+        directories.add(key, f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}", topic_id)
+        return stale
+
+    def unplace(self, topic: str, partition: int) -> None:
+        """Undo `place`: the directory could not be made."""
+        key = (topic, partition)
+        log_dir = self._found.get(key)
+        if log_dir is not None and key not in self.logs:
+            self._forget(log_dir, key)
+
+    def _put(self, key: TopicPartition, log_dir: LogDir) -> None:
+        if self._found.get(key) is not log_dir:
+            self._found[key] = log_dir
+            self._held[log_dir] += 1
 
     def _other_id(self, path: str, topic_id: bytes) -> bytes | None:
         """The topic id of a directory if it is known and not `topic_id`."""
@@ -220,20 +267,22 @@ class LogDirs:
         self.strays.append(renamed)
         return renamed
 
-    def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> None:
-        """Remove a deleted log of the same name from the checkpoints; else the new log would look like lost data."""
+    def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> list[str]:
+        """Forget the offsets of a deleted log of the same name; else the new log would look like lost data.
+
+        Returns the checkpoint files that still have them.
+        """
         self._forget(log_dir, key)
-        for name in _CHECKPOINTED:
-            log_dir.checkpoints.cancel_planned(name)
-            if log_dir.checkpoints.has_written(name, key):
-                self._write_in(log_dir, name)
+        return [name for name in _CHECKPOINTED if log_dir.checkpoints.forget(name, key)]
 
     def _forget_everywhere(self, key: TopicPartition) -> None:
         for log_dir in self.dirs:
             self._forget(log_dir, key)
 
     def _forget(self, log_dir: LogDir, key: TopicPartition) -> None:
-        self._found.pop(key, None)
+        held_in = self._found.pop(key, None)
+        if held_in is not None:
+            self._held[held_in] -= 1
         self._offline.discard(key)
         for offsets in (log_dir.recovery_points, log_dir.log_starts, log_dir.high_watermarks):
             offsets.pop(key, None)
@@ -243,8 +292,7 @@ class LogDirs:
         working = self.working
         if not working:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log directories have failed")
-        held = list(self._found.values())
-        return min(working, key=held.count)
+        return min(working, key=self._held.__getitem__)
 
     def has_descriptors(self) -> bool:
         """Whether enough descriptors are left to make a log."""
@@ -274,23 +322,21 @@ class LogDirs:
             self._write_in(self._found[key], layout.RECOVERY_POINT_CHECKPOINT)
         return log.truncate_to(offset)
 
-    def delete_log(self, topic: str, partition: int, *, now: float) -> None:
+    def delete_log(self, topic: str, partition: int, *, now: float) -> LogDir:
         """Delete a partition's log: its directory is renamed, and removed after file.delete.delay.ms.
 
-        `write_recovery_points` has to be called before a log of the same name is made; else it counts as missing (L2).
-        After an OSError the log is not used any longer either: a directory that was not renamed is set aside as a stray
-        by the next start, or for a new topic of the same name.
+        `LogDir.sync_names` of the returned directory makes that durable. The recovery points have to be written before
+        a log of the same name is made; else it counts as missing (L2). After an OSError the log is not used any longer
+        either: a directory that was not renamed is set aside as a stray by the next start, or for a new topic of the
+        same name.
         """
         key = (topic, partition)
         log = self.logs.pop(key)
         log_dir = self._found[key]
-        directory = log.directory
-        try:
-            log.delete_renamed(self.new_id().hex())
-        finally:
-            if log.directory != directory:
-                self._forget(log_dir, key)
-                self.deletions.schedule([log.directory], now + log.config.file_delete_delay_ms / 1000)
+        log.delete_renamed(self.new_id().hex())
+        self._forget(log_dir, key)
+        self.deletions.schedule([log.directory], now + log.config.file_delete_delay_ms / 1000)
+        return log_dir
 
     def delete_offline(self, topic: str, partition: int, *, now: float) -> None:
         """Delete the files of an offline partition; its directory is removed with the next deletions that are due."""
@@ -333,18 +379,45 @@ class LogDirs:
 
     def plan_checkpoint(self, name: str) -> list[tuple[LogDir, Callable[[], None]]]:
         """For each directory a function that writes the current offsets to its checkpoint file; may run in a thread."""
-        return [(log_dir, self._plan(log_dir, name)) for log_dir in self.working]
+        steps = self.plan_checkpoint_in_steps(name)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    def plan_checkpoint_in_steps(
+        self, name: str, only: LogDir | None = None
+    ) -> Generator[None, None, list[tuple[LogDir, Callable[[], None]]]]:
+        """`plan_checkpoint`, for one directory if given; yields after each few logs.
+
+        Logs may be used meanwhile: each offset is read after the plan was made, so it is at least as new.
+        """
+        dirs = self.working if only is None else [only]
+        plans = {log_dir: log_dir.checkpoints.plan(name) for log_dir in dirs}
+        offset_of = _CHECKPOINTED[name]
+        for log_dir, planned in plans.items():
+            closed = log_dir.offsets_read(name)
+            planned.offsets.update({key: offset for key, offset in closed.items() if key not in self.logs})
+            yield
+        for at, (key, log) in enumerate(list(self.logs.items()), 1):
+            own = plans.get(self._found[key]) if self.logs.get(key) is log else None
+            offset = offset_of(log)
+            if own is not None and offset is not None:
+                own.offsets[key] = offset
+            if at % _LOGS_PER_STEP == 0:
+                yield
+        return list(plans.items())
 
     def _write_in(self, log_dir: LogDir, name: str) -> None:
-        self._plan(log_dir, name)()
-
-    def _plan(self, log_dir: LogDir, name: str) -> Callable[[], None]:
-        offsets = {key: offset for key, offset in log_dir.offsets_read(name).items() if key not in self.logs}
-        for key, log in self._logs_in(log_dir):
-            offset = _CHECKPOINTED[name](log)
-            if offset is not None:
-                offsets[key] = offset
-        return log_dir.checkpoints.plan_write(name, offsets)
+        steps = self.plan_checkpoint_in_steps(name, log_dir)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                for _, write in end.value:
+                    write()
+                return
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]

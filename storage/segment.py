@@ -61,15 +61,21 @@ class Segment(SegmentFiles):
 
         With `suffix` (`.cleaned`) the segment is not part of the log yet, see `storage.swap`.
         """
-        segment = cls(files, directory, base_offset, created=now, suffix=suffix)
-        segment._new_indexes()
-        segment._max_timestamp = NO_TIMESTAMP
+        segment = cls.of_new_file(files, directory, base_offset, now, suffix)
         try:
             if files.size(segment.file):  # only then: ext4 flushes a file that was truncated to zero when it is closed
                 files.truncate(segment.file, 0)
         except OSError:
             files.unlink(segment.path(layout.LOG_SUFFIX))  # a start would treat it as the end of the log
             raise
+        return segment
+
+    @classmethod
+    def of_new_file(cls, files: Files, directory: str, base_offset: int, now: float, suffix: str = "") -> Segment:
+        """The segment of a log file that was just made and is empty; nothing is opened."""
+        segment = cls(files, directory, base_offset, created=now, suffix=suffix)
+        segment._new_indexes()
+        segment._max_timestamp = NO_TIMESTAMP
         return segment
 
     # --- appending

@@ -1,7 +1,6 @@
 """DeleteRecords (21): move the log start offset of partitions forward (KIP-107, L6).
 
-Offset -1 is the high watermark. There are no followers to wait for, so the response is immediate and `timeout_ms` has
-no effect.
+Offset -1 is the high watermark. There are no followers to wait for, only the disk, so `timeout_ms` has no effect.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
@@ -27,8 +27,9 @@ TO_HIGH_WATERMARK = -1
 
 
 @api(DeleteRecordsRequest, parts=Parts("topics.partitions", size=1000))
-def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Delete the records below the given offset of each partition."""
+def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> DelayedResponse:
+    """Delete the records below the given offset of each partition; answered when the new log starts are durable."""
+    delayed = DelayedResponse(send_before_close=True)
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -37,9 +38,14 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delete
             for topic in request.topics
         ]
     )
-    if not ctx.broker.partitions.persist_log_starts():
-        _not_persisted(response)
-    return response
+
+    def persisted(is_written: bool) -> None:
+        if not is_written:
+            _not_persisted(response)
+        delayed.resolve(response)
+
+    ctx.broker.partitions.persist_log_starts(delayed.guard(persisted))
+    return delayed
 
 
 def _not_persisted(response: DeleteRecordsResponse) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsResponse
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 logger = logging.getLogger("kafka.server.Controller")
 
@@ -67,13 +68,14 @@ class Controller:
         self._log = MetadataLog(loop, config, log_dirs, failures)
         self._queue = ChangeQueue(runner)
         self._creating: frozenset[str] = frozenset()
+        self._is_snapshot_queued = False
         self._warned: set[tuple[int, str]] = set()
         self.on_change: list[Callable[[ClusterDelta], Steps[None] | None]] = []
         """Called in order with every change of the image, before the request that caused it is answered.
 
         A subscriber whose part is long returns it as a generator of steps.
         """
-        self.on_config_change: list[Callable[[set[str]], None]] = []
+        self.on_config_change: list[Callable[[set[str]], Steps[None] | None]] = []
         """Called with the names of broker configs that a request has changed, after they are effective."""
         self.on_group_config_change: list[Callable[[ClusterDelta], None]] = []
         """Called when configs of groups or of the broker have changed, after they are effective."""
@@ -154,6 +156,16 @@ class Controller:
         the log cannot be written.
         """
         self._queue.add(lambda: self._change(validate), answer)
+        self._write_snapshot_if_due()
+
+    def _write_snapshot_if_due(self) -> None:
+        """Write a snapshot when the changes that wait now are in effect."""
+        if self._log.is_snapshot_due and not self._is_snapshot_queued:
+            self._is_snapshot_queued = True
+            self._queue.add(self._log.snapshot, self._snapshot_ended)
+
+    def _snapshot_ended(self, _: KafkaError | None) -> None:
+        self._is_snapshot_queued = False
 
     def _change(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]]) -> Steps[R]:
         outcome = validate()
@@ -170,18 +182,13 @@ class Controller:
 
     def _apply(self, delta: ClusterDelta) -> Steps[None]:
         for subscriber in self.on_change:
-            try:
-                steps = subscriber(delta)
-                if steps is not None:
-                    yield from steps
-            except Exception as error:
-                log_failure("Applying a change of the metadata", error)
+            yield from _guarded_steps("Applying a change of the metadata", subscriber, delta)
         for kind, name in delta.changed_configs:
             self._warn_unused(kind, name)
         if any(kind == BROKER for kind, _ in delta.changed_configs):
             changed = self._apply_dynamic_configs()
             for listener in self.on_config_change:
-                call_guarded("Applying changed configs of the broker", listener, changed)
+                yield from _guarded_steps("Applying changed configs of the broker", listener, changed)
         if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
             for follower in self.on_group_config_change:
                 call_guarded("Applying changed configs of groups", follower, delta)
@@ -260,6 +267,16 @@ class Controller:
             return Outcome(records, (block.start, len(block)))
 
         self.commit(validate, answer)
+
+
+def _guarded_steps(what: str, subscriber: Callable[[T], Steps[None] | None], change: T) -> Steps[None]:
+    """Call a subscriber and do its steps; an exception is logged and does not stop the others."""
+    try:
+        steps = subscriber(change)
+        if steps is not None:
+            yield from steps
+    except Exception as error:
+        log_failure(what, error)
 
 
 def _creation_errors(names: Iterable[str], outcome: CreateTopicsResponse | KafkaError) -> dict[str, KafkaError]:

@@ -24,7 +24,7 @@ from barnabas.broker.config.keys.controller import (
     METADATA_LOG_SEGMENT_MS,
 )
 from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
-from barnabas.broker.metadata.snapshots import load_newest, write_snapshot
+from barnabas.broker.metadata.snapshots import NewSnapshot, load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
@@ -32,6 +32,7 @@ from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader
 from barnabas.coord.cluster.node_records import bootstrap_records
 from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.storage import layout
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import INT_MAX, ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -192,7 +193,7 @@ class MetadataLog:
         for record in records:
             replay_record(self.image, record, delta)
         self.image.offset = self._log.log_end_offset - 1
-        yield from self._snapshot_if_due()
+        self._log_dirs.deleted_topics |= delta.removed_topic_ids
         return delta
 
     def _append(self, batch: bytes) -> None:
@@ -239,23 +240,32 @@ class MetadataLog:
             else:
                 self._bootstrap = image
 
-    def _snapshot_if_due(self) -> Steps[None]:
-        if self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]:
-            try:
-                yield from self._snapshot()
-            except (OSError, KafkaError):
-                logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
+    @property
+    def is_snapshot_due(self) -> bool:
+        """Whether the log has grown so far that a snapshot is to be written."""
+        is_large = self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
+        return is_large and not self._has_failed and not self.image.is_in_transaction
+
+    def snapshot(self) -> Steps[None]:
+        """Write the image as a snapshot, then delete the segments it covers; not while the image changes."""
+        try:
+            yield from self._snapshot()
+        except (OSError, KafkaError):
+            logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
 
     def _snapshot(self) -> Steps[None]:
-        """Write the image as a snapshot, then delete the segments it covers."""
-        if self.image.is_in_transaction:
-            return
         yield from self._sync()  # a snapshot must not contain records that the log can still lose
         log, image, loop = self._log, self.image, self._loop
-        name = write_snapshot(log, image, loop.now_ms())
+        snapshot = NewSnapshot(log, image)
+        yield from snapshot.encode(loop.now_ms())
+        yield snapshot.write
         log.roll(loop.now())
         log.advance_log_start_offset(image.offset + 1)
-        self._log_dirs.write_log_starts()
+        for log_dir, write in (yield from self._log_dirs.plan_checkpoint_in_steps(layout.LOG_START_CHECKPOINT)):
+            try:
+                yield write
+            except OSError as error:
+                self._failures.report(log_dir, f"checkpoint {layout.LOG_START_CHECKPOINT}", error)
         deleted = log.delete_segments_below(image.offset + 1)
         self._log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
-        logger.info("Wrote snapshot %s of the metadata", name)
+        logger.info("Wrote snapshot %s of the metadata", snapshot.name)

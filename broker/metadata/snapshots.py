@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
@@ -27,24 +28,39 @@ def load_newest(log: Log) -> tuple[ClusterImage, int] | None:
     return load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch), end_offset
 
 
-def write_snapshot(log: Log, image: ClusterImage, now_ms: int) -> str:
-    """Write the image as a snapshot and remove older ones; the name of the file. OSError when the disk fails."""
-    from barnabas.coord.cluster.checkpoint import build_checkpoint, checkpoint_name
-    from barnabas.coord.cluster.image_records import image_records
+class NewSnapshot:
+    """A snapshot of an image that does not change while it is encoded."""
 
-    content = b"".join(
-        build_checkpoint(
+    def __init__(self, log: Log, image: ClusterImage) -> None:
+        self._log = log
+        self._image = image
+        self._content: list[bytes] = []
+        from barnabas.coord.cluster.checkpoint import checkpoint_name
+
+        self.name = checkpoint_name(image.offset + 1, image.epoch)
+        """The name of the file."""
+
+    def encode(self, now_ms: int) -> Generator[None, None, None]:
+        """Encode the image, in steps."""
+        from barnabas.coord.cluster.checkpoint import build_checkpoint
+        from barnabas.coord.cluster.image_records import image_records
+
+        image = self._image
+        for batch in build_checkpoint(
             image_records(image),
             quorum=image.quorum,
             epoch=image.epoch,
             last_timestamp_ms=now_ms,
             now_ms=now_ms,
             metadata_version=image.metadata_version,
-        )
-    )
-    name = checkpoint_name(image.offset + 1, image.epoch)
-    replace_file(log.files, f"{log.directory}/{name}", content)
-    for other, _ in log.files.list_files(log.directory):
-        if parse_checkpoint_name(other) is not None and other != name:
-            log.files.unlink(f"{log.directory}/{other}")
-    return name
+        ):
+            self._content.append(batch)
+            yield
+
+    def write(self) -> None:
+        """Write the file durably and remove older snapshots; may be called in a thread. OSError when the disk fails."""
+        files, directory = self._log.files, self._log.directory
+        replace_file(files, f"{directory}/{self.name}", b"".join(self._content))
+        for other, _ in files.list_files(directory):
+            if parse_checkpoint_name(other) is not None and other != self.name:
+                files.unlink(f"{directory}/{other}")

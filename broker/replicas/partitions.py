@@ -7,18 +7,21 @@ KAFKA_STORAGE_ERROR, metadata shows it without a leader, its files stay unchange
 
 from __future__ import annotations
 
+import errno
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
+from barnabas.broker.replicas.log_starts import LogStarts, write_checkpoint
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
+from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log_config import LogConfig
@@ -29,14 +32,19 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail
+    from barnabas.storage.new_directories import NewDirectories
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+NEW_PER_STEP = 100
+"""The number of new partitions whose directories are made together in a thread."""
 
 
 class _Topic:
@@ -60,12 +68,14 @@ class Partitions:
         log_dirs: LogDirs,
         failures: LogDirFailures,
         flushers: Mapping[LogDir, Flusher],
+        runner: StepRunner,
     ) -> None:
         self._loop = loop
         self._config = config
         self._log_dirs = log_dirs
         self._failures = failures
         self._flushers = flushers
+        self._log_starts = LogStarts(loop, log_dirs, failures, runner, lambda: self)
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
         self._is_loading = True
@@ -129,45 +139,83 @@ class Partitions:
                 for log, job in jobs:
                     log.finish_flush(job)
 
-    def apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
-        """Apply a change of the image; called before the request that caused it is answered."""
-        for deleted in delta.deleted_topics.values():
-            self._remove(deleted)
-        opened: dict[bytes, tuple[TopicImage, list[int]]] = {}
-        for (topic_id, index), topic in [*delta.new_partitions.items(), *delta.changed_partitions.items()]:
-            opened.setdefault(topic_id, (topic, []))[1].append(index)
-        for topic, indexes in opened.values():
-            self._open_topic(image, topic, indexes)
+    def apply(self, image: ClusterImage, delta: ClusterDelta) -> Steps[None]:
+        """Apply a change of the image, in steps; done before the request that caused it is answered."""
+        yield from self._remove(list(delta.deleted_topics.values()))
+        changed = [*delta.new_partitions.items(), *delta.changed_partitions.items()]
+        configs: dict[bytes, LogConfig] = {}
+        for at in range(0, len(changed), NEW_PER_STEP):
+            batch = [(topic, index) for (_, index), topic in changed[at : at + NEW_PER_STEP]]
+            directories = yield from self._make_directories(batch)
+            for topic, index in batch:
+                config = configs.get(topic.topic_id)
+                if config is None:
+                    config = configs[topic.topic_id] = self.config_of(image, topic.name)
+                self._open_or_update(topic, index, config, directories)
+                yield None
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC:
-                self.update_configs(image, name)
+                yield from self.update_configs(image, name)
+
+    def _make_directories(self, batch: Sequence[tuple[TopicImage, int]]) -> Steps[NewDirectories]:
+        """Make the directories of those of these partitions that are new, in a thread."""
+        log_dirs = self._log_dirs
+        directories = log_dirs.new_directories()
+        stale: dict[tuple[LogDir, str], None] = {}
+        for topic, index in batch:
+            if self._is_assigned(topic, index) and (topic.name, index) not in self.offline:
+                stale.update(dict.fromkeys(log_dirs.place(topic.name, index, topic.topic_id, directories)))
+        for log_dir, name in stale:
+            for _, write in (yield from log_dirs.plan_checkpoint_in_steps(name, log_dir)):
+                try:
+                    yield write
+                except OSError as error:  # a start would take the offsets in the file for those of the new logs
+                    self._failures.report(log_dir, f"checkpoint {name}", error)
+                    directories.failures.update({(topic.name, index): error for topic, index in batch})
+        if directories and not directories.failures:
+            yield directories.make
+        for topic_name, index in directories.failures:
+            log_dirs.unplace(topic_name, index)
+        return directories
+
+    def _is_assigned(self, topic: TopicImage, index: int) -> bool:
+        return self._config.node_id in topic.partitions[index].replicas
 
     def _open_topic(self, image: ClusterImage, wanted: TopicImage, indexes: Iterable[int]) -> None:
         """Open these partitions, or update those that are open, as the image says."""
+        config = self.config_of(image, wanted.name)
+        for index in indexes:
+            self._open_or_update(wanted, index, config)
+
+    def _open_or_update(
+        self, wanted: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
+    ) -> None:
+        """Open a partition, or update it if it is open, as the image says."""
         topic = self._by_id.get(wanted.topic_id)
         if topic is None:
             topic = self._by_name[wanted.name] = self._by_id[wanted.topic_id] = _Topic(wanted.name, wanted.topic_id)
-        config: LogConfig | None = None
-        for index in indexes:
-            assigned = wanted.partitions[index]
-            if self._config.node_id not in assigned.replicas:
-                continue
-            partition = topic.partitions.get(index)
+        if not self._is_assigned(wanted, index):
+            return
+        partition = topic.partitions.get(index)
+        if partition is None:
+            partition = self._open(wanted, index, config, directories)
             if partition is None:
-                config = config or self.config_of(image, wanted.name)
-                partition = self._open(wanted, index, config)
-                if partition is None:
-                    continue
-                topic.partitions[index] = partition
-            partition.leader_epoch = assigned.leader_epoch
-            partition.replicas = assigned.replicas
-            partition.isr = assigned.isr
+                return
+            topic.partitions[index] = partition
+        assigned = wanted.partitions[index]
+        partition.leader_epoch = assigned.leader_epoch
+        partition.replicas = assigned.replicas
+        partition.isr = assigned.isr
 
-    def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition | None:
-        """Open a partition's log; None when the partition is offline."""
+    def _open(
+        self, topic: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
+    ) -> Partition | None:
+        """Open a partition's log; None when the partition is offline. `directories` were just made."""
         if (topic.name, index) in self.offline:
             return None
         try:
+            if directories is not None:
+                self._check_made(topic.name, index, directories)
             log = self._log_dirs.open_log(
                 topic.name,
                 index,
@@ -176,6 +224,7 @@ class Partitions:
                 now_ms=self._loop.now_ms(),
                 now=self._loop.now(),
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
+                made=directories,
             )
         except (DamagedLog, CorruptCheckpoint, OSError) as error:
             if not (isinstance(error, OSError) and is_transient(error)):
@@ -202,6 +251,15 @@ class Partitions:
         self._apply_flush_policy(partition)
         return partition
 
+    def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
+        """Raise the error with which making the directory of a new partition has failed, if it has."""
+        failure = directories.failures.get((topic, index))
+        log_dir = self._log_dirs.dir_of(topic, index)
+        if failure is None and log_dir is not None and log_dir.failure is not None:
+            failure = OSError(errno.EIO, "The log directory has failed", log_dir.path)
+        if failure is not None:
+            raise failure
+
     def _warn_of_strays(self) -> None:
         strays = self._log_dirs.strays
         while strays:
@@ -217,11 +275,12 @@ class Partitions:
         if log_dir is not None:
             partition.apply_flush_policy(self._config[LOG_SYNC], self._flushers[log_dir])
 
-    def forget_expired_producers(self) -> None:
+    def forget_expired_producers(self) -> Steps[None]:
         """Drop the state of idempotent producers that wrote nothing for `producer.id.expiration.ms` (I6)."""
         now_ms, expiration_ms = self._loop.now_ms(), self._config[PRODUCER_ID_EXPIRATION_MS]
-        for partition in self:
+        for partition in list(self):
             partition.log.producers.remove_expired(now_ms, expiration_ms)
+            yield None
 
     # -- offline
 
@@ -258,27 +317,56 @@ class Partitions:
             )
 
     def _stop_serving(self, partition: Partition) -> None:
-        self._by_id[partition.topic_id].partitions.pop(partition.index, None)
+        topic = self._by_id.get(partition.topic_id)
+        if topic is not None:  # else it is being deleted
+            topic.partitions.pop(partition.index, None)
         callback = self.on_failure.get(partition.topic)
         if callback is not None:
             self._loop.call_after_turn(partial(callback, partition.index))
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _remove(self, deleted: TopicImage) -> None:
+    def _forget_topic(self, deleted: TopicImage) -> _Topic | None:
+        """Find the partitions of a topic no longer, by its name or id."""
         topic = self._by_id.pop(deleted.topic_id, None)
-        if topic is None:
-            return
-        if self._by_name.get(topic.name) is topic:
+        if topic is not None and self._by_name.get(topic.name) is topic:
             del self._by_name[topic.name]
-        for index in deleted.partitions:
-            self._offline.delete(topic.name, index)
-        for partition in topic.partitions.values():
+        return topic
+
+    def _remove(self, deleted: Sequence[TopicImage]) -> Steps[None]:
+        """Stop serving the partitions of deleted topics at once; then delete their logs, durably."""
+        removed = [topic for one in deleted if (topic := self._forget_topic(one)) is not None]
+        if not removed:
+            return
+        for one in deleted:
+            for index in one.partitions:
+                if (one.name, index) in self.offline:
+                    self._offline.delete(one.name, index)
+                    yield None
+        changed: dict[LogDir, None] = {}
+        for topic in removed:
+            for partition in list(topic.partitions.values()):
+                if not partition.is_closed:
+                    self._delete(partition, changed)
+                    yield None
+        yield from self._persist_deletion(changed)
+
+    def _persist_deletion(self, changed: Iterable[LogDir]) -> Steps[None]:
+        """Make the new names of deleted logs' directories durable, and remove these logs from the checkpoints."""
+        for log_dir in changed:
             try:
-                self._log_dirs.delete_log(topic.name, partition.index, now=self._loop.now())
+                yield log_dir.sync_names
             except OSError as error:
-                partition.report_failure("deletion", error)
-            partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._log_dirs.write_recovery_points()
+                self._failures.take_offline(log_dir, "sync", error)
+        for name in CHECKPOINT_NAMES:  # so that new partitions of the same names need not write them
+            yield from write_checkpoint(self._log_dirs, self._failures, name)
+
+    def _delete(self, partition: Partition, changed: dict[LogDir, None]) -> None:
+        """Delete a partition's log, and add its log directory to those whose names have changed."""
+        try:
+            changed[self._log_dirs.delete_log(partition.topic, partition.index, now=self._loop.now())] = None
+        except OSError as error:
+            partition.report_failure("deletion", error)
+        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's effective configuration: its own overrides over this broker's defaults."""
@@ -286,33 +374,20 @@ class Partitions:
         config.record_validation = self._config[PRODUCE_VALIDATION]
         return config
 
-    def update_configs(self, image: ClusterImage, topic: str | None = None) -> None:
+    def update_configs(self, image: ClusterImage, topic: str | None = None) -> Steps[None]:
         """Apply changed configuration to the logs of a topic, or of all topics when the broker's defaults changed."""
         for name in [topic] if topic is not None else list(self._by_name):
             config = self.config_of(image, name)
             for partition in self.of_topic(name):
                 partition.log.update_config(config)
                 self._apply_flush_policy(partition)
+                yield None
 
-    # -- deletion
+    # -- deletion of records
 
-    def persist_log_starts(self) -> bool:
-        """Write the log start checkpoints, then delete the segments below the log starts (L5).
-
-        False when a disk had no space for a checkpoint. Whole segments are deleted even then, oldest first, since
-        that frees space: if the new log start is lost, the log begins with the first segment that is left.
-        """
-        is_written = self._log_dirs.write_log_starts()
-        for partition in list(self):
-            log = partition.log
-            try:
-                deleted = log.delete_segments_below(log.log_start_offset)
-            except OSError as error:
-                partition.report_failure("deletion of segments", error)
-                continue
-            if deleted:
-                self._log_dirs.deletions.schedule(deleted, self._loop.now() + log.config.file_delete_delay_ms / 1000)
-        return is_written
+    def persist_log_starts(self, then: Callable[[bool], None] = lambda _: None) -> None:
+        """Persist the log starts, then delete the segments below them; see `LogStarts.persist`."""
+        self._log_starts.persist(then)
 
 
 def _warn_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:

@@ -72,12 +72,13 @@ class MemoryBroker:
         profile: str = "dev",
         *,
         files: Files | None = None,
+        disk: Flushes | None = None,
         more_dirs: Sequence[Path] = (),
     ) -> None:
         self.clock = Clock()
         self.flushes = Flushes()
         """The flushes of partitions."""
-        self.disk = Flushes()
+        self.disk = disk or Flushes()
         """What else waits for a disk: syncs of the metadata log, checkpoints."""
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
         self.broker: Broker = open_broker(
@@ -109,6 +110,17 @@ class MemoryBroker:
         """Run the oldest flush that was kept, and end the turn."""
         self.flushes.run()
         self.broker.loop.end_turn()
+
+    def run_disk(self) -> None:
+        """Run the oldest other work that waits for the disk, and end the turn."""
+        self.disk.run()
+        self.broker.loop.end_turn()
+
+    def run_all(self) -> None:
+        """Run everything that waits for the disk, and what follows from it."""
+        while self.disk.held or self.flushes.held:
+            (self.disk if self.disk.held else self.flushes).run()
+            self.broker.loop.end_turn()
 
     def create_topic(self, name: str, partitions: int = 1) -> bytes:
         """Create a topic; returns its id."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.broker.steps import run_in_place
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -295,10 +296,10 @@ def test_the_state_of_an_idle_producer_expires(tmp_path) -> None:
 
     assert send(0) == 0
     memory.advance(59)
-    memory.broker.partitions.forget_expired_producers()
+    run_in_place(memory.broker.partitions.forget_expired_producers())
     assert send(7) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     memory.advance(1)
-    memory.broker.partitions.forget_expired_producers()
+    run_in_place(memory.broker.partitions.forget_expired_producers())
     assert send(7, START_MS - 60_000) == 0
     memory.close()
     memory = MemoryBroker(tmp_path, {"producer.id.expiration.ms": "60000"})

@@ -255,8 +255,8 @@ class Workload:
         if len(keys) == len(self.ledger.partitions):
             return
         self.host.promise(Deleted(topic), self.ledger)
-        for key in keys:
-            self.host.log_dirs.delete_log(*key, now=self.host.now)
+        for log_dir in {self.host.log_dirs.delete_log(*key, now=self.host.now) for key in keys}:
+            log_dir.sync_names()
         self.host.log_dirs.write_recovery_points()
 
     def remove_deleted(self) -> None:

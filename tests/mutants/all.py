@@ -12,6 +12,7 @@ from tests.mutants.fuzz_mutants import FUZZ
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
 from tests.mutants.limit_mutants import LIMITS
+from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
 from tests.mutants.share_group_mutants import SHARE_GROUPS
@@ -22,6 +23,7 @@ from tests.mutants.transaction_mutants import TRANSACTIONS
 from tests.mutants.turn_mutants import TURNS
 
 MUTANTS: tuple[Mutant, ...] = (
+    *METADATA_CHANGES,
     *STORAGE,
     *DURABILITY,
     *DISK_FAULTS,

@@ -71,9 +71,9 @@ BROKER = (
     ),
     Mutant(
         "log-start-not-persisted-before-deletion",
-        "broker/replicas/partitions.py",
-        "        is_written = self._log_dirs.write_log_starts()\n",
-        "        is_written = True\n",
+        "broker/replicas/log_starts.py",
+        "yield from write_checkpoint(self._log_dirs, self._failures, layout.LOG_START_CHECKPOINT)\n",
+        "True\n",
         _B,
         _ENV,
     ),

@@ -139,16 +139,16 @@ DURABILITY = (
     ),
     Mutant(
         "checkpoints-of-a-deleted-topic-applied-to-a-new-one",
-        "storage/log_dirs.py",
-        "            if log_dir.checkpoints.has_written(name, key):\n",
-        "            if False:\n",
+        "storage/checkpoint_files.py",
+        "            return written is None or key in written\n",
+        "            return False\n",
         _T + "test_log_checkpoints.py::test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
     ),
     Mutant(
         "late-checkpoint-contains-a-deleted-topic",
-        "storage/log_dirs.py",
-        "            log_dir.checkpoints.cancel_planned(name)\n",
-        "",
+        "storage/checkpoint_files.py",
+        "                planned.offsets.pop(key, None)\n",
+        "                pass\n",
         _T + "test_log_checkpoints.py::test_checkpoint_written_late_does_not_contain_the_deleted_topic",
     ),
     Mutant(

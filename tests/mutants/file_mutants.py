@@ -74,8 +74,8 @@ FILES = (
     Mutant(
         "deleted-topics-forgotten-at-a-start",
         "broker/metadata/metadata_log.py",
-        "        self._log_dirs.deleted_topics |= delta.removed_topic_ids\n",
-        "",
+        "            offset = self.image.offset + 1\n        self._log_dirs.deleted_topics |= delta.removed_topic_ids\n",
+        "            offset = self.image.offset + 1\n",
         _WRONG + "test_a_topic_that_was_deleted_and_made_again_begins_empty_after_a_crash_between",
     ),
     Mutant(
@@ -109,7 +109,7 @@ FILES = (
     Mutant(
         "partition-on-another-file-system-served",
         "storage/log_dirs.py",
-        "if log_dir is not None and not self._files.is_on_same_file_system(path, log_dir.path):",
+        "if log_dir is not None and not is_made and not self._files.is_on_same_file_system(path, log_dir.path):",
         "if False:",
         "tests/storage/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
     ),

@@ -64,11 +64,14 @@ def test_checkpoint_written_late_does_not_contain_the_deleted_topic(tmp_path: Pa
 
 
 def test_late_checkpoint_does_not_undo_a_later_one_that_had_nothing_to_write(tmp_path: Path) -> None:
-    log_dir = LogDir(UnsyncedFiles(), str(tmp_path))
-    key = ("t", 0)
-    log_dir.checkpoints.plan_write(layout.LOG_START_CHECKPOINT, {key: 5})()
-    late = log_dir.checkpoints.plan_write(layout.LOG_START_CHECKPOINT, {key: 4})
-    log_dir.checkpoints.plan_write(layout.LOG_START_CHECKPOINT, {key: 5})()
+    checkpoints = LogDir(UnsyncedFiles(), str(tmp_path)).checkpoints
+    writes = []
+    for offset in (5, 4, 5):
+        writes.append(checkpoints.plan(layout.LOG_START_CHECKPOINT))
+        writes[-1].offsets["t", 0] = offset
+    first, late, last = writes
+    first()
+    last()
     late()
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 5\n"
 

@@ -1,0 +1,80 @@
+"""Bugs in changes of the metadata: their order, their syncs, and what waits for a disk."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_T = "tests/broker/test_metadata_changes.py::"
+METADATA_CHANGES = (
+    Mutant(
+        "change-answered-before-its-sync",
+        "broker/metadata/metadata_log.py",
+        "                yield job.run\n",
+        "                yield None\n",
+        _T + "test_a_change_is_answered_and_visible_when_it_is_durable",
+    ),
+    Mutant(
+        "image-replayed-before-the-records-are-durable",
+        "broker/metadata/metadata_log.py",
+        "        if sync:\n            yield from self._sync()\n",
+        "        for record in records:\n            replay_record(self.image, record, delta)\n        records = []\n"
+        "        if sync:\n            yield from self._sync()\n",
+        _T + "test_a_change_is_answered_and_visible_when_it_is_durable",
+    ),
+    Mutant(
+        "sync-of-the-metadata-in-the-loop",
+        "broker/metadata/metadata_log.py",
+        "                yield job.run\n",
+        "                job.run()\n                yield None\n",
+        _T + "test_no_request_waits_for_the_disk_in_the_loop",
+    ),
+    Mutant(
+        "queued-changes-lost-after-a-failure",
+        "broker/metadata/change_queue.py",
+        '            log_failure("A change of the metadata", error)\n',
+        '            log_failure("A change of the metadata", error)\n            self._waiting.clear()\n',
+        _T + "test_a_bug_in_a_change_is_answered_and_the_next_is_made",
+    ),
+    Mutant(
+        "change-validated-when-it-is-queued",
+        "broker/metadata/controller.py",
+        "        self._queue.add(lambda: self._change(validate), answer)\n",
+        "        outcome = validate()\n        self._queue.add(lambda: self._change(lambda: outcome), answer)\n",
+        _T + "test_a_change_is_validated_when_the_earlier_ones_are_in_effect",
+    ),
+    Mutant(
+        "change-in-progress-lost-by-a-stop",
+        "broker/metadata/change_queue.py",
+        "            self._work.finish()\n",
+        "            pass\n",
+        _T + "test_a_stop_finishes_the_change_in_progress_and_refuses_the_others",
+    ),
+    Mutant(
+        "partitions-made-in-one-turn",
+        "broker/steps.py",
+        "            if now() >= end:\n",
+        "            if False:\n",
+        _T + "test_others_are_served_while_partitions_are_made_and_deleted",
+    ),
+    Mutant(
+        "directories-made-in-the-loop",
+        "broker/replicas/partitions.py",
+        "            yield directories.make\n",
+        "            directories.make()\n",
+        _T + "test_no_request_waits_for_the_disk_in_the_loop",
+    ),
+    Mutant(
+        "one-directory-sync-for-each-deleted-partition",
+        "storage/local_log.py",
+        "            segment.forget()\n        return renamed\n",
+        "            segment.forget()\n        self.files.sync_dir(parent)\n        return renamed\n",
+        _T + "test_a_deletion_syncs_the_log_directory_once",
+    ),
+    Mutant(
+        "deletion-leaves-stale-checkpoints",
+        "broker/replicas/partitions.py",
+        "        for name in CHECKPOINT_NAMES:  #",
+        "        for name in ():  #",
+        _T + "test_new_partitions_write_no_checkpoint_one_by_one",
+    ),
+)
