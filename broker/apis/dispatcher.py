@@ -134,7 +134,10 @@ def _deliver(
     if isinstance(outcome, Exception):
         _respond_to_failure(connection, route, correlation_id, request, outcome)
     elif type(outcome) is EncodedResponse:
-        _respond(connection, route, correlation_id, outcome, outcome.chunks)
+        try:
+            _respond(connection, route, correlation_id, outcome, outcome.chunks)
+        except Exception as error:  # the small parts of log files are read only now
+            _respond_to_failure(connection, route, correlation_id, request, error)
     elif outcome is not None:
         _try_to_respond(connection, route, correlation_id, request, outcome)
     connection.on_output(connection)

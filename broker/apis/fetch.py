@@ -7,13 +7,14 @@ v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
-from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
+from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, Attempt, FetchPlan, failed
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import complete_with
+from barnabas.broker.apis.sliced_response import complete_with, respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -56,6 +57,10 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
     )
 
 
+PARTITIONS_OF_A_STEP = 500
+"""Each takes a few microseconds."""
+
+
 @api(FetchRequest, on_error=_whole_request_failed)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
@@ -63,7 +68,25 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "This broker has no followers.")
     plan = _plan(ctx, request)
     plan.may_be_cold = True
-    attempt = plan.read()
+    if len(plan.partitions) > PARTITIONS_OF_A_STEP:
+        return respond_in_steps(ctx, _steps(ctx, request, plan))
+    return _answer(ctx, request, plan, plan.read())
+
+
+def _steps(
+    ctx: RequestContext, request: FetchRequest, plan: FetchPlan
+) -> Generator[None, None, FetchResponse | DelayedResponse]:
+    attempt = plan.begin()
+    for number, (key, wanted) in enumerate(list(plan.partitions.items()), 1):
+        plan.read_into(attempt, key, wanted)
+        if number % PARTITIONS_OF_A_STEP == 0:
+            yield
+    return _answer(ctx, request, plan, attempt)
+
+
+def _answer(
+    ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt
+) -> FetchResponse | DelayedResponse:
     if plan.cold:
         return _read_when_cached(ctx, request, plan, attempt)
     return _outcome(ctx, request, plan, attempt)

@@ -90,12 +90,17 @@ class FetchPlan:
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
         """What these partitions have to read from the disk first, in a thread."""
 
-    def read(self) -> Attempt:
-        """Read every partition, up to the limits."""
+    def begin(self) -> Attempt:
+        """An attempt that has read nothing yet; it is final without partitions."""
         attempt = Attempt()
         attempt.is_final = not self.partitions
+        return attempt
+
+    def read(self) -> Attempt:
+        """Read every partition, up to the limits."""
+        attempt = self.begin()
         for key, wanted in self.partitions.items():
-            self._read_into(attempt, key, wanted)
+            self.read_into(attempt, key, wanted)
         return attempt
 
     def read_again(self, attempt: Attempt, keys: Collection[PartitionKey]) -> None:
@@ -103,9 +108,9 @@ class FetchPlan:
         for key in keys:
             attempt.size -= attempt.sizes.pop(key, 0)
         for key in keys:
-            self._read_into(attempt, key, attempt.answers[key][0])
+            self.read_into(attempt, key, attempt.answers[key][0])
 
-    def _read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
+    def read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
         """Read one partition, within what the others leave of the limits. An error is its answer."""
         try:
             answer = self._read_one(attempt, key, wanted)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
 
+ERRORS_LOGGED = 10
+"""How many topics of one request that cannot be created have a line in the log."""
 PARTITIONS_OF_A_STEP = 1000
 TOPIC_IN_PARTITIONS = 5
 """A topic takes as long as this number of its partitions, which take about a microsecond each."""
@@ -63,8 +66,10 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     delayed = DelayedResponse(send_before_close=True)
 
     def created(errors: Mapping[str, KafkaError]) -> None:
-        for name, error in errors.items():
+        for name, error in islice(errors.items(), ERRORS_LOGGED):
             logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
+        if len(errors) > ERRORS_LOGGED:
+            logger.warning("Auto topic creation failed for %d more topics", len(errors) - ERRORS_LOGGED)
         if ctx.broker.config.profile == "kafka":
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         complete_with(delayed, respond_in_steps(ctx, _steps(ctx, request, errors)))

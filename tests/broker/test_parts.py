@@ -5,16 +5,26 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.broker.apis import fetch
+from barnabas.broker.apis.fetch_plan import Attempt, FetchPlan
 from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.replicas.fetch_sessions import FetchPartition
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
 from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from barnabas.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+)
 from barnabas.wire.messages.groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -36,6 +46,12 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from barnabas.wire.messages.transactions import (
@@ -46,7 +62,7 @@ from barnabas.wire.messages.transactions import (
     DescribeTransactionsResponse,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker, R
+from tests.broker.memory_broker import Client, MemoryBroker, R, batch
 
 
 @pytest.fixture
@@ -263,3 +279,34 @@ def test_a_resource_that_is_repeated_is_described_once_with_all_its_keys(client:
     every = DescribeConfigsRequest(resources=[resource("retention.ms"), resource(), resource("segment.ms")])
     (result,) = _ask(client, every, 4, DescribeConfigsResponse).results
     assert len(result.configs) > 20
+
+
+def test_a_fetch_of_many_partitions_reads_them_in_steps(
+    client: Client, memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.create_topic("wide", 30)
+    produced = PartitionProduceData(index=17, records=batch(b"value"))
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="wide", partition_data=[produced])])
+    client.ask(request, 9, ProduceResponse)
+    monkeypatch.setattr(fetch, "PARTITIONS_OF_A_STEP", 10)
+    read: list[int] = []
+    read_into = FetchPlan.read_into
+
+    def counted(plan: FetchPlan, attempt: Attempt, key: Any, wanted: FetchPartition) -> None:
+        read.append(wanted.index)
+        read_into(plan, attempt, key, wanted)
+
+    monkeypatch.setattr(FetchPlan, "read_into", counted)
+    partitions = [FetchRequestFetchPartition(partition=index, partition_max_bytes=1000) for index in range(31)]
+    wanted = FetchRequest(
+        max_wait_ms=0, max_bytes=10_000, topics=[FetchRequestFetchTopic(topic="wide", partitions=partitions)]
+    )
+    client.send(wanted, 12)
+    assert len(read) == 10  # the others are read between the next turns
+    memory.advance(0)
+    assert read == list(range(31))
+    (answer,) = client.answers()
+    assert isinstance(answer, FetchResponse)
+    found = {one.partition_index: one for one in answer.responses[0].partitions}
+    assert len(found[17].records or b"") == len(batch(b"value"))
+    assert found[30].error_code == int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
