@@ -2,7 +2,7 @@
 
 An idle partition keeps no file descriptor open, and `storage.open_files` closes the log files that were used least
 recently. When the system cannot write data to the disk, it reports that to the descriptors that are open then. So a log
-file that is closed before its data was synced must not lose that report:
+file that is closed before its data was synced must not lose that report (L14):
 
 - its next flush syncs the whole file system, whose errors are reported to a descriptor that stays open
   (`storage.file_system_sync`);

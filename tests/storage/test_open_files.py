@@ -1,4 +1,4 @@
-"""Log files are opened on demand; above their share the least recently used is closed; no error of a write is lost."""
+"""Log files are opened on demand; above their share the least recently used is closed; no error is lost (L14)."""
 
 from __future__ import annotations
 
