@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,23 @@ def test_a_compacted_topic_takes_no_batch_that_the_cleaner_cannot_hold(tmp_path:
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert f"has {count} records" in str(answer.error_message)
     memory.close()
+
+
+def test_verdicts_are_those_of_kafka() -> None:
+    """Every batch here is refused with INVALID_RECORD (see above). Kafka differs where its code has an accident.
+
+    It answers UNKNOWN_SERVER_ERROR to data that cannot be decompressed, and to wrong offset deltas in compressed
+    batches, which it tries to write again; it stores uncompressed batches with wrong deltas.
+    """
+    kafka = json.loads(Path("tests/data/kafka-4.4.0-batch-verdicts.json").read_text())
+    assert kafka.keys() == NONSENSE.keys()
+    assert {name: verdict for name, verdict in kafka.items() if verdict != "INVALID_RECORD"} == {
+        "zstd that is garbage": "UNKNOWN_SERVER_ERROR",
+        "gzip that is garbage": "UNKNOWN_SERVER_ERROR",
+        "lz4 that is garbage": "UNKNOWN_SERVER_ERROR",
+        "snappy that is garbage": "UNKNOWN_SERVER_ERROR",
+        "count 2^31-1 with one zstd byte": "UNKNOWN_SERVER_ERROR",
+        "a truncated frame": "UNKNOWN_SERVER_ERROR",
+        "an offset delta twice": "NONE",
+        "a compressed offset delta too high": "UNKNOWN_SERVER_ERROR",
+    }

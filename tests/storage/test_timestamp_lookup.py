@@ -96,6 +96,10 @@ def test_a_lookup_starts_again_when_its_segment_is_gone(tmp_path: Path) -> None:
         log.roll(1.0)
     append(log, batch_of([b"a"], timestamps=[LATER]))
     log.high_watermark = log.log_end_offset
+    job = log.start_flush()
+    assert job is not None
+    job.run()
+    log.finish_flush(job)  # so that the segment's file is closed when it is released
     steps = log.offset_for_timestamp(LATER)
     next(steps)
     gone = log.segments[0]
