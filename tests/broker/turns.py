@@ -24,6 +24,8 @@ class Turns:
     ) -> None:
         self.time = 100.0
         self.cpu = 0.0
+        self.cpu_share = 1.0
+        """How much of the time of a request is CPU time of the broker."""
         self.response = struct.pack(">i", response_bytes) + bytes(response_bytes)
         self.loop = Loop(lambda: self.time, lambda: int(self.time * 1000))
         self.reactor = Reactor(self.loop, limits or Limits(), self._dispatch, disk, lambda: self.cpu)
@@ -43,7 +45,7 @@ class Turns:
         self.served.append(connection.peer_port)
         cost_s = int.from_bytes(frame, "big") / 1e6
         self.time += cost_s
-        self.cpu += cost_s
+        self.cpu += cost_s * self.cpu_share
         connection.out.append(self.response)
         connection.out_bytes += len(self.response)
 
