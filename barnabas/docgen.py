@@ -39,6 +39,7 @@ from barnabas.coord.groups.share import states as share_group_states
 from barnabas.coord.groups.streams import states as streams_states
 from barnabas.coord.share_partitions import states as share_states
 from barnabas.coord.transactions import states as transaction_states
+from barnabas.security_keys import rows as security_rows
 from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.configdef import ConfigKey
@@ -83,6 +84,7 @@ def configuration() -> str:
             parts += [f"## {_title(area)}", _purpose(area), _key_table(used)]
     parts += ["## Topics", _key_table(key for key in TOPIC_KEYS.values() if key.used)]
     parts += ["## Group configs", _GROUPS_HEAD, _group_table()]
+    parts += ["## Security and limits", _SECURITY_HEAD, _table(("area", "keys", "what they do here"), security_rows())]
     parts += ["## Kafka's keys without effect", _UNUSED_HEAD]
     parts += [f"**{_title(area)}:** {_names(_keys_of(area))}" for area in AREAS]
     parts.append(f"**Topics:** {_names(TOPIC_KEYS.values())}")
@@ -106,6 +108,11 @@ Barnabas logs a warning; these keys are listed at the end."""
 _GROUPS_HEAD = """\
 `barnabas config set group NAME KEY=VALUE` sets configs of a group, also before its first member joins. Unset keys have
 the broker's value. A value must be within the broker's bounds; if the bounds change later, it is limited to them."""
+
+_SECURITY_HEAD = """\
+What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
+authorization and quotas. Barnabas has no authentication and no authorizer yet: listen only where every client may do
+everything. A data directory that Barnabas makes has the mode 0700, whatever the umask is."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 
