@@ -26,6 +26,7 @@ STACKS = "Current thread"
 EXPECTED = (
     "Cannot write to <Partition __",  # the fuzz has deleted the internal topic
     "Cannot read the records that",
+    "rejected the marker of transactional id",  # the fuzz has written markers of a later coordinator
     "The state of partitions cannot be initialized",  # the fuzz has written states with the highest epoch
 )
 """Errors that an operator has to see, and that are no bug."""
