@@ -114,6 +114,14 @@ HOSTILE = (
         "tests/storage/test_timestamp_lookup.py::test_a_lookup_starts_again_when_its_segment_is_gone",
     ),
     Mutant(
+        "transaction-not-verified-again-after-slices",
+        "broker/apis/produce_late.py",
+        "    if verify is None:\n",
+        "    if True:\n",
+        "tests/broker/test_transactions.py::"
+        "test_a_transaction_that_ends_during_the_validation_of_a_batch_does_not_get_it",
+    ),
+    Mutant(
         "acks-0-behind-a-large-batch-not-in-order",
         "broker/apis/produce_late.py",
         "    return respond_in_steps(ctx, _steps(ctx, request, response, appends, verify))\n",
