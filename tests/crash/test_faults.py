@@ -15,7 +15,7 @@ from tests.crash.faults.memory import MEMORY
 from tests.crash.faults.run import sample
 from tests.crash.faults.sweep import cases, cases_of, check
 
-COUNT = int(os.environ.get("BARNABAS_FAULTS", "15"))
+COUNT = int(os.environ.get("BARNABAS_FAULTS", "10"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 
 
