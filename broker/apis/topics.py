@@ -59,7 +59,7 @@ def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedR
     if not request.validate_only:
         _check_descriptors(ctx)
     controller = ctx.broker.controller
-    return change_metadata(ctx, lambda: controller.local.create_topics(request, controller.topic_defaults()))
+    return change_metadata(ctx, lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults()))
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -100,4 +100,4 @@ def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> 
     """Add partitions to each topic of the request, or report its error."""
     if not request.validate_only:
         _check_descriptors(ctx)
-    return change_metadata(ctx, lambda: ctx.broker.controller.local.create_partitions(request))
+    return change_metadata(ctx, lambda: ctx.broker.controller.local.create_partitions_in_steps(request))

@@ -28,9 +28,9 @@ from barnabas.broker.metadata.snapshots import NewSnapshot, load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
+from barnabas.coord.cluster.metadata_batches import build_metadata_batch_in_steps, leader_change_batch, replay_batches
 from barnabas.coord.cluster.node_records import bootstrap_records
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.replay import replay_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.log_config import LogConfig
@@ -179,19 +179,17 @@ class MetadataLog:
         delta = ClusterDelta()
         if not records:
             return delta
-        self._append(
-            build_metadata_batch(
-                records,
-                epoch=self.image.epoch,
-                now_ms=self._loop.now_ms(),
-                metadata_version=self.image.metadata_version,
-            )
+        batch = yield from build_metadata_batch_in_steps(
+            records,
+            epoch=self.image.epoch,
+            now_ms=self._loop.now_ms(),
+            metadata_version=self.image.metadata_version,
         )
+        self._append(batch)
         if sync:
             yield from self._sync()
         self._log.high_watermark = self._log.log_end_offset
-        for record in records:
-            replay_record(self.image, record, delta)
+        yield from replay_in_steps(self.image, records, delta)
         self.image.offset = self._log.log_end_offset - 1
         self._log_dirs.deleted_topics |= delta.removed_topic_ids
         return delta

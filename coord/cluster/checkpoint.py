@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
-RECORDS_PER_BATCH: Final = 1000
+RECORDS_PER_BATCH: Final = 100
 """Records in one batch of a checkpoint."""
 
 

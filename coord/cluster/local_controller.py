@@ -7,7 +7,7 @@ sends the response, so that a topic is visible when its creator gets the respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas.coord.cluster.config_changes import Change, ConfigChanges
@@ -79,6 +79,12 @@ class LocalController:
 
     def create_topics(self, request: CreateTopicsRequest, defaults: TopicDefaults) -> Outcome[CreateTopicsResponse]:
         """CreateTopics (19). KafkaError POLICY_VIOLATION for too many partitions in all."""
+        return _finished(self.create_topics_in_steps(request, defaults))
+
+    def create_topics_in_steps(
+        self, request: CreateTopicsRequest, defaults: TopicDefaults
+    ) -> Generator[None, None, Outcome[CreateTopicsResponse]]:
+        """`create_topics`; yields after a step of a millisecond at most. The image must not change meanwhile."""
         changes = self._topic_changes(defaults)
         changes.check_number_of_partitions(request.topics)
         twice = duplicates(topic.name for topic in request.topics)
@@ -89,9 +95,10 @@ class LocalController:
         for topic in request.topics:
             if topic.name not in twice:
                 try:
-                    results.append(changes.create(topic))
+                    results.append((yield from changes.create(topic)))
                 except KafkaError as error:
                     results.append(_failed_creation(topic.name, error))
+                yield
         records = [] if request.validate_only else changes.records
         return Outcome(records, CreateTopicsResponse(topics=results))
 
@@ -114,6 +121,12 @@ class LocalController:
 
     def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
         """CreatePartitions (37)."""
+        return _finished(self.create_partitions_in_steps(request))
+
+    def create_partitions_in_steps(
+        self, request: CreatePartitionsRequest
+    ) -> Generator[None, None, Outcome[CreatePartitionsResponse]]:
+        """`create_partitions`; yields after a step of a millisecond at most. The image must not change meanwhile."""
         changes = self._topic_changes(TopicDefaults(1, 1))
         twice = duplicates(topic.name for topic in request.topics)
         results = []
@@ -121,7 +134,7 @@ class LocalController:
             try:
                 if name in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                changes.extend(topic)
+                yield from changes.extend(topic)
                 results.append(CreatePartitionsTopicResult(name=name))
             except KafkaError as error:
                 result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_message(error))
@@ -215,6 +228,15 @@ class LocalController:
         if kind in {BROKER, BROKER_LOGGER}:
             return map(str, sorted(self.image.brokers))
         return sorted(name for other, name in self.image.configs if other == kind)
+
+
+def _finished(steps: Generator[None, None, R_co]) -> R_co:
+    """Do all steps now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def _message(error: KafkaError) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from barnabas.wire.decompression import Buffer
 
 
+RECORDS_PER_STEP: Final = 100
+"""The number of records that are encoded in one step."""
+
+
 def build_metadata_batch(
     records: Sequence[Message],
     *,
@@ -43,6 +47,18 @@ def build_metadata_batch(
     builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
     for record in records:
         builder.append(now_ms, None, encode_record(record, metadata_version))
+    return builder.build()
+
+
+def build_metadata_batch_in_steps(
+    records: Sequence[Message], *, epoch: int, now_ms: int, metadata_version: int
+) -> Generator[None, None, bytes]:
+    """`build_metadata_batch`; yields after each `RECORDS_PER_STEP` records."""
+    builder = BatchBuilder(partition_leader_epoch=epoch)
+    for record in records:
+        builder.append(now_ms, None, encode_record(record, metadata_version))
+        if builder.count % RECORDS_PER_STEP == 0:
+            yield
     return builder.build()
 
 

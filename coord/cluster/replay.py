@@ -8,7 +8,7 @@ Kafka 4.4 `MetadataDelta.replay`. Rules R16, R17, R22.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, cast
 
 from barnabas.coord.cluster.broker_image import BrokerImage
@@ -19,6 +19,9 @@ from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
+
+RECORDS_PER_STEP: Final = 100
+"""The number of records that are applied in one step."""
 
 
 def replay_record(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:
@@ -39,6 +42,33 @@ def replay_record(image: ClusterImage, record: Message, delta: ClusterDelta) -> 
         image.transaction = []
     else:
         _apply(image, record, delta)
+
+
+def replay_in_steps(
+    image: ClusterImage, records: Sequence[Message], delta: ClusterDelta
+) -> Generator[None, None, None]:
+    """Apply the records of one change; yields after each `RECORDS_PER_STEP` records.
+
+    A new topic appears in the image when all its partitions are known, so nobody sees a part of them.
+    """
+    staged = ClusterImage()
+    others: list[Message] = []
+    for count, record in enumerate(records, 1):
+        is_new_topic = isinstance(record, m.TopicRecord) and record.name not in image.topics
+        if (is_new_topic and image.transaction is None) or (
+            isinstance(record, m.PartitionRecord) and record.topic_id in staged.topics_by_id
+        ):
+            replay_record(staged, record, delta)
+        else:
+            others.append(record)
+        if count % RECORDS_PER_STEP == 0:
+            yield
+    image.topics.update(staged.topics)
+    image.topics_by_id.update(staged.topics_by_id)
+    for count, record in enumerate(others, 1):
+        replay_record(image, record, delta)
+        if count % RECORDS_PER_STEP == 0 and count < len(others):
+            yield
 
 
 def _apply(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:

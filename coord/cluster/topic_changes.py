@@ -7,7 +7,7 @@ Each topic of a request succeeds or fails on its own. Error codes and messages a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from barnabas.coord.cluster.assignment import check_manual_assignment, place_partitions
@@ -33,6 +33,9 @@ from barnabas.wire.types import Uuid
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """The maximum number of new partitions in one request, as in Kafka."""
+
+PARTITIONS_PER_STEP: Final = 100
+"""The number of partitions whose records are made in one step."""
 
 USE_DEFAULT: Final = -1
 NO_TOPIC_ID: Final = Uuid(16)
@@ -84,8 +87,8 @@ class TopicChanges:
             count = len(topic.assignments) or (default if topic.num_partitions == USE_DEFAULT else topic.num_partitions)
             self._count_new_partitions(max(0, count))
 
-    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
-        """Create one topic; KafkaError when it is invalid."""
+    def create(self, topic: CreatableTopic) -> Generator[None, None, CreatableTopicResult]:
+        """Create one topic, in steps; KafkaError when it is invalid."""
         self._check_new_name(topic.name)
         configs = _configs_of(topic)
         assignments = self._assignments(topic)
@@ -98,7 +101,7 @@ class TopicChanges:
             ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
             for name, value in configs.items()
         ]
-        self.records += [self._partition(topic_id, index, replicas) for index, replicas in enumerate(assignments)]
+        yield from self._add_partitions(topic_id, 0, assignments)
         return CreatableTopicResult(
             name=topic.name,
             topic_id=topic_id,
@@ -187,9 +190,20 @@ class TopicChanges:
             )
         return [by_index[index].broker_ids for index in range(len(by_index))]
 
-    def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
-        """A new partition: every live replica is in the ISR, and the first of them is the leader."""
+    def _add_partitions(
+        self, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]]
+    ) -> Generator[None, None, None]:
+        """Add the records of new partitions, whose indexes begin with `first`; none if one of them is invalid."""
         live = {broker.id for broker in self._image.live_brokers()}
+        records: list[Message] = []
+        for index, replicas in enumerate(assignments, first):
+            records.append(self._partition(topic_id, index, replicas, live))
+            if len(records) % PARTITIONS_PER_STEP == 0:
+                yield
+        self.records += records
+
+    def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int], live: set[int]) -> PartitionRecord:
+        """A new partition: every live replica is in the ISR, and the first of them is the leader."""
         isr = [replica for replica in replicas if replica in live]
         if not isr:
             raise KafkaError(
@@ -213,8 +227,8 @@ class TopicChanges:
         directories = self._image.brokers[broker_id].directories
         return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 
-    def extend(self, topic: CreatePartitionsTopic) -> None:
-        """Add partitions to a topic up to a count; KafkaError when that is not possible."""
+    def extend(self, topic: CreatePartitionsTopic) -> Generator[None, None, None]:
+        """Add partitions to a topic up to a count, in steps; KafkaError when that is not possible."""
         found = self._image.topics.get(topic.name)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -230,9 +244,7 @@ class TopicChanges:
         self._count_new_partitions(topic.count - existing)
         factor = len(found.partitions[0].replicas)
         replicas = self._added_replicas(topic, topic.count - existing, existing, factor)
-        self.records += [
-            self._partition(found.topic_id, existing + index, chosen) for index, chosen in enumerate(replicas)
-        ]
+        yield from self._add_partitions(found.topic_id, existing, replicas)
 
     def _added_replicas(
         self, topic: CreatePartitionsTopic, added: int, existing: int, factor: int

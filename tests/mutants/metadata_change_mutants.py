@@ -17,9 +17,16 @@ METADATA_CHANGES = (
         "image-replayed-before-the-records-are-durable",
         "broker/metadata/metadata_log.py",
         "        if sync:\n            yield from self._sync()\n",
-        "        for record in records:\n            replay_record(self.image, record, delta)\n        records = []\n"
+        "        yield from replay_in_steps(self.image, records, delta)\n        records = []\n"
         "        if sync:\n            yield from self._sync()\n",
         _T + "test_a_change_is_answered_and_visible_when_it_is_durable",
+    ),
+    Mutant(
+        "new-topic-visible-with-a-part-of-its-partitions",
+        "coord/cluster/replay.py",
+        "            replay_record(staged, record, delta)\n",
+        "            replay_record(image, record, delta)\n",
+        "tests/coord/cluster/test_replay_in_steps.py::test_a_new_topic_appears_with_all_its_partitions",
     ),
     Mutant(
         "sync-of-the-metadata-in-the-loop",
