@@ -94,9 +94,11 @@ class OpenFiles:
 
     def make_room(self) -> bool:
         """Close one file because a descriptor is needed for something else; False if there is none to close."""
-        return threading.get_ident() == self._thread and self._close_one()
+        return self._close_one()
 
     def _close_one(self) -> bool:
+        if threading.get_ident() != self._thread:
+            return False
         files = self._open
         chances = min(_SECOND_CHANCES, len(files))
         while files:

@@ -44,6 +44,13 @@ FILES = (
         _OPEN + "test_only_the_share_is_open_and_everything_is_served",
     ),
     Mutant(
+        "another-thread-closes-files",
+        "storage/open_files.py",
+        "        if threading.get_ident() != self._thread:\n            return False\n",
+        "",
+        _OPEN + "test_another_thread_closes_no_file",
+    ),
+    Mutant(
         "reserve-of-descriptors-not-kept",
         "storage/open_files.py",
         "if descriptor >= self.crowded_from and len(self._open) > 1:",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from weakref import WeakSet
@@ -132,6 +133,8 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
     for log in logs:
         append(log, batch_of([b"first"]))
         append(log, batch_of([b"second"]))
+        assert len(disk.open_logs()) == 1
+    for log in logs:
         found = log.read(1, 1 << 20, limit_offset=2, min_one_batch=True).slice
         assert found is not None
         slices.append(found)
@@ -267,3 +270,19 @@ def test_shares_of_the_descriptors() -> None:
     assert (open_files.share, open_files.slices_until, open_files.crowded_from) == (2048, 3072, 3892)
     open_files.limit_to(64)
     assert (open_files.share, open_files.slices_until, open_files.crowded_from) == (32, 48, 48)
+
+
+def test_another_thread_closes_no_file(tmp_path: Path) -> None:
+    """It could be in the middle of an append."""
+    disk = Disk()
+    _, logs = opened(tmp_path, disk, share=2)
+    for log in logs[:2]:
+        append(log, batch_of([b"v"]))
+    thread = threading.Thread(target=lambda: [values_from(log, 0) for log in logs[2:]] + [disk.open_files.make_room()])
+    thread.start()
+    thread.join()
+    assert {"t-0", "t-1"} <= set(disk.open_logs())
+    append(logs[2], batch_of([b"v"]))
+    logs[3].segments.active.close_file()
+    append(logs[3], batch_of([b"v"]))
+    assert len(disk.open_logs()) == 2
