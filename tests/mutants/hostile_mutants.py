@@ -118,7 +118,7 @@ HOSTILE = (
         "broker/apis/produce_late.py",
         "    if verify is None:\n",
         "    if True:\n",
-        "tests/broker/test_transactions.py::"
+        "tests/broker/test_large_transactional_batches.py::"
         "test_a_transaction_that_ends_during_the_validation_of_a_batch_does_not_get_it",
     ),
     Mutant(
