@@ -42,7 +42,7 @@ def test_describe_groups_with_a_million_empty_names(victim) -> None:
 
 
 def test_describe_groups_within_the_budget_answers_a_repeated_name_once(victim) -> None:
-    request = DescribeGroupsRequest(groups=["one", "two"] * 20_000)
+    request = DescribeGroupsRequest(groups=["one", "two"] * 10_000)
     with beside_healthy_client(victim) as healthy:
         attacker = Attacker(victim.bootstrap, healthy)
         assert [group.group_id for group in attacker(request, 5).groups] == ["one", "two"]
