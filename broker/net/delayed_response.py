@@ -66,7 +66,7 @@ class DelayedResponse:
     def guard(self, function: Callable[P, object]) -> Callable[P, None]:
         """`function`, to be called later. If it raises, the response is the error for the exception.
 
-        After the response has been sent, or the client has disconnected, an exception is logged.
+        After the response has been sent, or the client has disconnected, an exception other than KafkaError is logged.
         """
 
         def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -79,7 +79,8 @@ class DelayedResponse:
 
     def _broken(self, error: Exception) -> None:
         if self.is_done:
-            log_failure("What should have completed a response that is over", error)
+            if not isinstance(error, KafkaError):  # that is an answer which nobody waits for
+                log_failure("What should have completed a response that is over", error)
             return
         if self.on_cancel is not None:
             call_guarded("Releasing what a response waits for", self.on_cancel)
