@@ -112,7 +112,7 @@ the broker's value. A value must be within the broker's bounds; if the bounds ch
 _SECURITY_HEAD = """\
 What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
 authorization and quotas. Barnabas has no authentication and no authorizer yet: listen only where every client may do
-everything. A data directory that Barnabas makes has the mode 0700, whatever the umask is."""
+everything. A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 

@@ -129,7 +129,7 @@ class Files:
         """A new descriptor; while there is none left, log files are closed, one after the other."""
         while True:
             try:
-                return os.open(path, flags, 0o644)
+                return os.open(path, flags, 0o600)  # records may be secret
             except OSError as error:
                 if error.errno != errno.EMFILE or not self.open_files.make_room():
                     raise

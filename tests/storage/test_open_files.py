@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -286,3 +287,13 @@ def test_another_thread_closes_no_file(tmp_path: Path) -> None:
     logs[3].segments.active.close_file()
     append(logs[3], batch_of([b"v"]))
     assert len(disk.open_logs()) == 2
+
+
+def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    """Whatever the umask says."""
+    umask = os.umask(0)
+    try:
+        Files().open(str(tmp_path / "log")).close()
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
