@@ -43,6 +43,9 @@ class Case(NamedTuple):
     version: int
 
 
+_REMOVING = {ApiKey.DELETE_TOPICS, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE}
+"""Sent last, since afterwards nothing is there."""
+
 MODES = [Mode(exists, differs) for exists in (True, False) for differs in (False, True)]
 
 _FIXED = {
@@ -132,7 +135,10 @@ class _Filler:
     def _element(self, field: Field, path: tuple[str, ...], index: int) -> Any:
         if field.struct_class is not None:
             return self.struct(field.struct_class, path, index)
-        return self._scalar(field.element_kind, field.name, field.entity, index)
+        value = self._scalar(field.element_kind, field.name, field.entity, index)
+        if value is not None:
+            return value
+        return "" if field.element_kind == "string" else index % 100 if self._mode.differs else 0
 
     def _scalar(self, kind: str, name: str, entity: str, index: int) -> Any:
         at = index if self._mode.differs else 0
@@ -144,6 +150,8 @@ class _Filler:
         if kind == "uuid":
             return self._names.topic_ids[at % len(self._names.topic_ids)] if self._mode.exists else b"%016d" % at
         if kind.startswith(("int", "uint")) and ("partition" in name or name in ("indexes", "index", "producer_id")):
+            if kind in ("int8", "int16"):
+                return at % 100
             return at if self._mode.exists else at + 1_000_000
         return None
 
@@ -195,10 +203,9 @@ def _inner(request: Any, path: tuple[str, ...]) -> Any:
 
 def cases(names: Names, count: int, apis: list[str] | None = None) -> Iterator[Case]:
     """The cases of all served APIs, or of those named, in their newest version and the oldest one."""
-    for key in SERVED:
-        if apis and key.name not in apis:
-            continue
-        yield from _cases_of(key, names, count)
+    for key in sorted(SERVED, key=lambda key: key in _REMOVING):
+        if not apis or key.name in apis:
+            yield from _cases_of(key, names, count)
 
 
 def _cases_of(key: ApiKey, names: Names, count: int) -> Iterator[Case]:

@@ -52,7 +52,8 @@ class World:
     """A broker with topics, groups and transactional ids; its slices run on the clock of the CPU."""
 
     def __init__(self, folder: Path, *, topics: int = 1000, partitions: int = 1000, groups: int = 1000) -> None:
-        self.memory = MemoryBroker(folder, {"barnabas.log.sync": "os", "num.partitions": "1"})
+        sets = {"barnabas.log.sync": "os", "auto.create.topics.enable": "false"}
+        self.memory = MemoryBroker(folder, sets)
         self.client = self.memory.client()
         self._create("wide", partitions)
         for start in range(0, topics, 1000):

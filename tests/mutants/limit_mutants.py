@@ -56,4 +56,11 @@ LIMITS = (
         "        if False:\n",
         _TESTS + "test_there_are_no_more_transactional_ids_than_allowed",
     ),
+    Mutant(
+        "elements-of-a-fetch-read-in-one-turn",
+        "broker/apis/fetch.py",
+        "        if number % PARTITIONS_OF_A_STEP == 0:\n",
+        "        if False:\n",
+        "tests/broker/test_parts.py::test_a_fetch_of_many_partitions_reads_them_in_steps",
+    ),
 )

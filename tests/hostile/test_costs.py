@@ -1,0 +1,64 @@
+"""The work for an absurd request grows with its elements and no faster: counted in calls of functions, for every API.
+
+`python -m tests.hostile.costs` measures the same requests at the limit of elements.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.apis.registry import SERVED
+from barnabas.wire.errors import ProtocolError
+from tests.hostile.absurd import Case, cases
+from tests.hostile.costs import World
+
+FEW, MANY = 120, 240
+MOST_GROWTH = 2.6
+"""How much more calls twice as many elements may take: more than two, since parts and steps have their own."""
+FIXED_CALLS = 3000
+"""Calls that do not depend on the elements but may differ: topics that the first request has created, for example."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(Path(tmp_path_factory.mktemp("costs")), topics=20, partitions=20, groups=20)
+    yield world
+    world.close()
+
+
+def _calls(world: World, case: Case) -> int:
+    """The number of function calls that serving the request takes, all work in slices included."""
+    client = world.memory.client()
+    frame = client.frame(case.request, case.version)
+    count = 0
+
+    def counted(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        client.feed(frame)
+        world.memory.advance(0)
+    except ProtocolError:
+        pass
+    finally:
+        sys.setprofile(None)
+        client.connection.close()
+        world.memory.clients.remove(client)
+    return count
+
+
+@pytest.mark.parametrize("api", [key.name for key in SERVED])
+def test_twice_the_elements_take_twice_the_calls(world: World, api: str) -> None:
+    few, many = (list(cases(world.names, count, [api])) for count in (FEW, MANY))
+    assert few
+    for one, other in zip(few, many, strict=True):
+        _calls(world, one)  # codecs are compiled with their first use
+        calls = _calls(world, one)
+        more = _calls(world, other)
+        assert more <= MOST_GROWTH * calls + FIXED_CALLS, f"{one.name}: {calls} calls became {more}"
