@@ -154,7 +154,14 @@ class BackgroundJobs:
                 await trio.sleep(CLEANER_START_S)
             else:
                 break
-        await LogCleaner(broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions).run()
+        parts = (broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions)
+        while True:
+            try:
+                await LogCleaner(*parts).run()
+                return
+            except Exception:
+                logger.exception("The log cleaner failed. It is started again")
+                await trio.sleep(CLEANER_START_S)
 
 
 async def _run(steps: Steps[R]) -> R:
