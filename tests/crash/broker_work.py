@@ -5,7 +5,8 @@ While a sync runs, as in a thread, other requests are handled. Every response is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -219,8 +220,19 @@ class BrokerWork:
             return
         topic, topic_id = found
         partition = self.random.randrange(PARTITIONS)
-        _, records = read_all(client, topic, partition)
+        with self.reads_wait_for_nothing():
+            _, records = read_all(client, topic, partition)
         self.promise(lambda promises: promises.records[topic_id, partition].seen.update(records))
+
+    @contextmanager
+    def reads_wait_for_nothing(self) -> Iterator[None]:
+        """Run at once what a read waits for; what was kept before stays kept."""
+        kept = [executor.held for executor in self.executors]
+        for executor in self.executors:
+            executor.held, executor.is_paused = [], False
+        yield
+        for executor, held in zip(self.executors, kept, strict=True):
+            executor.held, executor.is_paused = held, True
 
     def delete_records(self, client: Client) -> None:
         found = self.topic()
