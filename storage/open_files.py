@@ -81,12 +81,12 @@ class OpenFiles:
 
     def opened(self, file: OpenableFile, descriptor: int) -> None:
         """A file was opened, with this descriptor; another one is closed if there are too many."""
-        key = id(file)
-        self._open[key] = ref(file, lambda _: self._open.pop(key, None))
-        if descriptor >= self.crowded_from and len(self._open) > 1:
+        if descriptor >= self.crowded_from:
             self._close_one()
-        while len(self._open) > self.share and self._close_one():
+        while len(self._open) >= self.share and self._close_one():
             pass
+        key = id(file)
+        self._open[key] = ref(file, lambda _: self._open.pop(key, None))  # last: it is not closed itself
 
     def discard(self, file: OpenableFile) -> None:
         """A file was closed by its owner."""

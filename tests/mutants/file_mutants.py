@@ -39,7 +39,7 @@ FILES = (
     Mutant(
         "share-of-open-files-not-kept",
         "storage/open_files.py",
-        "while len(self._open) > self.share and self._close_one():",
+        "while len(self._open) >= self.share and self._close_one():",
         "while False and self._close_one():",
         _OPEN + "test_only_the_share_is_open_and_everything_is_served",
     ),
@@ -53,7 +53,7 @@ FILES = (
     Mutant(
         "reserve-of-descriptors-not-kept",
         "storage/open_files.py",
-        "if descriptor >= self.crowded_from and len(self._open) > 1:",
+        "if descriptor >= self.crowded_from:",
         "if False:",
         _OPEN + "test_records_are_read_at_once_when_descriptors_are_scarce",
     ),

@@ -297,3 +297,14 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(umask)
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("share", [1, 2, 63, 64, 65, 66])
+def test_a_file_that_was_just_opened_is_not_closed(tmp_path: Path, share: int) -> None:
+    """Also when all others were used since they were last considered."""
+    disk = Disk()
+    _, logs = opened(tmp_path, disk, share=share, logs=70)
+    for log in logs:
+        append(log, batch_of([b"v"]))
+        assert log.segments.active.is_open
+    assert len(disk.open_files) == share
