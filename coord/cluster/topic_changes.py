@@ -74,6 +74,7 @@ class TopicChanges:
         self._names: set[str] = set()  # of the new topics
         self._metric_names: MetricNames | None = None
         self._new_partitions = 0
+        self._described: dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]] = {}
         self._deleted: set[Uuid] = set()
         self.records: list[Message] = []
 
@@ -108,7 +109,15 @@ class TopicChanges:
             error_message=None,
             num_partitions=len(assignments),
             replication_factor=len(assignments[0]),
-            configs=[
+            configs=self._described_configs(configs),
+        )
+
+    def _described_configs(self, configs: dict[str, str]) -> list[CreatableTopicConfigs]:
+        """The configs of a new topic in the response: one list for all topics of a request with the same."""
+        key = tuple(sorted(configs.items()))
+        found = self._described.get(key)
+        if found is None:
+            found = self._described[key] = [
                 CreatableTopicConfigs(
                     name=entry.name,
                     value=entry.value,
@@ -117,8 +126,8 @@ class TopicChanges:
                     is_sensitive=entry.is_sensitive,
                 )
                 for entry in self._describer.topic_entries(configs)
-            ],
-        )
+            ]
+        return found
 
     def _check_new_name(self, name: str) -> None:
         if name == CLUSTER_METADATA_TOPIC:
