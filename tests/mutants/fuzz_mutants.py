@@ -49,11 +49,4 @@ FUZZ = (
         "        self._max_elements = 2**31\n",
         "tests/hostile/test_requests.py::test_offset_commit_of_empty_structs",
     ),
-    Mutant(
-        "turns-not-bounded-by-time",
-        "broker/net/reactor.py",
-        "            end = now + TURN_S\n",
-        "            end = now + 1000\n",
-        "tests/hostile/test_pipelines.py::test_metadata_of_many_partitions_pipelined",
-    ),
 )
