@@ -25,19 +25,29 @@ class CorruptCheckpoint(Exception):  # noqa: N818 - named after the condition
 def replace_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
     """Atomically replace the file's content by `data`; durable on return with `sync`."""
     temporary = path + layout.TEMPORARY_SUFFIX
-    file = files.open(temporary)
+    _write_file(files, temporary, data, sync=sync)
     try:
-        files.truncate(file, 0)
-        files.write_at(file, data, 0)
-        if sync:
-            files.sync(file)
-        file.close()
         files.rename(temporary, path)
     except OSError:
         _remove_quietly(files, temporary)
         raise
     if sync:
         files.sync_dir(path.rpartition("/")[0])
+
+
+def _write_file(files: Files, path: str, data: bytes, *, sync: bool) -> None:
+    """Write a whole file; it is removed when that fails."""
+    file = files.open(path)
+    try:
+        files.truncate(file, 0)
+        files.write_at(file, data, 0)
+        if sync:
+            files.sync(file)
+    except OSError:
+        _remove_quietly(files, path)
+        raise
+    finally:
+        file.close()
 
 
 def _number(text: str, greatest: int) -> int:
@@ -54,6 +64,10 @@ def _remove_quietly(files: Files, path: str) -> None:
         pass  # the next start removes it
 
 
+def _content(lines: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
 class CheckpointFile:
     """A file of a version line, a count line and that many entry lines."""
 
@@ -65,8 +79,7 @@ class CheckpointFile:
 
     def write_lines(self, lines: list[str]) -> None:
         """Replace the entries; durable on return."""
-        text = "\n".join([_VERSION, str(len(lines)), *lines, ""])
-        replace_file(self._files, self.path, text.encode())
+        replace_file(self._files, self.path, _content(lines))
 
     def read_lines(self) -> list[str]:
         """The entries; none when the file is missing or empty. CorruptCheckpoint for anything else."""
@@ -85,9 +98,9 @@ class CheckpointFile:
             )
         return entries
 
-    def write_pairs(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Replace the entries by pairs of integers; durable on return."""
-        self.write_lines([f"{first} {second}" for first, second in pairs])
+    def write_pairs_to(self, path: str, pairs: Iterable[tuple[int, int]]) -> None:
+        """Write a file with pairs of integers to `path`; it is not synced."""
+        _write_file(self._files, path, _content([f"{first} {second}" for first, second in pairs]), sync=False)
 
     def read_pairs(self) -> list[tuple[int, int]]:
         """The entries as pairs of integers."""

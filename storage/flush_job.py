@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.storage.files import File, Files
 
 if TYPE_CHECKING:
+    from barnabas.storage.leader_epochs import EpochsWrite
     from barnabas.storage.open_files import FileSystem
     from barnabas.storage.segment_files import SegmentFiles
 
@@ -16,7 +17,7 @@ class FlushJob:
     """The files and directories to sync to make a log durable up to `offset`. `run` accesses no other state.
 
     `dir_version` and `truncations` are the log's counts of changed file names and of truncations when the job was made.
-    With `data_only` the index files are not included: after a crash the data has to be indexed again.
+    With `data_only` index files and leader epochs are not included: recovery takes them from the data after a crash.
 
     A target that is not open is a path. It is opened while it is synced, so that a flush of many logs needs few
     descriptors.
@@ -27,6 +28,7 @@ class FlushJob:
         "data_only",
         "dir_version",
         "directories",
+        "epochs",
         "file_system",
         "missing",
         "offset",
@@ -58,6 +60,8 @@ class FlushJob:
         """The segments with the size up to which they are durable afterwards."""
         self.snapshots: list[int] = []
         """The offsets of the producer snapshots among the targets."""
+        self.epochs: EpochsWrite | None = None
+        """The leader epochs, whose temporary file is among the targets."""
         self.file_system: FileSystem | None = None
         """The file system to sync instead of the files, because one of them was closed before its data was synced."""
         self.missing: FileNotFoundError | None = None
@@ -71,15 +75,24 @@ class FlushJob:
             raise self.missing
 
     def sync_files(self) -> None:
-        """Sync the files only."""
+        """Sync the files only, and install the leader epochs."""
         if self.file_system is not None:
             self.file_system.require()
-            return
-        for target in self.targets:
-            if isinstance(target, File):
-                self._files.sync(target)
-            else:
-                self._sync_closed(target)
+        else:
+            for target in self.targets:
+                if isinstance(target, File):
+                    self._files.sync(target)
+                else:
+                    self._sync_closed(target)
+        self.install_epochs()
+
+    def install_epochs(self) -> None:
+        """Rename the synced leader epochs into place; the directory has to be synced after it."""
+        if self.epochs is not None:
+            try:
+                self.epochs.install()
+            except FileNotFoundError as error:
+                self.missing = error
 
     def _sync_closed(self, path: str) -> None:
         try:

@@ -1,15 +1,23 @@
 """The leader epochs of a log with their start offsets, and the file `leader-epoch-checkpoint` (R2, KIP-101).
 
-Invariants: epochs and start offsets are strictly ascending; the file is rewritten when an epoch begins, before data of
-that epoch can be acknowledged, and when the log end is truncated. After the log start has advanced the file may contain
-older epochs: the log start is applied when it is loaded. Format: a line `0`, a line with the count, then a line
-`epoch start_offset` per entry. Source: Kafka's `LeaderEpochFileCache`.
+Invariants: epochs and start offsets are strictly ascending. An epoch that begins is in memory only; the next flush that
+includes the indexes writes the file, so it has every epoch that begins below the segment of the recovery point. After
+an unclean stop recovery reads the batches from that segment on, and takes the later epochs from them. When the log end
+is truncated the file is rewritten at once, so that truncated epochs do not come back. After the log start has advanced
+the file may contain older epochs: the log start is applied when it is loaded.
+
+Format: a line `0`, a line with the count, then a line `epoch start_offset` per entry.
+Source: Kafka's `LeaderEpochFileCache`, which writes the file for each new epoch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 
+from barnabas.storage import layout
 from barnabas.storage.checkpoints import CheckpointFile
 from barnabas.storage.files import Files
 
@@ -17,15 +25,49 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 
 
+class EpochsWrite:
+    """A new content of the file under a temporary name. It takes the file's place once it is synced."""
+
+    __slots__ = ("_cache", "temporary", "version")
+
+    def __init__(self, cache: LeaderEpochCache, version: int, temporary: str) -> None:
+        self._cache = cache
+        self.version = version
+        """The state of the cache that was written, as a count of its changes."""
+        self.temporary = temporary
+
+    def install(self) -> None:
+        """Replace the file, unless it is newer; the caller syncs the directory. May be called in a thread."""
+        self._cache.install(self)
+
+
 class LeaderEpochCache:
     """The epochs of one log in ascending order."""
 
-    __slots__ = ("_checkpoint", "_epochs", "_starts")
+    __slots__ = (
+        "_checkpoint",
+        "_durable",
+        "_epochs",
+        "_files",
+        "_installed",
+        "_installing",
+        "_is_closed",
+        "_starts",
+        "_version",
+        "_writes",
+    )
 
     def __init__(self, files: Files, path: str) -> None:
+        self._files = files
         self._checkpoint = CheckpointFile(files, path)
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self._version = 0  # incremented with every change that the file must get
+        self._installed = 0  # the version in the file
+        self._durable = 0
+        self._writes = 0
+        self._is_closed = False
+        self._installing = Lock()  # held while the file is renamed, never during a sync
 
     @classmethod
     def load(cls, files: Files, path: str) -> LeaderEpochCache:
@@ -50,21 +92,9 @@ class LeaderEpochCache:
         return self._epochs[-1] if self._epochs else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add `epoch` with its start offset and remove entries that conflict with it; durable on return.
-
-        After an OSError the cache is as before, so that the next call writes the file again.
-        """
-        before = self._epochs[:], self._starts[:]
+        """Add `epoch` with its start offset and remove entries that conflict with it. A later flush writes the file."""
         if self._put(epoch, start_offset):
-            try:
-                self.save()
-            except OSError:
-                self._epochs, self._starts = before
-                raise
-
-    def assign_in_memory(self, epoch: int, start_offset: int) -> None:
-        """Like `assign`, without writing the file: for recovery, which writes it once at its end."""
-        self._put(epoch, start_offset)
+            self._version += 1
 
     def _put(self, epoch: int, start_offset: int) -> bool:
         epochs, starts = self._epochs, self._starts
@@ -98,10 +128,11 @@ class LeaderEpochCache:
         return self._epochs[at - 1] if at else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Remove epochs that start at or above the new log end."""
+        """Remove epochs that start at or above the new log end; durable on return."""
         at = bisect_right(self._starts, end_offset - 1)
         if at < len(self._starts):
             del self._epochs[at:], self._starts[at:]
+            self._version += 1
             self.save()
 
     def truncate_from_start(self, start_offset: int) -> None:
@@ -112,11 +143,59 @@ class LeaderEpochCache:
             self._starts[0] = start_offset
 
     def clear(self) -> None:
-        """Remove all epochs."""
+        """Remove all epochs; durable on return."""
         if self._epochs:
             self._epochs, self._starts = [], []
+            self._version += 1
             self.save()
 
+    # --- the file
+
     def save(self) -> None:
-        """Write the file; durable on return."""
-        self._checkpoint.write_pairs(self.entries())
+        """Write the file if it lacks a change; durable on return."""
+        write = self.start_write()
+        if write is None:
+            return
+        file = self._files.open(write.temporary)
+        self._files.sync(file)
+        file.close()
+        write.install()
+        self._files.sync_dir(self.path.rpartition("/")[0])
+        self.finish_write(write)
+
+    def start_write(self) -> EpochsWrite | None:
+        """Write the entries to a temporary file, which is not synced; None if the file lacks no change.
+
+        Sync it, call `install`, sync the directory, then call `finish_write`.
+        """
+        if self._version == self._durable:
+            return None
+        self._writes += 1  # in the name, because the file of another write may be in use in a thread
+        temporary = f"{self.path}.{self._writes}{layout.TEMPORARY_SUFFIX}"
+        self._checkpoint.write_pairs_to(temporary, self.entries())
+        return EpochsWrite(self, self._version, temporary)
+
+    def install(self, write: EpochsWrite) -> None:
+        """Rename a synced temporary file into place; may be called in a thread."""
+        with self._installing:
+            if self._is_closed:
+                return
+            if write.version > self._installed:
+                self._files.rename(write.temporary, self.path)
+                self._installed = write.version
+            else:
+                self._files.unlink(write.temporary)
+
+    def finish_write(self, write: EpochsWrite) -> None:
+        """The file and its directory are synced."""
+        self._durable = max(self._durable, write.version)
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Hold back writes in threads while the log's directory is renamed for deletion, and drop them if it was.
+
+        The path then belongs to the next log of this partition.
+        """
+        with self._installing:
+            yield
+            self._is_closed = True

@@ -1,9 +1,9 @@
-"""The segments of a log, and which of them are durable. Offsets, producers and leader epochs are in `storage.log`.
+"""The segments of a log, and which of them are durable. Offsets and producers are in `storage.log`.
 
 Invariants:
 - all data below `synced_offset` is durable;
-- all data below `recovery_point` is durable with its indexes, or in the segment of the recovery point, which recovery
-  indexes again; data above it is checked after an unclean stop (rule L1).
+- all data below `recovery_point` is durable with its indexes and leader epochs, or in the segment of the recovery
+  point, from whose batches recovery rebuilds both; data above it is checked after an unclean stop (rule L1).
 
 Source: Kafka's `LocalLog`.
 """
@@ -36,6 +36,7 @@ class LocalLog:
         "directory",
         "files",
         "is_cleaning",
+        "leader_epochs",
         "log_end_offset",
         "partition",
         "recovery_point",
@@ -56,6 +57,7 @@ class LocalLog:
         self.synced_offset = state.recovery_point
         self.is_cleaning = False
         """Whether a cleaner is reading the closed segments: none of them is deleted or truncated meanwhile."""
+        self.leader_epochs = state.leader_epochs
         self._snapshots = state.snapshots
         self._reader = LogReader(self.segments, self.files.open_files)
         self._changed = state.is_changed
@@ -135,7 +137,8 @@ class LocalLog:
         """
         parent = self.directory.rpartition("/")[0]
         renamed = f"{parent}/{layout.deleted_dir_name(self.topic, self.partition, unique)}"
-        self.files.rename(self.directory, renamed)
+        with self.leader_epochs.closing():
+            self.files.rename(self.directory, renamed)
         self.directory = renamed
         for segment in self.segments:
             segment.forget()
@@ -151,8 +154,8 @@ class LocalLog:
     def start_flush(self, up_to: int | None = None, *, data_only: bool = False) -> FlushJob | None:
         """The job that makes the log durable up to the offset `up_to` (default: the log end); None when it is already.
 
-        Run the job, in a thread if necessary, then pass it to `finish_flush`. With `data_only` the index files are not
-        synced: that is enough to acknowledge records, and faster.
+        Run the job, in a thread if necessary, then pass it to `finish_flush`. With `data_only` index files and leader
+        epochs are not written and synced: that is enough to acknowledge records, and faster.
         """
         offset = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         durable = self.synced_offset if data_only else self.recovery_point
@@ -168,15 +171,21 @@ class LocalLog:
                     segment.file_count = len(files)
                     self._dir_version += 1
                 targets.extend(files)
+        directories = []
+        epochs = None
         if not data_only:
             targets.extend(self._snapshots.unsynced_paths())
-        directories = []
+            epochs = self.leader_epochs.start_write()
+            if epochs is not None:
+                targets.append(epochs.temporary)
+                directories = [self.directory]
         if self._dir_version != self._synced_dir_version:
             directories = [self.directory, self.directory.rpartition("/")[0]]
             targets.append(f"{self.directory}/{layout.PARTITION_METADATA}")
         job = FlushJob(
             self.files, targets, directories, offset, self._dir_version, self._truncations, data_only=data_only
         )
+        job.epochs = epochs
         job.snapshots = [] if data_only else list(self._snapshots.unsynced)
         for segment in segments:
             job.segments.append((segment, segment.size))
@@ -186,6 +195,8 @@ class LocalLog:
     def finish_flush(self, job: FlushJob) -> None:
         """Advance `synced_offset` and `recovery_point` after `job` has run, unless the log was truncated meanwhile."""
         self._synced_dir_version = max(self._synced_dir_version, job.dir_version)
+        if job.epochs is not None:
+            self.leader_epochs.finish_write(job.epochs)
         if job.snapshots:
             self._snapshots.synced(job.snapshots)
         if job.truncations != self._truncations:
@@ -194,7 +205,7 @@ class LocalLog:
             segment.synced(size)
         self.synced_offset = max(self.synced_offset, job.offset)
         point = job.offset
-        if job.data_only:  # the indexes of closed segments are not durable: recovery has to read these segments
+        if job.data_only:  # recovery has to read closed segments, whose indexes and leader epochs are not durable
             end = self.segments.next_base(max(0, self.segments.floor_index(self.recovery_point)))
             point = point if end is None else min(point, end - 1)
         self.recovery_point = max(self.recovery_point, point)

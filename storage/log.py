@@ -47,7 +47,6 @@ class Log(LocalLog):
     __slots__ = (
         "_high_watermark",
         "checks_reads",
-        "leader_epochs",
         "log_start_offset",
         "on_damage",
         "producers",
@@ -58,7 +57,6 @@ class Log(LocalLog):
     def __init__(self, topic: str, partition: int, state: LogState) -> None:
         super().__init__(topic, partition, state)
         self.topic_id = state.topic_id
-        self.leader_epochs = state.leader_epochs
         self.producers = state.producers
         self.log_start_offset = state.log_start_offset
         self.torn = state.torn

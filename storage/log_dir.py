@@ -142,6 +142,11 @@ class LogDir:
         recorded in its job.
         """
         if (whole_file_system or any(job.file_system for job in jobs)) and self._file_system.run():
+            renaming = [job for job in jobs if job.epochs is not None]
+            for job in renaming:
+                job.install_epochs()
+            if renaming:
+                self._file_system.run()
             for job in jobs:
                 job.check_directories()
         else:

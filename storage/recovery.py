@@ -48,7 +48,6 @@ def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -
     producers = state.producers
     end = unchecked[0].base_offset
     producer_replay.replay(state.segments, state.snapshots, snapshots, producers, end)
-    epochs_before = state.leader_epochs.entries()
     for at, segment in enumerate(unchecked):
         # A gap before a segment: below these offsets compaction and deletion make gaps, above them data was lost.
         if segment.base_offset > max(end, recovery_point, checkpointed.log_start_offset) and not state.may_have_gaps:
@@ -67,8 +66,6 @@ def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -
             _cut(state, [segment, *following], position, end)
             break
     state.log_end_offset = producers.end_offset = end
-    if state.leader_epochs.entries() != epochs_before:
-        state.leader_epochs.save()
 
 
 def rebuild_indexes(
@@ -119,7 +116,7 @@ def _recover_segment(
             break
         segment.index_recovered(header, state.config.index_interval_bytes)
         if header.leader_epoch > state.leader_epochs.latest_epoch:
-            state.leader_epochs.assign_in_memory(header.leader_epoch, header.base_offset)
+            state.leader_epochs.assign(header.leader_epoch, header.base_offset)
         completed = producers.replay(header, batch)
         if completed is not None and completed.is_aborted:
             aborted.append(AbortedTransaction(*completed[:3], producers.stable_offset_after(completed)))

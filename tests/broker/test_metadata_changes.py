@@ -18,7 +18,7 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceResponse
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -244,7 +244,18 @@ def test_no_request_waits_for_the_disk_in_the_loop(memory: MemoryBroker, disk: D
         find(client, "group")
         client.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
         assert errors_of(client.ask(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)) == [0]
-    assert [wait for wait in disk.waits if "/t-0" not in wait] == []
+    assert disk.waits == []
+
+
+def test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop(memory: MemoryBroker, disk: Disk) -> None:
+    """Each begins a leader epoch."""
+    client = memory.client()
+    assert errors_of(client.ask(creation("t", partitions=300), 7, CreateTopicsResponse)) == [0]
+    request = produce(*(to(index, batch(b"v")) for index in range(300)))
+    answer = client.ask(request, 9, ProduceResponse)
+    assert [one.error_code for one in answer.responses[0].partition_responses] == [0] * 300
+    assert {one.log.leader_epochs.latest_epoch for one in memory.broker.partitions.of_topic("t")} == {0}
+    assert disk.waits == []
 
 
 def test_a_deletion_syncs_the_log_directory_once(memory: MemoryBroker, disk: Disk, tmp_path: Path) -> None:

@@ -102,6 +102,22 @@ def test_flush_of_data_only_makes_all_records_durable() -> None:
     assert log.recovery_point < log.segments[1].base_offset, "the first segment's indexes may be lost"
 
 
+@pytest.mark.parametrize("whole_file_system", [False, True])
+def test_flush_makes_leader_epochs_durable(whole_file_system: bool) -> None:
+    """R2: their file is renamed into place after it is synced; no other file of the log is new."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    log = open_log(dirs, segment_bytes=1 << 20)
+    append(log, batch_of([b"v"]))
+    log.flush()
+    append(log, batch_of([b"w"]), leader_epoch=3)
+    job = log.start_flush()
+    assert job is not None
+    dirs.dirs[0].sync([job], whole_file_system=whole_file_system)
+    found = [files_of(image) for image in images(disk)]
+    assert {image["leader-epoch-checkpoint"] for image in found} == {b"0\n2\n0 0\n3 1\n"}
+
+
 def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
     """The next start trusts indexes and snapshots, also those of a log that was flushed just before."""
     disk = RecordingDisk()

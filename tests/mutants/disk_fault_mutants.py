@@ -17,13 +17,6 @@ DISK_FAULTS = (
         _LOG,
     ),
     Mutant(
-        "leader-epoch-kept-in-memory-after-a-failed-write",
-        "storage/leader_epochs.py",
-        "                self._epochs, self._starts = before\n",
-        "",
-        _LOG,
-    ),
-    Mutant(
         "failed-roll-leaves-the-file-of-its-segment",
         "storage/segment.py",
         "            files.unlink(segment.path(layout.LOG_SUFFIX))  # a start",

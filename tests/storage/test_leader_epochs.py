@@ -56,6 +56,7 @@ def test_end_offset_for_an_epoch_equals_the_naive_model(
         else:
             start += int(amount * max(0, end - start - 1))
             cache.truncate_from_start(start)
+        cache.save()
         epoch_of = {offset: known for offset, known in epoch_of.items() if start <= offset < end}
         read_back = LeaderEpochCache.load(UnsyncedFiles(), path)
         read_back.truncate_from_start(start)
@@ -82,6 +83,7 @@ def test_checkpoint_is_kafkas_text(tmp_path: Path) -> None:
     cache = LeaderEpochCache(UnsyncedFiles(), str(path))
     cache.assign(0, 0)
     cache.assign(3, 17)
+    cache.save()
     assert path.read_text() == "0\n2\n0 0\n3 17\n"
 
 

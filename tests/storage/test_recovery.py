@@ -234,8 +234,75 @@ def test_leader_epochs_lost_with_the_checkpoint_come_back_from_the_batches(tmp_p
     log = filled_log(tmp_path)
     entries = log.leader_epochs.entries()
     assert len(entries) == 3
+    log.leader_epochs.save()
     Path(log.directory, "leader-epoch-checkpoint").unlink()
     assert kill(log).leader_epochs.entries() == entries
+
+
+def test_leader_epochs_below_the_recovery_point_are_in_the_file(tmp_path: Path) -> None:
+    """R2: only the segment of the recovery point, and those after it, are read to find epochs that are not in it."""
+    log = filled_log(tmp_path)
+    entries = log.leader_epochs.entries()
+    log.flush(data_only=True)
+    assert "leader-epoch-checkpoint" not in names_in(log)
+    job = log.start_flush(log.segments.active.base_offset)
+    assert job is not None
+    append(log, batch_of([b"meanwhile"]), leader_epoch=9)
+    job.run()
+    log.finish_flush(job)
+    assert log.recovery_point == log.segments.active.base_offset
+    assert log.segments.active.base_offset > entries[1][1]
+    again = kill(log)
+    assert again.leader_epochs.entries() == log.leader_epochs.entries() == [*entries, (9, log.log_end_offset - 1)]
+    assert restart(again).leader_epochs.entries() == again.leader_epochs.entries()
+
+
+def test_leader_epochs_of_segments_without_a_flush_come_back_from_the_batches(tmp_path: Path) -> None:
+    """R2: a flush of the data only, as before each acknowledgement, does not write them."""
+    log = filled_log(tmp_path)
+    log.flush(data_only=True)
+    assert log.synced_offset == log.log_end_offset
+    assert kill(log).leader_epochs.entries() == log.leader_epochs.entries()
+    assert len(log.leader_epochs.entries()) == 3
+
+
+def test_flush_of_a_log_with_no_new_epoch_does_not_write_them(tmp_path: Path) -> None:
+    log = filled_log(tmp_path)
+    log.flush()
+    append(log, batch_of([b"v"]), leader_epoch=log.leader_epochs.latest_epoch)
+    job = log.start_flush()
+    assert job is not None
+    assert job.epochs is None
+
+
+def test_older_write_of_the_leader_epochs_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    """R2: flushes end in any order, and a truncation does not wait for them."""
+    log = filled_log(tmp_path)
+    jobs = [log.start_flush()]
+    append(log, batch_of([b"v"]), leader_epoch=9)
+    jobs.append(log.start_flush())
+    log.truncate_to(log.log_end_offset - 1)
+    after = Path(log.directory, "leader-epoch-checkpoint").read_bytes()
+    for job in reversed(jobs):
+        assert job is not None
+        job.run()
+        log.finish_flush(job)
+    assert Path(log.directory, "leader-epoch-checkpoint").read_bytes() == after
+    assert [name for name in names_in(log) if name.endswith(".tmp")] == []
+
+
+def test_flush_of_a_deleted_log_leaves_its_successor_alone(tmp_path: Path) -> None:
+    """R2: a new log of the partition may be made in the old one's path while the flush is in a thread."""
+    old = filled_log(tmp_path)
+    job = old.start_flush()
+    assert job is not None
+    old.delete_renamed("0" * 32)
+    log = open_log(tmp_path)
+    append(log, batch_of([b"v"]), leader_epoch=0)
+    assert log.start_flush() is not None  # with a temporary file of the same name
+    job.run()
+    assert kill(log).leader_epochs.entries() == [(0, 0)]
+    assert "leader-epoch-checkpoint" not in names_in(log)
 
 
 def test_leader_epochs_are_truncated_with_the_log(tmp_path: Path) -> None:
@@ -249,11 +316,12 @@ def test_leader_epochs_are_truncated_with_the_log(tmp_path: Path) -> None:
 
 
 def test_leader_epoch_whose_batches_are_lost_is_removed(tmp_path: Path) -> None:
-    """R2: the checkpoint is written before the first batch of an epoch, which may be lost."""
+    """R2: the checkpoint has also epochs whose batches are not flushed yet, and may be lost."""
     log = open_log(tmp_path)
     append(log, batch_of([b"a"]), leader_epoch=1)
     size = log.size_bytes
     append(log, batch_of([b"b"]), leader_epoch=2)
+    log.leader_epochs.save()
     os.truncate(log.segments.active.stem + ".log", size)
     assert kill(log).leader_epochs.entries() == [(1, 0)]
 
@@ -261,6 +329,7 @@ def test_leader_epoch_whose_batches_are_lost_is_removed(tmp_path: Path) -> None:
 def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
     """R2: also when the crash came before the checkpoint was rewritten."""
     log = filled_log(tmp_path)
+    log.leader_epochs.save()
     checkpoint = Path(log.directory, "leader-epoch-checkpoint")
     before, entries = checkpoint.read_bytes(), log.leader_epochs.entries()
     log.high_watermark = log.log_end_offset
