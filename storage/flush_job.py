@@ -69,8 +69,13 @@ class FlushJob:
 
     def run(self) -> None:
         """Sync everything. An OSError means that the log directory must not be used any longer: never retry."""
-        self.sync_files()
-        self.sync_directories()
+        try:
+            self.sync_files()
+            self.sync_directories()
+        except OSError:
+            if self.epochs is not None:
+                self.epochs.discard()
+            raise
         if self.missing is not None:
             raise self.missing
 

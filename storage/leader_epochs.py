@@ -40,6 +40,10 @@ class EpochsWrite:
         """Replace the file, unless it is newer; the caller syncs the directory. May be called in a thread."""
         self._cache.install(self)
 
+    def discard(self) -> None:
+        """Remove the temporary file of a flush that has failed. May be called in a thread."""
+        self._cache.discard(self)
+
 
 class LeaderEpochCache:
     """The epochs of one log in ascending order."""
@@ -185,6 +189,15 @@ class LeaderEpochCache:
                 self._installed = write.version
             else:
                 self._files.unlink(write.temporary)
+
+    def discard(self, write: EpochsWrite) -> None:
+        """Remove a temporary file; may be called in a thread."""
+        with self._installing:
+            if not self._is_closed:
+                try:
+                    self._files.unlink(write.temporary)
+                except OSError:
+                    pass  # the next start removes it
 
     def finish_write(self, write: EpochsWrite) -> None:
         """The file and its directory are synced."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import struct
@@ -287,8 +288,27 @@ def test_older_write_of_the_leader_epochs_does_not_replace_a_newer_one(tmp_path:
         assert job is not None
         job.run()
         log.finish_flush(job)
-    assert Path(log.directory, "leader-epoch-checkpoint").read_bytes() == after
+        assert Path(log.directory, "leader-epoch-checkpoint").read_bytes() == after
     assert [name for name in names_in(log) if name.endswith(".tmp")] == []
+
+
+def test_flush_that_finds_no_descriptor_leaves_no_temporary_file(tmp_path: Path) -> None:
+    """It is tried again, perhaps often."""
+    log = filled_log(tmp_path)
+    job = log.start_flush()
+    assert job is not None
+    assert any(name.endswith(".tmp") for name in names_in(log))
+
+    class NoDescriptors(UnsyncedFiles):
+        def open(self, path: str) -> File:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    job._files = NoDescriptors()
+    with pytest.raises(OSError, match="open files"):
+        job.run()
+    assert [name for name in names_in(log) if name.endswith(".tmp")] == []
+    log.flush()
+    assert "leader-epoch-checkpoint" in names_in(log)
 
 
 def test_flush_of_a_deleted_log_leaves_its_successor_alone(tmp_path: Path) -> None:
