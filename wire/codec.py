@@ -49,7 +49,8 @@ class Build(Protocol[M_contra]):
 class BuildInSteps(Protocol[M_contra]):
     """As Build; a generator that yields after each struct of an array and returns the chunks.
 
-    The message must not be changed meanwhile.
+    A list that is an array of several structs, one after the other, is encoded once. The message must not be changed
+    meanwhile.
     """
 
     def __call__(self, message: M_contra, /) -> Generator[None, None, list[Chunk]]: ...
@@ -135,6 +136,9 @@ class Codec(Generic[M]):
             code.line("w = out.append")
             if with_records:
                 code.line("chunks = []")
+            elif pauses:
+                code.shares = True
+                code.line("seen, made = {}, {}")
             with code.block("try:"):
                 code.write(self.interpreted, "message")
                 code.flush()

@@ -112,11 +112,12 @@ class Array(AnyConstruct):
             with writer.block("else:"):
                 writer.line(f"w(Struct(f'>{{len({items})}}{letter}').pack(*{items}))")
             return
-        element = writer.name("m")
-        with writer.block(f"for {element} in {items}:"):
-            writer.write(self.subcon, element)
-            writer.flush()
-            writer.pause()
+        with writer.shared(items):
+            element = writer.name("m")
+            with writer.loop(f"for {element} in {items}:"):
+                writer.write(self.subcon, element)
+                writer.flush()
+                writer.pause()
 
 
 class NullableStruct(AnyConstruct):

@@ -159,6 +159,8 @@ class BuildGen(StatementGen):
         self.source = ""
         self._is_nested = False
         self.pauses = pauses  # whether the function is a generator that yields after each struct of an array
+        self.shares = False  # whether an array that the structs of another one share is encoded once
+        self._loops = 0
 
     def pause(self) -> None:
         """Emits a yield, if the code pauses. Functions for tagged fields are no generators."""
@@ -173,6 +175,33 @@ class BuildGen(StatementGen):
         with super().function(head):
             yield
         self.pauses, self._is_nested = pauses, was_nested
+
+    @contextmanager
+    def loop(self, head: str) -> Iterator[None]:
+        """Emits a loop over the elements of an array."""
+        self._loops += 1
+        with self.block(head):
+            yield
+        self._loops -= 1
+
+    @contextmanager
+    def shared(self, items: str) -> Iterator[None]:
+        """Emits code that writes the array `items`, emitted inside the `with`: once for structs with the same list.
+
+        Only for the arrays of structs of an array that follow one another, in code that pauses. Its locals: `seen`, the
+        lists, and `made`, their bytes.
+        """
+        if not (self.shares and self.pauses and self._loops):
+            yield
+            return
+        start = self.name("start")
+        with self.block(f"if {items} is not seen.get({items!r}):"):
+            self.line(f"{start} = len(out)")
+            yield
+            self.line(f"seen[{items!r}] = {items}")
+            self.line(f"made[{items!r}] = b''.join(out[{start}:])")
+            self.line(f"del out[{start}:]")
+        self.line(f"w(made[{items!r}])")
 
     def write(self, subcon: Any, source: str) -> None:
         """Emits code that writes one value, the expression `source`."""

@@ -35,6 +35,7 @@ from barnabas.wire.messages.configs import (
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.steps import Steps
 
 
 def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
@@ -88,7 +89,8 @@ def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedR
             ]
         )
 
-    return change_metadata(ctx, lambda: ctx.broker.controller.local.alter_configs(request), shape)
+    local = ctx.broker.controller.local
+    return change_metadata(ctx, lambda: local.alter_configs_in_steps(request), shape, items=len(request.resources))
 
 
 @api(IncrementalAlterConfigsRequest)
@@ -98,9 +100,9 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
     others = [resource for resource in request.resources if resource.resource_type != BROKER_LOGGER]
     response = IncrementalAlterConfigsResponse()
 
-    def validate() -> Outcome[IncrementalAlterConfigsResponse]:
+    def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
-        outcome: Outcome[IncrementalAlterConfigsResponse] = ctx.broker.controller.local.incremental_alter_configs(
+        outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
             IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
         )
         response = outcome.response
@@ -112,7 +114,7 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
         response.responses += [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
         return response
 
-    return change_metadata(ctx, validate, shape)
+    return change_metadata(ctx, validate, shape, items=len(request.resources))
 
 
 def _fail_unless_refused(

@@ -79,12 +79,17 @@ def respond_in_steps(
         if outcome is None or isinstance(outcome, Exception):
             delayed.complete(outcome)
         else:
-            work = slices.start(_encode(ctx, outcome), delayed.complete, delayed.complete)
-            delayed.on_cancel = work.cancel
+            complete_encoded(ctx, delayed, outcome)
 
     work = slices.start(steps, delayed.guard(made), delayed.complete)
     delayed.on_cancel = work.cancel
     return delayed
+
+
+def complete_encoded(ctx: RequestContext, delayed: DelayedResponse, response: Message) -> None:
+    """Answer `delayed` with a long response, which is encoded in steps."""
+    work = ctx.broker.loop.slices.start(_encode(ctx, response), delayed.complete, delayed.complete)
+    delayed.on_cancel = work.cancel
 
 
 def complete_with(delayed: DelayedResponse, outcome: Message | DelayedResponse) -> None:

@@ -59,7 +59,11 @@ def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedR
     if not request.validate_only:
         _check_descriptors(ctx)
     controller = ctx.broker.controller
-    return change_metadata(ctx, lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults()))
+    return change_metadata(
+        ctx,
+        lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults()),
+        items=len(request.topics),
+    )
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -83,7 +87,9 @@ def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedR
         if ctx.api_version < FIRST_VERSION_WITH_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-    return change_metadata(ctx, lambda: ctx.broker.controller.local.delete_topics(request))
+    local = ctx.broker.controller.local
+    items = len(request.topic_names) + len(request.topics)
+    return change_metadata(ctx, lambda: local.delete_topics_in_steps(request), items=items)
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -100,4 +106,5 @@ def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> 
     """Add partitions to each topic of the request, or report its error."""
     if not request.validate_only:
         _check_descriptors(ctx)
-    return change_metadata(ctx, lambda: ctx.broker.controller.local.create_partitions_in_steps(request))
+    local = ctx.broker.controller.local
+    return change_metadata(ctx, lambda: local.create_partitions_in_steps(request), items=len(request.topics))

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
-    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.machine import Moment, Result
@@ -163,21 +163,21 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             except Exception as error:
                 self._fail(shard, f"The end of a transaction of producer {producer_id}", error)
 
-    def apply(self, delta: ClusterDelta) -> None:
-        """Apply a metadata change: remove the offsets of deleted topics, notify groups of changed topics."""
-        for topic in delta.deleted_topics.values():
-            if topic.name == GROUP_METADATA_TOPIC:
-                self.stop()
-            else:
-                self._topic_deleted(topic)
-        changed = {topic.name for topic in delta.deleted_topics.values()}
+    def apply(self, delta: ClusterDelta) -> Steps[None]:
+        """Apply a metadata change, in steps: remove the offsets of deleted topics, notify groups of changed topics."""
+        deleted = {topic.name: topic.topic_id for topic in delta.deleted_topics.values()}
+        if GROUP_METADATA_TOPIC in deleted:
+            self.stop()
+        elif deleted:
+            yield from self.handle_each(
+                lambda groups, _: groups.offsets.topics_deleted(deleted),
+                lambda groups: groups.offsets.topics_deleted_in_parts(deleted),
+            )
+        changed = set(deleted)
         changed.update(topic.name for topic in delta.new_partitions.values())
         changed.update(topic.name for topic in delta.changed_partitions.values())
         if changed:
-            self.handle_all(lambda groups, at: groups.metadata_changed(changed, at))
-
-    def _topic_deleted(self, topic: TopicImage) -> None:
-        self.handle_all(lambda groups, _: groups.offsets.topic_deleted(topic.name, topic.topic_id))
+            yield from self.handle_each(lambda groups, at: groups.metadata_changed(changed, at))
 
     def expire_offsets(self) -> None:
         """Remove offsets older than `offsets.retention.minutes`, and groups that are empty without them."""

@@ -14,7 +14,7 @@ created right away, because their timeouts run; large logs are loaded beside the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
@@ -263,10 +263,36 @@ class CoordinatorRuntime(Generic[C]):
 
     def handle_all(self, event: Event[C]) -> None:
         """Let every coordinator handle an event; those that are being loaded do so afterwards."""
+        for _ in self.handle_each(event):
+            pass
+
+    def handle_each(
+        self, event: Event[C], in_steps: Callable[[C], Iterator[Result]] | None = None
+    ) -> Generator[None, None, None]:
+        """As `handle_all`, in steps: yields after each coordinator.
+
+        For an event that is long for one coordinator, `in_steps` returns the results of its parts; it is done for
+        coordinators that are loaded.
+        """
         self._loading.defer(event)
-        at = self._moment()
         for shard in list(self._shards.values()):
-            self._handle_for_all(shard, event, at)
+            if in_steps is None:
+                self._handle_for_all(shard, event, self._moment())
+                yield
+            else:
+                yield from self._handle_parts(shard, in_steps(shard.coordinator))
+
+    def _handle_parts(self, shard: Shard[C], parts: Iterator[Result]) -> Generator[None, None, None]:
+        while self._is_current(shard):
+            try:
+                result = next(parts, None)
+            except Exception as error:
+                log_failure(f"An event of all coordinators in that of {shard.partition!r}", error)
+                return
+            if result is None:
+                return
+            self._process(shard, result, self._moment())
+            yield
 
     def _handle_for_all(self, shard: Shard[C], event: Event[C], at: Moment) -> None:
         """Let one coordinator handle an event of all; its failure is logged, so that the others handle it too."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.share_state.coordinator import ShareCoordinator
@@ -63,13 +64,13 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         Its leader must read the state again, unless an older epoch already fences it.
         """
 
-    def apply(self, delta: ClusterDelta) -> None:
-        """Apply a metadata change: the state of deleted topics is removed."""
+    def apply(self, delta: ClusterDelta) -> Steps[None]:
+        """Apply a metadata change, in steps: the state of deleted topics is removed."""
         deleted = set(delta.deleted_topics)
         if any(topic.name == SHARE_GROUP_STATE_TOPIC for topic in delta.deleted_topics.values()):
             self.stop()
         elif deleted:
-            self.handle_all(lambda shares, _: shares.topics_deleted(deleted))
+            yield from self.handle_each(lambda shares, _: shares.topics_deleted(deleted))
 
     # ---- requests of share partition leaders and group coordinators
 

@@ -51,6 +51,9 @@ T = TypeVar("T")
 
 logger = logging.getLogger("kafka.server.Controller")
 
+CONFIGS_PER_STEP: Final = 200
+"""The number of resources whose changed configs are looked at in one step."""
+
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
@@ -183,8 +186,10 @@ class Controller:
     def _apply(self, delta: ClusterDelta) -> Steps[None]:
         for subscriber in self.on_change:
             yield from _guarded_steps("Applying a change of the metadata", subscriber, delta)
-        for kind, name in delta.changed_configs:
+        for count, (kind, name) in enumerate(delta.changed_configs, 1):
             self._warn_unused(kind, name)
+            if count % CONFIGS_PER_STEP == 0:
+                yield None
         if any(kind == BROKER for kind, _ in delta.changed_configs):
             changed = self._apply_dynamic_configs()
             for listener in self.on_config_change:

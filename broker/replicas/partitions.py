@@ -154,7 +154,7 @@ class Partitions:
                 self._open_or_update(topic, index, config, directories)
                 yield None
         for resource_type, name in delta.changed_configs:
-            if resource_type == TOPIC:
+            if resource_type == TOPIC and name in image.topics:  # else it was deleted with its configs
                 yield from self.update_configs(image, name)
 
     def _make_directories(self, batch: Sequence[tuple[TopicImage, int]]) -> Steps[NewDirectories]:

@@ -48,6 +48,9 @@ from barnabas.wire.types import Uuid
 
 R_co = TypeVar("R_co", covariant=True)
 
+ITEMS_PER_STEP: Final = 20
+"""The number of topics or resources that are validated in one step, in a change that makes few records for each."""
+
 LISTED_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
@@ -104,12 +107,18 @@ class LocalController:
 
     def delete_topics(self, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
         """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
+        return _finished(self.delete_topics_in_steps(request))
+
+    def delete_topics_in_steps(
+        self, request: DeleteTopicsRequest
+    ) -> Generator[None, None, Outcome[DeleteTopicsResponse]]:
+        """`delete_topics`; yields after a step of a millisecond at most. The image must not change meanwhile."""
         changes = self._topic_changes(TopicDefaults(1, 1))
         states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
         named = (state for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID)
         twice = duplicates(map(_name_or_id, named))
         results: list[DeletableTopicResult] = []
-        for state in states:
+        for count, state in enumerate(states, 1):
             try:
                 if _name_or_id(state) in twice:
                     what = "id" if state.name is None else "name"
@@ -117,6 +126,8 @@ class LocalController:
                 results.append(changes.delete(state))
             except KafkaError as error:
                 results.append(_failed_deletion(state, error))
+            if count % ITEMS_PER_STEP == 0:
+                yield
         return Outcome(changes.records, DeleteTopicsResponse(responses=results))
 
     def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
@@ -130,7 +141,7 @@ class LocalController:
         changes = self._topic_changes(TopicDefaults(1, 1))
         twice = duplicates(topic.name for topic in request.topics)
         results = []
-        for name, topic in {topic.name: topic for topic in request.topics}.items():
+        for count, (name, topic) in enumerate({topic.name: topic for topic in request.topics}.items(), 1):
             try:
                 if name in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -139,6 +150,8 @@ class LocalController:
             except KafkaError as error:
                 result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_message(error))
                 results.append(result)
+            if count % ITEMS_PER_STEP == 0:
+                yield
         records = [] if request.validate_only else changes.records
         return Outcome(records, CreatePartitionsResponse(results=results))
 
@@ -149,7 +162,13 @@ class LocalController:
 
     def alter_configs(self, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
         """AlterConfigs (33): keys that are not in the request are reset to their default."""
-        records, responses = self._alter_each(
+        return _finished(self.alter_configs_in_steps(request))
+
+    def alter_configs_in_steps(
+        self, request: AlterConfigsRequest
+    ) -> Generator[None, None, Outcome[AlterConfigsResponse]]:
+        """`alter_configs`; yields after a step of a millisecond at most. The image must not change meanwhile."""
+        records, responses = yield from self._alter_each(
             request.resources,
             AlterConfigsResponseAlterConfigsResourceResponse,
             lambda resource, configs: self._changes.replace(resource, [(c.name, c.value) for c in configs]),
@@ -160,7 +179,13 @@ class LocalController:
         self, request: IncrementalAlterConfigsRequest
     ) -> Outcome[IncrementalAlterConfigsResponse]:
         """IncrementalAlterConfigs (44)."""
-        records, responses = self._alter_each(
+        return _finished(self.incremental_alter_configs_in_steps(request))
+
+    def incremental_alter_configs_in_steps(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> Generator[None, None, Outcome[IncrementalAlterConfigsResponse]]:
+        """`incremental_alter_configs`, in the steps of `alter_configs_in_steps`."""
+        records, responses = yield from self._alter_each(
             request.resources,
             IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
             lambda resource, configs: self._changes.apply(
@@ -174,13 +199,13 @@ class LocalController:
         entries: Iterable[Any],
         response_type: Callable[..., Any],
         alter: Callable[[ConfigResource, Iterable[Any]], Iterable[Message]],
-    ) -> tuple[list[Message], list[Any]]:
+    ) -> Generator[None, None, tuple[list[Message], list[Any]]]:
         """The records and the responses of all resources; `alter` makes the records of one or raises KafkaError."""
         entries = list(entries)
         twice = duplicates((entry.resource_type, entry.resource_name) for entry in entries)
         records: list[Message] = []
         responses = []
-        for entry in entries:
+        for count, entry in enumerate(entries, 1):
             kind, name = resource = (entry.resource_type, entry.resource_name)
             response = response_type(resource_type=kind, resource_name=name, error_message=None)
             try:
@@ -190,6 +215,8 @@ class LocalController:
             except KafkaError as error:
                 response.error_code, response.error_message = error.code, _message(error)
             responses.append(response)
+            if count % ITEMS_PER_STEP == 0:
+                yield
         return records, responses
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:

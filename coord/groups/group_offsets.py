@@ -22,9 +22,10 @@ from barnabas.wire.messages.offsets import (
     OffsetDeleteResponseTopic,
     OffsetFetchResponseGroup,
 )
-from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from barnabas.coord.groups.classic.rebalance import Rebalance
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     )
     from barnabas.wire.types import Uuid
 
+LOOKED_AT_PER_PART = 200
+"""How many groups, topics and offsets a part of the removal of deleted topics looks at."""
 GROUP_NOT_FOUND_SINCE = 9
 """OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
 GROUP_NOT_FOUND_IN_TRANSACTION_SINCE = 6
@@ -162,12 +165,30 @@ class GroupOffsets:
             answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
         return answer
 
-    def topic_deleted(self, topic: str, topic_id: Uuid = ZERO_UUID) -> Result:
-        """A topic was deleted: remove its offsets, but not those of another topic of that name."""
+    def topics_deleted(self, topics: Mapping[str, Uuid]) -> Result:
+        """These topics were deleted: remove their offsets, but not those of other topics of their names."""
         result = Result()
-        result.records = self.store.topic_tombstones(topic, topic_id)
-        result.records += [CoordinatorRecord(key, None) for key in self.pending.of_topic(topic, topic_id)]
+        for part in self.topics_deleted_in_parts(topics):
+            result.merge(part)
         return result
+
+    def topics_deleted_in_parts(self, topics: Mapping[str, Uuid]) -> Iterator[Result]:
+        """As `topics_deleted`; each result is of about a millisecond, and to be applied before the next one."""
+        result = Result()
+        for count, record in enumerate(self._topic_tombstones(topics), 1):
+            if record is not None:
+                result.records.append(record)
+            if count % LOOKED_AT_PER_PART == 0:
+                yield result
+                result = Result()
+        yield result
+
+    def _topic_tombstones(self, topics: Mapping[str, Uuid]) -> Iterator[CoordinatorRecord | None]:
+        yield from self.store.topic_tombstones(topics)
+        for name, topic_id in topics.items():
+            for key in self.pending.of_topic(name, topic_id):
+                yield CoordinatorRecord(key, None)
+            yield None
 
     def expire(self, at: Moment) -> Result:
         """Remove the offsets that have expired, and groups without members and offsets."""

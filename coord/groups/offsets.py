@@ -22,6 +22,8 @@ from barnabas.wire.messages.offsets import (
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from barnabas.coord.machine import CoordinatorRecord, Moment
     from barnabas.wire.messages.offsets import (
         OffsetCommitRequest,
@@ -96,14 +98,19 @@ class OffsetStore:
             for partition in partitions
         ]
 
-    def topic_tombstones(self, topic: str, topic_id: Uuid = ZERO_UUID) -> list[CoordinatorRecord]:
-        """The records that remove all groups' offsets of a topic, but not those of another topic of that name."""
-        return [
-            records.offset_tombstone(group_id, topic, partition)
-            for group_id, topics in self._groups.items()
-            for partition, committed in topics.get(topic, {}).items()
-            if ZERO_UUID in (topic_id, committed.topic_id) or committed.topic_id == topic_id
-        ]
+    def topic_tombstones(self, topics: Mapping[str, Uuid]) -> Iterator[CoordinatorRecord | None]:
+        """The records that remove all groups' offsets of these topics, but not those of other topics of their names.
+
+        None is between the groups. The offsets may be removed meanwhile.
+        """
+        for group_id in list(self._groups):
+            committed = self._groups.get(group_id, {})
+            for topic in sorted(committed.keys() & topics.keys()):
+                topic_id = topics[topic]
+                for partition, offset in list(committed.get(topic, {}).items()):
+                    if ZERO_UUID in (topic_id, offset.topic_id) or offset.topic_id == topic_id:
+                        yield records.offset_tombstone(group_id, topic, partition)
+            yield None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OffsetStore) and self._groups == other._groups

@@ -190,12 +190,27 @@ def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBr
     disk.fails = lambda operation, path: False
 
 
+def test_a_long_response_is_encoded_in_slices(memory: MemoryBroker) -> None:
+    client = memory.client()
+    client.send(creation("alone"), 7)
+    assert errors_of(wait_for(client, CreateTopicsResponse)) == [0]
+    names = [f"t.{index}" for index in range(500)]
+    for request, version, kind in (
+        (creation(*names), 7, CreateTopicsResponse),
+        (DeleteTopicsRequest(topic_names=names), 5, DeleteTopicsResponse),
+    ):
+        client.send(request, version)
+        assert client.answers() == []
+        memory.advance(0)
+        assert errors_of(wait_for(client, kind)) == [0] * 500
+
+
 def test_a_bug_in_a_change_is_answered_and_the_next_is_made(
     memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clients = [memory.client() for _ in range(3)]
     memory.disk.is_paused = True
-    monkeypatch.setattr(memory.broker.controller.local, "delete_topics", lambda request: 1 / 0)
+    monkeypatch.setattr(memory.broker.controller.local, "delete_topics_in_steps", lambda request: 1 / 0)
     clients[0].send(creation("t"), 7)
     clients[1].send(DeleteTopicsRequest(topic_names=["t"]), 5)
     clients[2].send(creation("u"), 7)

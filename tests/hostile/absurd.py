@@ -10,9 +10,26 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.coord.cluster.resources import TOPIC
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.fields import Field, StructBase, parse_versions
 from barnabas.wire.frame import message_for
+from barnabas.wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from barnabas.wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from barnabas.wire.schema import Message
 
 
@@ -206,6 +223,35 @@ def cases(names: Names, count: int, apis: list[str] | None = None) -> Iterator[C
     for key in sorted(SERVED, key=lambda key: key in _REMOVING):
         if not apis or key.name in apis:
             yield from _cases_of(key, names, count)
+
+
+def changes(names: list[str]) -> list[Case]:
+    """Requests that change the metadata of all these topics, none of which exists: made, extended, set, deleted."""
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    extended = [CreatePartitionsTopic(name=name, count=2) for name in names]
+    altered = [
+        IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=name,
+            configs=[IncrementalAlterConfigsRequestAlterableConfig(name="retention.ms", value="1000")],
+        )
+        for name in names
+    ]
+    replaced = [
+        AlterConfigsRequestAlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=name,
+            configs=[AlterConfigsRequestAlterableConfig(name="retention.ms", value="2000")],
+        )
+        for name in names
+    ]
+    return [
+        Case("CREATE_TOPICS valid", CreateTopicsRequest(topics=topics), 7),
+        Case("CREATE_PARTITIONS valid", CreatePartitionsRequest(topics=extended), 3),
+        Case("INCREMENTAL_ALTER_CONFIGS valid", IncrementalAlterConfigsRequest(resources=altered), 1),
+        Case("ALTER_CONFIGS valid", AlterConfigsRequest(resources=replaced), 2),
+        Case("DELETE_TOPICS valid", DeleteTopicsRequest(topics=[DeleteTopicState(name=one) for one in names]), 6),
+    ]
 
 
 def _cases_of(key: ApiKey, names: Names, count: int) -> Iterator[Case]:

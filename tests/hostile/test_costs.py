@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.broker.apis.registry import SERVED
 from barnabas.wire.errors import ProtocolError
-from tests.hostile.absurd import Case, cases
+from tests.hostile.absurd import Case, cases, changes
 from tests.hostile.costs import World
 
 FEW, MANY = 120, 240
@@ -62,3 +62,12 @@ def test_twice_the_elements_take_twice_the_calls(world: World, api: str) -> None
         calls = _calls(world, one)
         more = _calls(world, other)
         assert more <= MOST_GROWTH * calls + FIXED_CALLS, f"{one.name}: {calls} calls became {more}"
+
+
+def test_changes_of_twice_the_topics_take_twice_the_calls(world: World) -> None:
+    def calls(count: int, run: str) -> dict[str, int]:
+        return {case.name: _calls(world, case) for case in changes([f"{run}.{index}" for index in range(count)])}
+
+    calls(FEW, "first")  # codecs are compiled with their first use
+    few, many = calls(FEW, "few"), calls(MANY, "many")
+    assert {name: more for name, more in many.items() if more > MOST_GROWTH * few[name] + FIXED_CALLS} == {}

@@ -39,8 +39,8 @@ ADMINISTRATION = (
     Mutant(
         "offsets-of-a-new-topic-with-the-name-deleted",
         "coord/groups/offsets.py",
-        "            if ZERO_UUID in (topic_id, committed.topic_id) or committed.topic_id == topic_id\n",
-        "",
+        "                    if ZERO_UUID in (topic_id, offset.topic_id) or offset.topic_id == topic_id:\n",
+        "                    if True:\n",
         _EXPIRY + "::TestOffsetsInTransactions::test_go_with_their_topic_and_no_other_of_its_name",
     ),
     Mutant(

@@ -6,6 +6,35 @@ from tests.mutants.mutant import Mutant
 
 HOSTILE = (
     Mutant(
+        "responses-of-large-changes-encoded-at-once",
+        "broker/apis/metadata_changes.py",
+        "        if items < LONG_FROM or isinstance(response, KafkaError):\n",
+        "        if True:\n",
+        "tests/broker/test_metadata_changes.py::test_a_long_response_is_encoded_in_slices",
+    ),
+    Mutant(
+        "another-list-encoded-as-the-one-before",
+        "wire/emit.py",
+        '        with self.block(f"if {items} is not seen.get({items!r}):"):\n',
+        '        with self.block(f"if {items!r} not in seen:"):\n',
+        "tests/wire/test_build_in_steps.py::test_a_list_that_structs_share_is_encoded_once",
+    ),
+    Mutant(
+        "deletion-of-many-topics-in-one-step",
+        "coord/cluster/local_controller.py",
+        "                results.append(_failed_deletion(state, error))\n            if count % ITEMS_PER_STEP == 0:\n",
+        "                results.append(_failed_deletion(state, error))\n            if count < 0:\n",
+        "tests/coord/cluster/test_topics.py::test_changes_of_many_topics_are_validated_in_steps",
+    ),
+    Mutant(
+        "offsets-of-deleted-topics-in-one-part",
+        "coord/groups/group_offsets.py",
+        "            if count % LOOKED_AT_PER_PART == 0:\n",
+        "            if count < 0:\n",
+        "tests/coord/groups/test_offsets.py::"
+        "test_offsets_of_many_deleted_topics_are_removed_in_parts_with_one_look_at_each_group",
+    ),
+    Mutant(
         "elements-of-nested-arrays-not-counted",
         "wire/emit.py",
         '            self.line(f"budget -= {count}")\n',

@@ -26,9 +26,22 @@ def test_every_message_has_the_same_bytes() -> None:
         assert _built(message, one.version)[0] == message.encode(one.version)
 
 
+def _partitions(count: int = 100) -> list[MetadataResponsePartition]:
+    return [MetadataResponsePartition(partition_index=index) for index in range(count)]
+
+
 def test_there_is_a_step_for_each_struct() -> None:
-    partitions = [MetadataResponsePartition(partition_index=index) for index in range(100)]
-    message = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)] * 20)
+    topics = [MetadataResponseTopic(name="t", partitions=_partitions()) for _ in range(20)]
+    message = MetadataResponse(topics=topics)
     data, steps = _built(message, 12)
     assert data == message.encode(12)
     assert steps >= 20 * 101
+
+
+def test_a_list_that_structs_share_is_encoded_once() -> None:
+    one, other = _partitions(), _partitions(7)
+    topics = [MetadataResponseTopic(name="t", partitions=items) for items in (one, one, other, other, [], [], one)]
+    message = MetadataResponse(topics=topics)
+    data, steps = _built(message, 12)
+    assert data == message.encode(12)
+    assert 100 + 7 + 100 <= steps <= 100 + 7 + 100 + 7 + 10

@@ -8,7 +8,7 @@ the one member id that owns it; the counters count members.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.coord.groups.consumer import records
@@ -78,6 +78,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
         return topic in self.topic_counts or any(topic in resolved.topics for resolved in self.regexes.values())
+
+    def is_subscribed_to_one_of(self, topics: Collection[str]) -> bool:
+        """Whether a member subscribes to one of these topics, which may be many."""
+        return not self.topic_counts.keys().isdisjoint(topics) or any(
+            not resolved.topics.isdisjoint(topics) for resolved in self.regexes.values()
+        )
 
     def _validate_earlier_epoch(self, request: OffsetCommitRequest, member: ConsumerMember, error: ErrorCode) -> None:
         epoch = request.generation_id_or_member_epoch

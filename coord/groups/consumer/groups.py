@@ -172,7 +172,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
         """Topics were created, deleted or changed: the groups that read them compare with the next heartbeat."""
         for group in self._mine():
             self._resolver.topics_changed(group, topics, at)
-            if any(group.is_subscribed_to(topic) for topic in topics):
+            if group.is_subscribed_to_one_of(topics):
                 group.is_metadata_stale = True
 
 

@@ -16,7 +16,7 @@ from barnabas.coord.groups.share.states import ShareGroupState
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.share.member import ShareMember
@@ -61,6 +61,10 @@ class ShareGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether members subscribe to `topic`."""
         return any(topic in member.subscribed for member in self.members.values())
+
+    def is_subscribed_to_one_of(self, topics: Collection[str]) -> bool:
+        """Whether members subscribe to one of these topics, which may be many."""
+        return any(not member.subscribed.isdisjoint(topics) for member in self.members.values())
 
     def missing(self, names: Iterable[str], topics: Topics) -> Partitions:
         """The partitions of these topics whose state is not initialized yet."""

@@ -103,7 +103,7 @@ class ShareGroups:
     def metadata_changed(self, topics: Collection[str], at: Moment, result: Result) -> None:  # noqa: ARG002
         """Topics were created, deleted or changed: mark their readers stale, and drop the state of deleted topics."""
         for group in self._registry:
-            if any(group.is_subscribed_to(topic) for topic in topics):
+            if group.is_subscribed_to_one_of(topics):
                 group.is_stale = True
             deleted = {
                 topic_id for topic_id in group.state_partitions.topic_ids if self._topics.by_id(topic_id) is None

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
+from barnabas.coord.cluster.local_controller import ITEMS_PER_STEP
 from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.coord.cluster.topic_image import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -17,6 +24,7 @@ from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DeleteTopicState,
 )
 from tests.coord.cluster.worlds import World
@@ -339,6 +347,51 @@ class _CountingTopics(dict[str, TopicImage]):
     def __iter__(self) -> Iterator[str]:
         self.passes += 1
         return super().__iter__()
+
+
+def steps_of(steps: Generator[None, None, Any]) -> tuple[int, Any]:
+    """The number of steps, and what the last one returns."""
+    count = 1
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return count, end.value
+        count += 1
+
+
+def test_changes_of_many_topics_are_validated_in_steps(world: World) -> None:
+    names = [f"t.{index}" for index in range(400)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    controller = world.controller
+    created = steps_of(controller.create_topics_in_steps(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)))
+    assert created[0] > 400 / ITEMS_PER_STEP
+    world.commit(created[1])
+    resources = [
+        IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=2,
+            resource_name=name,
+            configs=[IncrementalAlterConfigsRequestAlterableConfig(name="retention.ms", value="1")],
+        )
+        for name in names
+    ]
+    more = [CreatePartitionsTopic(name=name, count=2) for name in names]
+    for steps in (
+        controller.incremental_alter_configs_in_steps(IncrementalAlterConfigsRequest(resources=resources)),
+        controller.create_partitions_in_steps(CreatePartitionsRequest(topics=more)),
+        controller.delete_topics_in_steps(DeleteTopicsRequest(topic_names=names)),
+    ):
+        count, outcome = steps_of(steps)
+        assert count > 400 / ITEMS_PER_STEP
+        world.commit(outcome)
+    assert not world.image.topics
+
+
+def test_new_topics_without_configs_share_those_of_the_response(world: World) -> None:
+    topics = [CreatableTopic(name=f"t.{index}", num_partitions=1, replication_factor=1) for index in range(50)]
+    topics[7].configs = [CreatableTopicConfig(name="retention.ms", value="1")]
+    answer = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
+    assert len({id(topic.configs) for topic in answer.topics}) == 2
 
 
 def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: World) -> None:

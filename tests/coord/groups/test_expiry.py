@@ -158,7 +158,7 @@ class TestOffsetsInTransactions:
     def test_go_with_their_topic_and_no_other_of_its_name(self, driver, committed_to, is_kept):
         driver.commit(1, topic_id=committed_to)
         hold(driver, topic_id=committed_to, group_id="other")
-        driver.handle(driver.coordinator.offsets.topic_deleted("t", b"A" * 16))
+        driver.handle(driver.coordinator.offsets.topics_deleted({"t": b"A" * 16}))
         end(driver)
         assert (driver.fetch()[0] == 1) is is_kept
         assert (driver.fetch(group_id="other")[0] == 50) is is_kept

@@ -6,9 +6,11 @@ import pytest
 
 from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.states import GroupState
+from barnabas.coord.groups.group_offsets import LOOKED_AT_PER_PART
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import consumer_protocol as cp
 from barnabas.wire.messages import offsets as o
+from barnabas.wire.types import ZERO_UUID
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.groups.group_driver import Driver
 
@@ -201,11 +203,27 @@ class TestDelete:
         assert driver.fetch()[0] == 10
 
 
+def test_offsets_of_many_deleted_topics_are_removed_in_parts_with_one_look_at_each_group(driver):
+    groups = [f"g{index}" for index in range(100)]
+    for group in groups:
+        for topic in ("gone.1", "gone.2", "stays"):
+            driver.commit(1, topic=topic, group_id=group)
+    offsets = driver.coordinator.offsets
+    deleted = {f"gone.{index}": ZERO_UUID for index in range(2000)}
+    parts = 0
+    for result in offsets.topics_deleted_in_parts(deleted):
+        assert len(result.records) <= LOOKED_AT_PER_PART
+        parts += 1
+        driver.handle(result)
+    assert 2 <= parts <= 1 + (100 + 200 + 2000) // LOOKED_AT_PER_PART
+    assert all(list(offsets.store.of_group(group)) == ["stays"] for group in groups)
+
+
 def test_a_deleted_topic_takes_its_offsets_of_all_groups_along(driver):
     driver.commit(1, topic="gone")
     driver.commit(2, topic="gone", partition=3, group_id="other")
     driver.commit(3, topic="stays")
-    driver.handle(driver.coordinator.offsets.topic_deleted("gone"))
+    driver.handle(driver.coordinator.offsets.topics_deleted({"gone": ZERO_UUID}))
     driver.restart()
     assert driver.fetch("gone") == (-1, -1, "")
     assert driver.fetch("gone", 3, group_id="other") == (-1, -1, "")
