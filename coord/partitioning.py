@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from barnabas.coord.short_key_cache import cached_if_short
 
 
 def java_hash(text: str) -> int:
@@ -14,7 +14,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-@lru_cache(4096)
+@cached_if_short(4096)
 def coordinator_partition(key: str, partitions: int) -> int:
     """The partition that `key` belongs to (Kafka's `Utils.abs(key.hashCode()) % partitions`)."""
     value = java_hash(key)

@@ -7,11 +7,11 @@ that Kafka 4.4 writes.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
 from barnabas.coord.machine import CoordinatorRecord
+from barnabas.coord.short_key_cache import cached_if_short
 from barnabas.wire.messages.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -55,7 +55,7 @@ def offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> Coordinator
     return CoordinatorRecord(offset_key(key.group, key.topic, key.partition), prefixed(version, value, version))
 
 
-@lru_cache(KEYS_KEPT)
+@cached_if_short(KEYS_KEPT)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
     """The key of one committed offset."""
     return prefixed(OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition), _KEY_VERSION)
@@ -83,7 +83,7 @@ def group_tombstone(group: str) -> CoordinatorRecord:
     return CoordinatorRecord(prefixed(GROUP_METADATA, GroupMetadataKey(group=group), _KEY_VERSION), None)
 
 
-@lru_cache(KEYS_KEPT)
+@cached_if_short(KEYS_KEPT)
 def read_key(key: bytes) -> OffsetCommitKey | GroupMetadataKey | None:
     """The key of an offset or a classic group; None for records of other types. Raises ProtocolError."""
     record_type = int.from_bytes(key[:2], "big")

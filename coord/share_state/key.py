@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
+from barnabas.coord.short_key_cache import cached_if_short
 from barnabas.wire.types import Uuid, uuid_from_text, uuid_to_text
 
 
@@ -20,7 +20,7 @@ class SharePartitionKey(NamedTuple):
         return _text(*self)
 
 
-@lru_cache(4096)  # used by every write
+@cached_if_short(4096)  # used by every write
 def _text(group_id: str, topic_id: Uuid, partition: int) -> str:
     return f"{group_id}:{uuid_to_text(topic_id)}:{partition}"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.coord.short_key_cache import cached_if_short
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.messages.coordinator_records import (
     ShareSnapshotKey,
@@ -17,6 +17,7 @@ from barnabas.wire.messages.coordinator_records import (
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
+    from barnabas.wire.types import Uuid
 
 SHARE_SNAPSHOT = 0
 SHARE_UPDATE = 1
@@ -28,20 +29,20 @@ KEY_CACHE_SIZE = 4096
 
 def snapshot_record(key: SharePartitionKey, value: ShareSnapshotValue) -> CoordinatorRecord:
     """The record with the whole state of a share partition."""
-    return CoordinatorRecord(_snapshot_key(key), _value(value))
+    return CoordinatorRecord(_snapshot_key(*key), _value(value))
 
 
 def update_record(key: SharePartitionKey, value: ShareUpdateValue) -> CoordinatorRecord:
     """The record with a change since the snapshot."""
-    return CoordinatorRecord(_update_key(key), _value(value))
+    return CoordinatorRecord(_update_key(*key), _value(value))
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
     """The tombstone that removes a share partition."""
-    return CoordinatorRecord(_snapshot_key(key), None)
+    return CoordinatorRecord(_snapshot_key(*key), None)
 
 
-@lru_cache(KEY_CACHE_SIZE)
+@cached_if_short(KEY_CACHE_SIZE)
 def read_key(key: bytes) -> tuple[int, SharePartitionKey] | None:
     """Type and key of a record; None for types that Kafka 4.4 does not know. ProtocolError for invalid bytes."""
     record_type = int.from_bytes(key[:2], "big")
@@ -68,14 +69,16 @@ def _body(value: bytes) -> bytes:
     return value[2:]
 
 
-@lru_cache(KEY_CACHE_SIZE)
-def _snapshot_key(key: SharePartitionKey) -> bytes:
-    return SHARE_SNAPSHOT.to_bytes(2, "big") + ShareSnapshotKey(**key._asdict()).encode(0)
+@cached_if_short(KEY_CACHE_SIZE)
+def _snapshot_key(group_id: str, topic_id: Uuid, partition: int) -> bytes:
+    key = ShareSnapshotKey(group_id=group_id, topic_id=topic_id, partition=partition)
+    return SHARE_SNAPSHOT.to_bytes(2, "big") + key.encode(0)
 
 
-@lru_cache(KEY_CACHE_SIZE)
-def _update_key(key: SharePartitionKey) -> bytes:
-    return SHARE_UPDATE.to_bytes(2, "big") + ShareUpdateKey(**key._asdict()).encode(0)
+@cached_if_short(KEY_CACHE_SIZE)
+def _update_key(group_id: str, topic_id: Uuid, partition: int) -> bytes:
+    key = ShareUpdateKey(group_id=group_id, topic_id=topic_id, partition=partition)
+    return SHARE_UPDATE.to_bytes(2, "big") + key.encode(0)
 
 
 def _value(value: Message) -> bytes:

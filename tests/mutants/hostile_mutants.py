@@ -6,6 +6,13 @@ from tests.mutants.mutant import Mutant
 
 HOSTILE = (
     Mutant(
+        "long-keys-kept-in-caches",
+        "coord/short_key_cache.py",
+        "if len(key) <= LONGEST_KEPT else",
+        "if True else",
+        "tests/coord/test_short_key_cache.py::test_long_keys_are_computed_and_not_kept",
+    ),
+    Mutant(
         "responses-of-large-changes-encoded-at-once",
         "broker/apis/metadata_changes.py",
         "        if items < LONG_FROM or isinstance(response, KafkaError):\n",
