@@ -1,6 +1,9 @@
 """OffsetCommit (8). v6 leader epochs, v7 static members, v10 topic ids (KIP-848).
 
-Topics are checked against the metadata image here; the commit is handled in `coord.groups`.
+Topics are checked against the metadata image here; the commit is handled in `coord.groups`. A commit of more than 100
+partitions is handled in parts (`parts`): each checks member and epoch and is a batch of its own, where Kafka writes one
+batch. So after an error in between, a rebalance for example, the partitions before it are committed, and the response
+has the error for the others only; a crash of the broker may leave a part of the commit.
 """
 
 from __future__ import annotations

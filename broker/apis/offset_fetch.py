@@ -1,7 +1,8 @@
 """OffsetFetch (9).
 
 v2 all topics, and an error of the whole group; v7 require_stable (KIP-447); v8 several groups (KIP-709); v10 topic ids
-(KIP-848).
+(KIP-848). Groups of which all offsets are requested are answered once and one after the other, in parts; the offsets of
+one group are one part.
 """
 
 from __future__ import annotations
