@@ -73,8 +73,21 @@ def lengths_fit(data: bytes, count: int) -> bool:
     pos = plain_record_end(data, 0, 0)
     if count == 1 or not pos:
         return pos == len(data)
+    if pos * count == len(data) and _have_same_length(data, pos, count):
+        return plain_record_end(data, pos * (count - 1), count - 1) == len(data)
     pos, hops = hop(data, pos, count - 2)
     return hops == count - 2 and plain_record_end(data, pos, count - 1) == len(data)
+
+
+def _have_same_length(data: bytes, size: int, count: int) -> bool:
+    """Whether `data` is `count` records of `size` bytes by their lengths, of one or two bytes; False if not sure."""
+    first = data[:1]
+    if data[::size] != first * count:
+        return False
+    if first < b"\x80":
+        return True
+    second = data[1:2]
+    return second < b"\x80" and data[1::size] == second * count
 
 
 def plain_record_end(data: bytes, start: int, index: int) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
@@ -39,6 +40,10 @@ C = TypeVar("C", bound=Coordinator)
 
 TICK_RETRY_S = 1.0
 """Delay after a failure of what was due, seconds."""
+CALLS_OF_A_STEP = 20
+"""How many of the requests that wait for the internal topic are continued in a step."""
+
+_ALL_CALLED = object()
 
 
 class CoordinatorRuntime(Generic[C]):
@@ -55,6 +60,7 @@ class CoordinatorRuntime(Generic[C]):
         self._shards: dict[int, Shard[C]] = {}
         self._loading: BackgroundLoading[C] = BackgroundLoading(services.loop, self._activate, self._load_failed)
         self._backoff = Backoff()
+        self._awaiting_topic: list[Callable[[KafkaError | None], None]] = []  # while it is being created
         self._partition_count = 0  # fixed once known: it decides which coordinator a key has
 
     # ---- overridden by each kind of coordinator
@@ -169,21 +175,33 @@ class CoordinatorRuntime(Generic[C]):
     def ensure_topic(self, then: Callable[[KafkaError | None], None]) -> None:
         """Create the internal topic unless it exists; then call `then`, with COORDINATOR_NOT_AVAILABLE if that failed.
 
-        If the topic exists, `then` is called before this returns.
+        If the topic exists, `then` is called before this returns. Thousands of calls may wait for one creation.
         """
         if self._services.has_topic(self.topic):
             then(None)
             return
+        self._awaiting_topic.append(then)
+        if len(self._awaiting_topic) == 1:
+            self._services.create_topics([self.topic], self._topic_created)
 
-        def created(errors: Mapping[str, KafkaError]) -> None:
-            error = errors.get(self.topic)
-            if error is None:
-                then(None)
-                return
+    def _topic_created(self, errors: Mapping[str, KafkaError]) -> None:
+        """Call everybody who waits for the internal topic."""
+        error = errors.get(self.topic)
+        if error is not None:
             logger.warning("Cannot create %s: %s", self.topic, error)
-            then(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
+            error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
+        awaiting, self._awaiting_topic = self._awaiting_topic, []
+        steps = self._call_each(awaiting, error)
+        if next(steps, _ALL_CALLED) is not _ALL_CALLED:
+            self._loop.slices.start(steps, _ignore, partial(log_failure, f"Requests that waited for {self.topic}"))
 
-        self._services.create_topics([self.topic], created)
+    def _call_each(
+        self, awaiting: Iterable[Callable[[KafkaError | None], None]], error: KafkaError | None
+    ) -> Generator[None, None, None]:
+        for number, then in enumerate(awaiting, 1):
+            call_guarded(f"A request that waited for {self.topic}", then, error)
+            if number % CALLS_OF_A_STEP == 0:
+                yield
 
     def check_available(self, key: str) -> None:
         """Check that a key can have a coordinator, for FindCoordinator, when the topic exists.
@@ -400,3 +418,7 @@ class CoordinatorRuntime(Generic[C]):
 
     def _moment(self) -> Moment:
         return Moment(self._loop.now(), self._loop.now_ms())
+
+
+def _ignore(_: None) -> None:
+    """Everybody has been called."""

@@ -130,3 +130,34 @@ def test_only_a_bug_is_logged_for_a_client_that_has_gone(caplog, failure, logged
     delayed.cancel()
     guarded()
     assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) == logged
+
+
+def test_a_member_id_fits_into_its_field_whatever_the_client_id(tmp_path, caplog) -> None:
+    memory = MemoryBroker(tmp_path / "data", FEW)
+    client = memory.client(client_id=HUGE)
+    client.ask(g.FindCoordinatorRequest(coordinator_keys=["g"]), 6, g.FindCoordinatorResponse)
+    memory.advance(1)
+    protocols = [g.JoinGroupRequestProtocol(name="range")]
+    request = g.JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, protocol_type="c", protocols=protocols
+    )
+    assert client.ask(request, 9, g.JoinGroupResponse).error_code == int(E.MEMBER_ID_REQUIRED)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    memory.close()
+
+
+def test_thousands_of_requests_wait_for_one_creation_of_an_internal_topic(tmp_path, monkeypatch) -> None:
+    memory = MemoryBroker(tmp_path / "data", FEW)
+    changes, commit = [], memory.broker.controller.commit
+    monkeypatch.setattr(memory.broker.controller, "commit", lambda *change: (changes.append(change), commit(*change)))
+    memory.disk.is_paused = True
+    coordinators, called = memory.broker.share_coordinators, []
+    for number in range(1000):
+        coordinators.ensure_topic(lambda error, number=number: called.append((number, error)))
+    while memory.disk.held:
+        memory.run_disk()
+        memory.advance(0.1)
+    assert called == [(number, None) for number in range(1000)]
+    assert len(changes) == 1
+    memory.disk.is_paused = False
+    memory.close()

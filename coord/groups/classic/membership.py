@@ -48,6 +48,8 @@ MEMBER_ID_REQUIRED_SINCE = 4
 """From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE = 9
 
+_MAX_PREFIX = 1000
+"""How much of a client id or instance id a member id has, characters: the longest ones fill a string field alone."""
 _JOINED_STATES = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 
 
@@ -159,7 +161,7 @@ class Membership:
     ) -> JoinGroupResponse | None:
         instance_id = request.group_instance_id
         prefix = instance_id if instance_id is not None else context.client_id
-        member_id = f"{prefix}-{self._new_id()}"
+        member_id = f"{prefix[:_MAX_PREFIX]}-{self._new_id()}"
         if instance_id is not None and instance_id in group.static_members:
             return self._replace_static(group, request, member_id, ticket, context, at, result)
         if instance_id is None and context.api_version >= MEMBER_ID_REQUIRED_SINCE:
