@@ -21,7 +21,7 @@ _LONGEST_RUN = 1024
 _RETRY_AFTER = 16
 
 
-def hop(data: bytes, pos: int, most: int) -> tuple[int, int]:
+def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
     """Skip whole records from `pos` on, `most` at most: (where the next record starts, how many were skipped).
 
     Stops before a record that is not whole, or whose length cannot be that of a record.
@@ -57,18 +57,18 @@ def hop(data: bytes, pos: int, most: int) -> tuple[int, int]:
     return pos, most - left
 
 
-def _run(data: bytes, start: int, size: int, most: int, length: int) -> int:
+def _run(data: bytes | memoryview, start: int, size: int, most: int, length: int) -> int:
     """How many records after the one at `start` have its length, if that is one or two bytes long."""
     first = start + size
     if length > 0x3FFF:
         return 0
-    run = equal_prefix(data[first : first + most * size : size], data[start : start + 1])
+    run = equal_prefix(bytes(data[first : first + most * size : size]), bytes(data[start : start + 1]))
     if length < 0x80:
         return run
-    return equal_prefix(data[first + 1 : first + run * size : size], data[start + 1 : start + 2])
+    return equal_prefix(bytes(data[first + 1 : first + run * size : size]), bytes(data[start + 1 : start + 2]))
 
 
-def lengths_fit(data: bytes, count: int) -> bool:
+def lengths_fit(data: bytes | memoryview, count: int) -> bool:
     """Whether `data` is `count` records by their lengths, the first and last valid; False if that is not sure."""
     pos = plain_record_end(data, 0, 0)
     if count == 1 or not pos:
@@ -79,18 +79,15 @@ def lengths_fit(data: bytes, count: int) -> bool:
     return hops == count - 2 and plain_record_end(data, pos, count - 1) == len(data)
 
 
-def _have_same_length(data: bytes, size: int, count: int) -> bool:
+def _have_same_length(data: bytes | memoryview, size: int, count: int) -> bool:
     """Whether `data` is `count` records of `size` bytes by their lengths, of one or two bytes; False if not sure."""
-    first = data[:1]
-    if data[::size] != first * count:
+    first, second = data[0], data[1]
+    if bytes(data[::size]) != bytes((first,)) * count:
         return False
-    if first < b"\x80":
-        return True
-    second = data[1:2]
-    return second < b"\x80" and data[1::size] == second * count
+    return first < 0x80 or (second < 0x80 and bytes(data[1::size]) == bytes((second,)) * count)
 
 
-def plain_record_end(data: bytes, start: int, index: int) -> int:
+def plain_record_end(data: bytes | memoryview, start: int, index: int) -> int:
     """Where the record with offset delta `index` at `start` ends; 0 if it is not valid, or has headers."""
     try:
         length, pos = record_varint(data, start)
