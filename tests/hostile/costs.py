@@ -40,7 +40,7 @@ from tests.hostile.absurd import Case, Names, cases, changes
 
 HELD_LIMIT_S = 0.250
 MEMORY_LIMIT = 100 << 20
-GIVE_UP_S = 5.0
+GIVE_UP_S = 30.0
 ADDRESS_SPACE = 3 << 30
 
 
