@@ -226,7 +226,7 @@ class Partitions:
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
                 made=directories,
             )
-        except (DamagedLog, CorruptCheckpoint, OSError) as error:
+        except (DamagedLog, CorruptCheckpoint, KafkaError, OSError) as error:  # KafkaError: no directory works
             if not (isinstance(error, OSError) and is_transient(error)):
                 self._offline.add(topic.name, index, str(error))
             elif self._is_loading and error.errno in NO_DESCRIPTORS:

@@ -234,3 +234,16 @@ def test_group_whose_partition_is_offline_has_no_coordinator(memory: MemoryBroke
     memory.broker.loop.end_turn()
     assert client.ask(heartbeat, 4, g.HeartbeatResponse).error_code == E.NOT_COORDINATOR
     assert client.ask(find, 6, g.FindCoordinatorResponse).coordinators[0].error_code == E.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_partition_stays_offline_when_no_log_directory_works_any_more(memory: MemoryBroker) -> None:
+    """Found by the simulation: a partition that could not be made is tried again after its only directory failed."""
+    broker = memory.broker
+    memory.create_topic("new", 1)
+    topic = broker.image.topics["new"]
+    broker.partitions.take_offline(broker.partitions.get("new", 0), "test")
+    broker.partitions._offline.to_reopen[topic.topic_id, 0] = None
+    broker.log_dirs._found.pop(("new", 0))  # as if its directory could not be made
+    broker.log_dirs.dirs[0].failure = "Input/output error"
+    broker.partitions.reopen(broker.image)
+    assert ("new", 0) in broker.partitions.offline
