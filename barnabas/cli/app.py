@@ -7,6 +7,7 @@ Every failure is one sentence on stderr; stdout carries data and nothing else.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -53,14 +54,6 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click, with a suggestion for a command that does not exist."""
-        if args and args[0] not in self.lazy and not args[0].startswith("-"):
-            raise click.UsageError(f"no such command: {args[0]}{suggestion(args[0], list(self.lazy))}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The help page's list of commands, without importing them."""
@@ -116,6 +109,23 @@ def run(arguments: Sequence[str]) -> int:
 def _usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "barnabas"
-    text = error.format_message().rstrip(".")
+    text = _sentence(error, context).rstrip(".")
     click.echo(f"{command}: {text[:1].lower() + text[1:]} ('{command} -h' explains)", err=True)
     return error.exit_code
+
+
+def _sentence(error: click.ClickException, context: click.Context | None) -> str:
+    """Click's message, with suggestions in the form of all others."""
+    if isinstance(error, click.NoSuchOption):
+        known = [] if context is None else [name for one in context.command.get_params(context) for name in one.opts]
+        return f"no such option: {error.option_name}{suggestion(error.option_name, known)}"
+    if isinstance(error, click.NoSuchCommand):
+        group = None if context is None else context.command
+        known = group.list_commands(context) if context is not None and isinstance(group, click.Group) else []
+        return f"no such command: {error.command_name}{suggestion(error.command_name, known)}"
+    text = error.format_message()
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
+    if isinstance(kind, click.Choice):
+        wrong = re.search(r": '([^']*)' is not one of", text)
+        return text.rstrip(".") + suggestion(wrong[1], kind.choices) if wrong else text
+    return text

@@ -55,10 +55,7 @@ def get(
     ]
     if not (everything or keys):
         rows = [row for row in rows if row["source"] != "default"]
-    if rows or output == "json":
-        show_rows(rows, output)
-    else:
-        click.echo("every key has its default value (--all shows them)", err=True)
+    show_rows(rows, output, empty="every key has its default value (--all shows them)")
 
 
 @config.command("set")

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from barnabas.cli.parameters import output_option
 from barnabas.dump.item import Decoder, Item, Options, Problems, UnreadableError
 from barnabas.storage.layout import (
     INDEX_SUFFIX,
@@ -60,7 +59,14 @@ def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Stop after this many bytes of each segment."
 )
 @decoder_options
-@output_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="text is that of Kafka's tool; json has one object per line.",
+)
 def dump_log(
     paths: tuple[Path, ...],
     files: str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
+from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 FAILED, NOT_FOUND, TIMED_OUT, NOT_AUTHORIZED = 1, 3, 4, 5
@@ -26,6 +27,8 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), _CODES.get(error.code, FAILED)
     if isinstance(error, ClientError):
         return _client_error(error)
+    if isinstance(error, Declined):
+        return str(error), FAILED
     if isinstance(error, ProtocolError):
         return f"the broker's answer cannot be read: {error}", FAILED
     if isinstance(error, OSError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.parameters import bootstrap_option, connect, delete_each, output_option, timeout_option
-from barnabas.terminal.tables import show_json, show_rows
+from barnabas.terminal.tables import is_document, show, show_rows
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -46,10 +46,7 @@ def list_(types: tuple[str, ...], states: tuple[str, ...], bootstrap: str, timeo
         }
         for one in groups
     ]
-    if rows or output == "json":
-        show_rows(rows, output)
-    else:
-        click.echo("no groups", err=True)
+    show_rows(rows, output, empty="no groups")
 
 
 @group.command()
@@ -66,8 +63,8 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
         for name in names:
             view = view_group(cluster, name)
             described.append((view, _lags(cluster, view)))
-    if output == "json":
-        show_json([_as_json(view, lags) for view, lags in described])
+    if is_document(output):
+        show([_as_json(view, lags) for view, lags in described], output)
         return
     for number, (view, lags) in enumerate(described):
         if number:

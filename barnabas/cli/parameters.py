@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from barnabas import __version__
+from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -43,14 +44,24 @@ def timeout_option(command: Function) -> Function:
 
 
 def output_option(command: Function) -> Function:
-    """`-o/--output`: table or JSON."""
+    """`-o/--output`: table, wide, json or yaml; for `barnabas.terminal.tables`."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(["table", "json"]),
+        type=click.Choice(OUTPUTS),
         default="table",
         show_default=True,
-        help="Output format.",
+        help="Output format; wide is a table with all columns.",
+    )(command)
+
+
+def yes_option(command: Function) -> Function:
+    """`-y/--yes`: the `yes` of `barnabas.terminal.question.ask`."""
+    return click.option(
+        "-y",
+        "--yes",
+        is_flag=True,
+        help="Do not ask. Without a terminal nothing is asked either.",
     )(command)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import randrange
@@ -18,6 +17,7 @@ import click
 
 from barnabas.cli.escapes import unescape
 from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
+from barnabas.terminal.progress import progress
 
 if TYPE_CHECKING:
     from barnabas.client.producer import MakePartitioner, Producer
@@ -185,29 +185,12 @@ def _is_readable(source: BinaryIO) -> bool:
 
 @contextmanager
 def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Show]:
-    """A progress bar on a terminal, for input of known size; yields a function that updates it."""
+    """A progress bar for input of known size; yields a function that updates it."""
     size = 0 if source.isatty() else os.fstat(source.fileno()).st_size
-    if quiet or not sys.stderr.isatty() or not size:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[records]} records"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=size, records=0)
-
-        def show() -> None:
-            position = os.lseek(source.fileno(), 0, os.SEEK_CUR)
-            progress.update(task, completed=position, records=producer.acknowledged_records)
-
-        yield show
+    with progress("bytes", size, is_shown=bool(size) and not quiet) as show:
+        yield lambda: show(
+            os.lseek(source.fileno(), 0, os.SEEK_CUR) if size else 0, f"{producer.acknowledged_records:,} records"
+        )
 
 
 def _summary(producer: Producer, topic: str, seconds: float) -> None:

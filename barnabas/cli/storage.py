@@ -10,7 +10,7 @@ import click
 from barnabas.cli.parameters import output_option
 from barnabas.storage import layout
 from barnabas.storage.files import File, Files, ReadOnlyFiles
-from barnabas.terminal.tables import Row, show_json, show_rows
+from barnabas.terminal.tables import Row, is_document, show, show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,11 +64,11 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
                 f"barnabas storage check: a broker is using {path}; data that is being written may look torn", err=True
             )
         reports.append(check_directory(ReadOnlyFiles(), path, topic_ids))
-    if output == "json":
-        show_json([_directory_fields(report) for report in reports])
+    if is_document(output):
+        show([_directory_fields(report) for report in reports], output)
     else:
         for report in reports:
-            _show(report)
+            _show(report, output)
     return DAMAGED if any(report.is_damaged for report in reports) else 0
 
 
@@ -92,10 +92,10 @@ def _lock(path: str) -> File | None:
         return Files().open_read(path)
 
 
-def _show(report: DirectoryReport) -> None:
+def _show(report: DirectoryReport, output: str) -> None:
     stop = "after a clean stop" if report.is_clean else "after an unclean stop"
     rows = [_partition_fields(partition) for partition in report.partitions]
-    show_rows(rows, "table", columns=COLUMNS, title=f"{report.path} ({stop})")
+    show_rows(rows, output, columns=COLUMNS, title=f"{report.path} ({stop})")
     for finding in _findings(report):
         print(f"{finding.kind}: {finding.path}: {finding.text}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.parameters import bootstrap_option, connect, delete_each, key_values, output_option, timeout_option
-from barnabas.terminal.tables import show_json, show_rows
+from barnabas.terminal.tables import is_document, show, show_rows
 
 
 @click.group()
@@ -34,10 +34,7 @@ def list_(bootstrap: str, timeout_s: float, output: str, internal: bool) -> None
         }
         for topic in topics
     ]
-    if rows or output == "json":
-        show_rows(rows, output, columns=("topic", "partitions", "replicas"))
-    else:
-        click.echo("no topics", err=True)
+    show_rows(rows, output, columns=("topic", "partitions", "replicas"), empty="no topics")
 
 
 @topic.command()
@@ -112,8 +109,8 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
         }
         for topic in topics
     ]
-    if output == "json":
-        show_json(described)
+    if is_document(output):
+        show(described, output)
         return
     for number, one in enumerate(described):
         if number:

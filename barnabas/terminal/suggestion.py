@@ -1,4 +1,4 @@
-"""Suggestions for misspelt words."""
+"""Suggestions for misspelt words, in one form everywhere: `; did you mean x?`."""
 
 from __future__ import annotations
 

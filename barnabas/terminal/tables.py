@@ -1,7 +1,8 @@
-"""Prints rows: a rich table on a terminal, otherwise aligned plain text; or JSON.
+"""Prints rows and documents on stdout: as a table, JSON or YAML.
 
-Rows are dicts with the same keys; the keys are JSON's names and, upper-cased, the columns' titles. In a table None is
-`-`. Plain text separates columns by two or more spaces.
+Rows are dicts with the same keys; the keys are the names in JSON and YAML and, upper-cased, the columns' titles. In a
+table None is `-`, and characters that would control the terminal are escaped. Off a terminal a row is one line,
+columns are separated by two or more spaces, and nothing is wrapped. On a terminal nothing is wider than the screen.
 """
 
 from __future__ import annotations
@@ -10,49 +11,70 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
+from barnabas.terminal import screen
+from barnabas.terminal.layout import fields, is_table, lay_out
+
 Row = Mapping[str, object]
 
+OUTPUTS = ("table", "wide", "json", "yaml")
 
-def show_rows(rows: Sequence[Row], output: str, *, columns: Sequence[str] | None = None, title: str = "") -> None:
-    """Print rows on stdout; `columns` selects and orders the columns of a table (JSON has all)."""
-    if output == "json":
-        show_json(list(rows))
+
+def is_document(output: str) -> bool:
+    """True if `show` prints this form (json, yaml); tables and wide tables are for people."""
+    return output in ("json", "yaml")
+
+
+def show_rows(
+    rows: Sequence[Row], output: str, *, columns: Sequence[str] | None = None, title: str = "", empty: str = ""
+) -> None:
+    """Print rows. `columns` selects and orders the columns of a table; wide, json and yaml have all keys.
+
+    Without rows a table prints nothing but `empty`, on stderr.
+    """
+    if is_document(output):
+        show(list(rows), output)
         return
-    names = list(columns) if columns is not None else list(rows[0]) if rows else []
+    if not rows and empty:
+        print(empty, file=sys.stderr)
+        return
+    names = (
+        list(columns) if columns is not None and output != "wide" else list(rows[0]) if rows else list(columns or ())
+    )
     cells = [[_cell(row[name]) for name in names] for row in rows]
-    titles = [name.replace("_", "-").upper() for name in names]
     numeric = [all(_is_number(row[name]) for row in rows) for name in names]
-    if sys.stdout.isatty():
-        _draw(titles, cells, numeric, title)
-        return
+    width = screen.width() if screen.is_terminal(sys.stdout) else None
     if title:
-        print(title)
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-    for line in (titles, *cells):
-        aligned = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        print("  ".join(aligned).rstrip())
+        print(screen.bold(_printable(title)))
+    titles = [_title(name) for name in names]
+    lines = lay_out(titles, cells, numeric, width)
+    if lines and is_table(titles, cells, width):
+        lines[0] = screen.bold(lines[0])
+    sys.stdout.write("".join(line + "\n" for line in lines))
 
 
-def show_json(value: object) -> None:
-    """Print one JSON value on stdout, indented."""
+def show_fields(document: Row, output: str) -> None:
+    """Print one object: a line for each key, or a document of json and yaml."""
+    if is_document(output):
+        show(document, output)
+        return
+    width = screen.width() if screen.is_terminal(sys.stdout) else None
+    for line in fields([_title(name) for name in document], [_cell(value) for value in document.values()], width):
+        print(line)
+
+
+def show(value: object, output: str) -> None:
+    """Print one value as an indented document of `output`: json or yaml."""
+    if output == "yaml":
+        import yaml
+
+        plain = json.loads(json.dumps(value))  # tuples, mappings and enums as JSON has them
+        yaml.safe_dump(plain, sys.stdout, sort_keys=False, allow_unicode=True, width=2**16)
+        return
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], title: str) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
-    for name, right in zip(titles, numeric, strict=True):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for line in cells:
-        table.add_row(*(Text(text) for text in line))
-    Console().print(table)
+def _title(name: str) -> str:
+    return name.replace("_", "-").upper()
 
 
 def _cell(value: object) -> str:
@@ -60,10 +82,17 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list):
-        return ",".join(str(item) for item in value) or "-"
-    return str(value)
+    if isinstance(value, list | tuple):
+        return ",".join(_printable(str(item)) for item in value) or "-"
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """The text with control characters as escapes: names of clients and groups may have any."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -47,7 +47,9 @@ def test_every_command_of_the_table_exists(name: str) -> None:
     ("arguments", "sentence"),
     [
         (["tpoic"], "barnabas: no such command: tpoic; did you mean topic?"),
-        (["topic", "lst"], "did you mean 'list'"),
+        (["topic", "lst"], "barnabas topic: no such command: lst; did you mean list?"),
+        (["topic", "list", "--internl"], "no such option: --internl; did you mean --internal?"),
+        (["topic", "list", "-o", "jsn"], "'jsn' is not one of 'table', 'wide', 'json', 'yaml'; did you mean json?"),
         (["topic", "create"], "missing argument"),
         (["topic", "create", "t", "-p", "0"], "0 is not in the range"),
         (["topic", "create", "t", "-c", "x"], "must be KEY=VALUE, not 'x'"),

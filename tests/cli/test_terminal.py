@@ -42,7 +42,7 @@ def test_progress_bar_on_a_terminal(broker, topic, tmp_path: Path) -> None:
     (tmp_path / "input").write_text("line\n" * 20_000)
     seen = on_a_terminal(broker, "produce", topic, "-f", str(tmp_path / "input"))
     assert "━" in seen
-    assert "20000 records" in seen
+    assert "20,000 records" in seen
     assert f"20000 records acknowledged by {topic}" in seen
 
 
@@ -62,11 +62,11 @@ def test_table_on_a_terminal_and_without_colour(broker, run, topic) -> None:
     run("topic", "create", topic).ok()
     drawn = on_a_terminal(broker, "topic", "list")
     assert topic in drawn
-    assert "─" in drawn
     assert "\x1b[1m" in drawn
     plain = on_a_terminal(broker, "topic", "list", NO_COLOR="1")
-    assert "\x1b[3" not in plain
+    assert "\x1b" not in plain
     assert topic in plain
+    assert "\x1b" not in on_a_terminal(broker, "topic", "list", TERM="dumb")
 
 
 def test_json_on_a_terminal_is_only_json(broker, run, topic) -> None:

@@ -1,0 +1,119 @@
+"""Arranges rows of text in a given width without breaking a word.
+
+A table whose columns fit is drawn as it is. Otherwise cells with several words (separated by spaces or commas) are
+wrapped. If the longest words do not fit beside each other, each row becomes a block of lines `TITLE  value`.
+A word that is longer than the width is on a line of its own: ids stay whole and can be copied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+GAP = "  "
+_WORD = re.compile(r"[^\s,]+,?|,")
+
+Cells = Sequence[str]
+
+
+def cell_width(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def lay_out(titles: Cells, rows: Sequence[Cells], numeric: Sequence[bool], width: int | None) -> list[str]:
+    """The lines of a table or of blocks; the first line of a table has the titles. None: no limit of the width."""
+    widths = _fitting([[title, *column] for title, column in _columns(titles, rows)], width)
+    if widths is None:
+        assert width is not None
+        return _blocks(titles, rows, width)
+    lines = [_line(titles, widths, numeric)]
+    for row in rows:
+        lines += _wrapped_row(row, widths, numeric)
+    return lines
+
+
+def is_table(titles: Cells, rows: Sequence[Cells], width: int | None) -> bool:
+    """True if the rows fit beside each other, so that `lay_out` starts with a line of titles."""
+    return _fitting([[title, *column] for title, column in _columns(titles, rows)], width) is not None
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` columns, broken at spaces and after commas only; at least one line."""
+    if cell_width(text) <= width:
+        return [text]
+    lines = [""]
+    for match in _WORD.finditer(text):
+        word, before = match[0], text[match.start() - 1 : match.start()]
+        space = " " if lines[-1] and before.isspace() else ""
+        if lines[-1] and cell_width(lines[-1] + space + word) > width:
+            lines.append(word)
+        else:
+            lines[-1] += space + word
+    return lines
+
+
+def _columns(titles: Cells, rows: Sequence[Cells]) -> list[tuple[str, list[str]]]:
+    return [(title, [row[index] for row in rows]) for index, title in enumerate(titles)]
+
+
+def _fitting(columns: list[list[str]], width: int | None) -> list[int] | None:
+    """The width of each column, or None if the columns do not fit even when their cells are wrapped."""
+    widths = [max(map(cell_width, column)) for column in columns]
+    if width is None:
+        return widths
+    room = width - len(GAP) * (len(columns) - 1)
+    least = [max(_longest_word(text) for text in column) for column in columns]
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda index: widths[index] - least[index], default=0)
+        if widths[widest] == least[widest]:
+            return None
+        widths[widest] = max(least[widest], widths[widest] - (sum(widths) - room))
+    return widths
+
+
+def _longest_word(text: str) -> int:
+    return max((cell_width(match[0]) for match in _WORD.finditer(text)), default=0)
+
+
+def _wrapped_row(row: Cells, widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
+    cells = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    height = max(map(len, cells))
+    return [_line([cell[at] if at < len(cell) else "" for cell in cells], widths, numeric) for at in range(height)]
+
+
+def _line(cells: Cells, widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    aligned = [
+        " " * (width - cell_width(text)) + text if right else text + " " * (width - cell_width(text))
+        for text, width, right in zip(cells, widths, numeric, strict=True)
+    ]
+    return GAP.join(aligned).rstrip()
+
+
+def _blocks(titles: Cells, rows: Sequence[Cells], width: int) -> list[str]:
+    lines: list[str] = []
+    for row in rows:
+        if lines:
+            lines.append("")
+        lines += fields(titles, row, width)
+    return lines
+
+
+def fields(titles: Cells, values: Cells, width: int | None) -> list[str]:
+    """One line `TITLE  value` a value, or more where a value is wrapped."""
+    indent = max(map(cell_width, titles), default=0)
+    lines: list[str] = []
+    for title, value in zip(titles, values, strict=True):
+        room = None if width is None else width - indent - len(GAP)
+        parts = [value] if room is None else wrap(value, room)
+        if room is not None and any(cell_width(part) > room for part in parts):
+            assert width is not None
+            lines += [title, *(GAP + part for part in wrap(value, width - len(GAP)))]  # a long word, under its title
+            continue
+        for at, part in enumerate(parts):
+            lines.append(f"{'' if at else title:<{indent}}{GAP}{part}".rstrip())
+    return lines

@@ -1,0 +1,88 @@
+"""Progress on stderr, while it is a terminal: a bar where there is a total, a line with count and rate otherwise.
+
+It disappears at the end, and is never written where stdout is the same screen and has the data (`beside_data`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from barnabas.terminal.screen import can_redraw, is_terminal
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+Show = Callable[..., None]
+"""`show(done, note="")`: how much is done, in the unit of the total, and a text to show after it."""
+
+
+@contextmanager
+def progress(
+    unit: str, total: int | None = None, *, is_shown: bool = True, beside_data: bool = False
+) -> Iterator[Show]:
+    """Yield a function `show(done, note="")` that updates the line; it does nothing where no progress is shown.
+
+    `unit` is the plural of what is counted; `bytes` are shown as kB and MB. `total` None: no end is known.
+    """
+    wanted = is_shown and can_redraw(sys.stderr) and not (beside_data and is_terminal(sys.stdout))
+    if not wanted:
+        yield _nothing
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(*_columns(unit, total), console=Console(stderr=True), transient=True, expand=True) as line:
+        task = line.add_task("", total=total, note="")
+
+        def show(done: int, note: str = "") -> None:
+            line.update(task, completed=done, note=note)
+
+        yield show
+
+
+def _nothing(done: int, note: str = "") -> None:
+    """Shows no progress."""
+
+
+def _columns(unit: str, total: int | None) -> list[ProgressColumn]:
+    from rich.progress import (
+        BarColumn,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Counted(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_counted(unit, int(task.completed), total), no_wrap=True)
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{_amount(unit, int(speed))}/s", no_wrap=True)
+
+    note = TextColumn("{task.fields[note]}")
+    if total is None:
+        return [SpinnerColumn(), Counted(), Rate(), TimeElapsedColumn(), note]
+    return [BarColumn(bar_width=None), Counted(), Rate(), TimeRemainingColumn(compact=True), note]
+
+
+def _counted(unit: str, done: int, total: int | None) -> str:
+    if unit == "bytes":
+        return _amount(unit, done) if total is None else f"{_amount(unit, done)}/{_amount(unit, total)}"
+    return f"{done:,} {unit}" if total is None else f"{done:,}/{total:,} {unit}"
+
+
+def _amount(unit: str, number: int) -> str:
+    if unit != "bytes":
+        return f"{number:,}"
+    from rich.filesize import decimal
+
+    return decimal(number)

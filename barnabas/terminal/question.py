@@ -1,0 +1,27 @@
+"""Asks before something is lost: on a terminal only, so that no script ever waits for an answer."""
+
+from __future__ import annotations
+
+import sys
+
+from barnabas.terminal.screen import is_terminal
+
+
+class Declined(Exception):  # noqa: N818 (a condition, named as such)
+    """The answer was no."""
+
+
+def ask(question: str, yes: bool) -> None:
+    """Ask a question with the default no; `Declined` unless it is answered with yes.
+
+    With `yes`, and where stdin or stderr is no terminal, it is not asked: a script that gives the command means it.
+    """
+    if yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")  # the end of the input (Ctrl-D) leaves the cursor behind the question
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Declined("nothing was changed")
