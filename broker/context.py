@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
@@ -75,6 +76,8 @@ class Broker:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
+        self.encoded_api_versions: dict[int, tuple[int, EncodedResponse]] = {}
+        """The answers of ApiVersions by version, each with the metadata's offset that it was made at."""
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""

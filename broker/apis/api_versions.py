@@ -2,6 +2,9 @@
 
 A request with an unsupported version of ApiVersions is answered in version 0 with UNSUPPORTED_VERSION and the versions
 of ApiVersions only.
+
+The answer is the same for all clients until the metadata changes: it is encoded once for each version of the request,
+and again when the offset of the metadata, which is the epoch of the finalized features, has moved.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import SERVED, api, served_versions
+from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import (
@@ -22,6 +26,7 @@ from barnabas.wire.messages.api_versions import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.metadata.controller import Controller
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0
@@ -30,7 +35,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @api(ApiVersionsRequest)
-def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | EncodedResponse:
     """Return every API with its versions, and the features."""
     first, last = served_versions(ApiKey.API_VERSIONS)
     if not first <= ctx.api_version <= last:
@@ -42,8 +47,18 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
         ctx.connection.client_software = (name, version)
+    offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
+    if encoded is None or offset != ctx.broker.image.offset:
+        encoded = EncodedResponse()
+        encoded.chunks = whole_answer(ctx.broker.controller).encode_chunks(ctx.api_version)
+        ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
+    return encoded
+
+
+def whole_answer(controller: Controller) -> ApiVersionsResponse:
+    """Every API with its versions, and the features, as they are now."""
     response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(SERVED)])
-    _add_features(ctx, response)
+    _add_features(controller, response)
     return response
 
 
@@ -54,12 +69,11 @@ def _versions_of(key: ApiKey) -> ApiVersion:
     return ApiVersion(api_key=int(key), min_version=first, max_version=last)
 
 
-def _add_features(ctx: RequestContext, response: ApiVersionsResponse) -> None:
+def _add_features(controller: Controller, response: ApiVersionsResponse) -> None:
     """Add the supported features, and those finalized ones that this broker supports.
 
     A data directory that Kafka has formatted may have other features, which clients must not expect here.
     """
-    controller = ctx.broker.controller
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
         for name, (lowest, highest) in controller.supported_features.items()

@@ -14,12 +14,12 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import Route, route_for
-from barnabas.broker.apis.sliced_response import EncodedResponse
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
@@ -133,11 +133,6 @@ def _deliver(
     connection.last_active = connection.clock()  # idle time counts from the response
     if isinstance(outcome, Exception):
         _respond_to_failure(connection, route, correlation_id, request, outcome)
-    elif type(outcome) is EncodedResponse:
-        try:
-            _respond(connection, route, correlation_id, outcome, outcome.chunks)
-        except Exception as error:  # the small parts of log files are read only now
-            _respond_to_failure(connection, route, correlation_id, request, error)
     elif outcome is not None:
         _try_to_respond(connection, route, correlation_id, request, outcome)
     connection.on_output(connection)
@@ -172,12 +167,9 @@ def _error_of(connection: Connection, route: Route, error: Exception) -> KafkaEr
     return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
 
 
-def _respond(
-    connection: Connection, route: Route, correlation_id: int, response: Message, chunks: list[Chunk] | None = None
-) -> None:
-    """Append one response to the connection's output; nothing of it if encoding fails. `chunks`: it is encoded."""
-    if chunks is None:
-        chunks = route.response_codec.build(response)
+def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
+    """Append one response to the connection's output; nothing of it if encoding fails."""
+    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
     size = 4 + route.response_is_flexible
     for chunk in chunks:
         size += len(chunk)

@@ -13,25 +13,17 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.frame import message_for
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.types import Chunk
 
 R = TypeVar("R", bound=Message | None)
 
 ELEMENTS_OF_A_STEP = 300
 """How many elements of arrays are encoded in a step: each takes a few microseconds."""
-
-
-class EncodedResponse(Message):
-    """A response that is encoded already."""
-
-    __slots__ = ("chunks",)
-
-    chunks: list[Chunk]
 
 
 def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, EncodedResponse]:

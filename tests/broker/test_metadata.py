@@ -1,13 +1,10 @@
-"""Metadata, DescribeCluster, DescribeTopicPartitions, ApiVersions: the first requests of a client."""
+"""Metadata, DescribeCluster, DescribeTopicPartitions: the first requests of a client."""
 
 from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.apis.registry import SERVED, served_versions
-from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -220,26 +217,3 @@ def test_named_topics_are_described_and_missing_ones_are_errors(client: Client) 
     missing, known = page(client, ["u", "missing"], 2000).topics
     assert (missing.name, missing.error_code) == ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert (known.name, known.error_code, known.partitions[0].isr_nodes) == ("u", 0, [1])
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_api_versions_are_those_of_the_registry(client: Client, version: int) -> None:
-    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
-    answer = client.ask(request, version, ApiVersionsResponse)
-    assert answer.error_code == 0
-    ranges = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
-    assert set(ranges) == set(SERVED)
-    assert all(ranges[key] == served_versions(key) for key in SERVED if key != ApiKey.PRODUCE)
-    assert ranges[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
-    if version >= 3:
-        assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
-
-
-def test_an_invalid_client_software_name_is_rejected(client: Client) -> None:
-    """KIP-511."""
-    request = ApiVersionsRequest(client_software_name="-bad name", client_software_version="1.0")
-    assert client.ask(request, 3, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST
-
-
-def test_nothing_unstable_is_served() -> None:
-    assert served_versions(ApiKey.INIT_PRODUCER_ID) == (0, 5)

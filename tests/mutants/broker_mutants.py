@@ -77,4 +77,11 @@ BROKER = (
         _B,
         _ENV,
     ),
+    Mutant(
+        "api-versions-of-an-old-epoch",
+        "broker/apis/api_versions.py",
+        "    if encoded is None or offset != ctx.broker.image.offset:\n",
+        "    if encoded is None:\n",
+        "tests/broker/test_features.py::test_a_feature_level_is_changed_and_reported",
+    ),
 )
