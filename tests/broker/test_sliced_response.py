@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.apis.sliced_response import respond_in_steps
-from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import CreateTopicsResponse
