@@ -7,14 +7,29 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from barnabas.broker.config.listeners import Endpoint
 
 logger = logging.getLogger("kafka.server.KafkaServer")
+
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class Entrance(NamedTuple):
+    """One listener as its clients see it."""
+
+    clients: str
+    """Who can use the address."""
+    dial: str
+    """The address that these clients connect to, HOST:PORT."""
+    local: str
+    """An address of the listener that works on this machine."""
+    is_local: bool
+    """Whether the advertised address is the one of this machine: in a container, of its host."""
 
 
 def remove_ready_file(path: str) -> None:
@@ -25,27 +40,97 @@ def remove_ready_file(path: str) -> None:
     file.unlink(missing_ok=True)
 
 
-def announce(node_id: int, addresses: Sequence[Endpoint], ready_file: str | None) -> None:
-    """Write the ready file, then the ready line and client examples to stdout."""
+def announce(
+    node_id: int,
+    addresses: Sequence[Endpoint],
+    advertised: Mapping[str, Endpoint],
+    ready_file: str | None,
+    *,
+    in_container: bool = False,
+) -> None:
+    """Write the ready file, then the ready line and client examples for each listener to stdout.
+
+    The ready line is a log line as well, unless stdout and stderr are the same file, such as one terminal.
+    """
     bound = ",".join(str(address) for address in addresses)
     now = time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
-    address = addresses[0]
-    host = "127.0.0.1" if address.host in ("", "0.0.0.0", "::") else address.host
-    dial = f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+    ways = entrances(addresses, advertised, in_container=in_container)
     if ready_file is not None:  # before the line: a process that waits for the line may read the file
         temporary = Path(f"{ready_file}.{os.getpid()}")
-        temporary.write_text(f"{dial}\n", encoding="utf-8")
+        temporary.write_text(f"{ways[0].local}\n", encoding="utf-8")
         temporary.replace(ready_file)
     sys.stdout.write(
         f"[{now}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
-        + CLIENT_CONFIGURATION.format(dial=dial)
+        + "".join(CLIENT_CONFIGURATION.format(clients=way.clients, dial=way.dial) for way in ways)
     )
     sys.stdout.flush()
-    logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
+    if not _is_same_file():
+        logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
 
 
+def entrances(
+    addresses: Sequence[Endpoint], advertised: Mapping[str, Endpoint], *, in_container: bool
+) -> list[Entrance]:
+    """The listeners as their clients see them; those for clients on this machine, or a container's host, first."""
+    ways = [_entrance(address, advertised.get(address.name), in_container=in_container) for address in addresses]
+    return sorted(ways, key=lambda way: not way.is_local)
+
+
+def _entrance(bound: Endpoint, advertised: Endpoint | None, *, in_container: bool) -> Entrance:
+    is_wildcard = bound.host in _WILDCARDS
+    local = _address("127.0.0.1" if is_wildcard else bound.host, bound.port)
+    if advertised is None or not advertised.host:
+        if not is_wildcard:
+            is_local = _is_loopback(bound.host)
+            clients = _ON_THIS_MACHINE if is_local else f"Clients that reach {bound.host}"
+            return Entrance(f"{clients} ({bound.name})", local, local, is_local)
+        if in_container:
+            return Entrance(
+                f"Other containers of the same network, by the name of this one ({bound.name})",
+                _address(_hostname(), bound.port),
+                local,
+                is_local=False,
+            )
+        clients = f"{_ON_THIS_MACHINE}; on others with this machine's name instead of 127.0.0.1"
+        return Entrance(f"{clients} ({bound.name})", local, local, is_local=True)
+    dial = _address(advertised.host, advertised.port)
+    is_local = _is_loopback(advertised.host)
+    if is_local and in_container:
+        clients = f"Clients on the host of this container, with -p {advertised.port}:{bound.port}"
+    elif is_local:
+        clients = _ON_THIS_MACHINE
+    elif in_container and "." not in advertised.host and ":" not in advertised.host:
+        clients = f"Other containers of the same network, where {advertised.host} is the name of this one"
+    else:
+        clients = f"Clients that reach {advertised.host}"
+    return Entrance(f"{clients} ({bound.name})", dial, local, is_local)
+
+
+def _is_loopback(host: str) -> bool:
+    return host.lower() in ("localhost", "::1") or host.startswith("127.")
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _hostname() -> str:
+    return os.uname().nodename
+
+
+def _is_same_file() -> bool:
+    """Whether stdout and stderr are one file, where the ready line would stand twice."""
+    try:
+        return os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
+    except (OSError, ValueError):  # closed, or replaced by an object without a descriptor
+        return False
+
+
+_ON_THIS_MACHINE = "Clients on this machine"
 CLIENT_CONFIGURATION = """
+{clients}: {dial}
+
 confluent-kafka  Producer({{"bootstrap.servers": "{dial}"}})
                  Consumer({{"bootstrap.servers": "{dial}", "group.id": "my-group", "auto.offset.reset": "earliest"}})
 kafka-python     KafkaProducer(bootstrap_servers="{dial}")

@@ -70,10 +70,16 @@ def run(options: ServeOptions) -> int:
     """Serve until SIGTERM, SIGINT or a fatal failure; returns the exit code of the process."""
     set_up_logging(options.log_level, options.log_format, options.environment)
     try:
-        config = load(options.sets, options.environment, options.config_file, options.profile)
+        config = load(
+            options.sets,
+            options.environment,
+            options.config_file,
+            options.profile,
+            in_container=options.in_container,
+        )
         for warning in config.warnings:
             logger.warning(warning)
-        return trio.run(_serve, config, options.ready_file, raise_descriptor_limit())
+        return trio.run(_serve, config, options, raise_descriptor_limit())
     except (ConfigError, StartError) as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_MISTAKE
@@ -101,7 +107,8 @@ def raise_descriptor_limit() -> int:
     return limit
 
 
-async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int = _UNLIMITED) -> int:
+async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) -> int:
+    ready_file = options.ready_file
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         if ready_file is not None:
             try:
@@ -113,7 +120,13 @@ async def _serve(config: ServerConfig, ready_file: str | None, descriptors: int 
         try:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
-                announce(config.node_id, server.addresses, ready_file)
+                announce(
+                    config.node_id,
+                    server.addresses,
+                    config.advertised_listeners,
+                    ready_file,
+                    in_container=options.in_container,
+                )
                 _tune_garbage_collection()
                 warm_up.start_later(server.broker.loop)
                 await server.wait_for_stop(signals)

@@ -92,6 +92,7 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         profile=given.profile or "dev",
         ready_file=given.ready_file,
         log_level=given.log_level,
+        in_container=given.in_container,
     )
 
 
@@ -121,6 +122,12 @@ def _parser() -> _Parser:
         ("dev", "kafka"),
     )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
+    parser.add_argument(
+        "--in-container",
+        action="store_true",
+        help="Unless listeners are set, listen on 9092 for the container's host, advertised as localhost:9092, and on "
+        "19092 for other containers. The entry point of the image.",
+    )
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
     return parser
 

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 from barnabas.broker.config.checks import check
 from barnabas.broker.config.environment import settings_from_environment
 from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys.network import LISTENERS
+from barnabas.broker.config.profiles import CONTAINER
 from barnabas.broker.config.properties import parse_properties
 from barnabas.broker.config.server_config import UNUSED, ServerConfig, base_key
 from barnabas.wire.configdef import ConfigError
@@ -25,9 +27,12 @@ def load(
     environment: Mapping[str, str],
     file: str | None,
     profile: str = "dev",
+    *,
+    in_container: bool = False,
 ) -> ServerConfig:
     """Read the static settings: those of the command line (`sets`), the environment and a properties file.
 
+    In a container the listeners have other defaults (`profiles.CONTAINER`), unless `listeners` is set.
     Raises ConfigError if the broker cannot start with them.
     """
     from_environment, ignored = settings_from_environment(environment)
@@ -36,6 +41,8 @@ def load(
         layers.append((f"file {file}", read_file(file)))
     settings, warnings = _known_settings(layers)
     config = ServerConfig(settings, profile, environment.get("CLUSTER_ID") or None)
+    if in_container and LISTENERS.name not in settings:
+        config.set_defaults(CONTAINER)
     config.warnings.extend(warnings)
     check(config)
     config.warnings.extend(f"{variable} is for Kafka's JVM and ignored" for variable in ignored)

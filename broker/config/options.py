@@ -16,7 +16,16 @@ class ServeOptions:
     `--data-dir` (log.dirs). `environment` is the whole environment of the process.
     """
 
-    __slots__ = ("config_file", "environment", "log_format", "log_level", "profile", "ready_file", "sets")
+    __slots__ = (
+        "config_file",
+        "environment",
+        "in_container",
+        "log_format",
+        "log_level",
+        "profile",
+        "ready_file",
+        "sets",
+    )
 
     def __init__(
         self,
@@ -28,6 +37,7 @@ class ServeOptions:
         ready_file: str | None = None,
         log_format: str = "kafka",
         log_level: str | None = None,
+        in_container: bool = False,
     ) -> None:
         self.sets: Mapping[str, str] = {} if sets is None else sets
         self.config_file = config_file
@@ -36,3 +46,4 @@ class ServeOptions:
         self.ready_file = ready_file
         self.log_format = log_format
         self.log_level = log_level
+        self.in_container = in_container

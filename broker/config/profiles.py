@@ -23,6 +23,15 @@ DEV: Final = {
 }
 """Defaults of a single broker on a developer's machine."""
 
+CONTAINER: Final = {
+    "listeners": "PLAINTEXT://0.0.0.0:9092,INTERNAL://0.0.0.0:19092",
+    "advertised.listeners": "PLAINTEXT://localhost:9092",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+}
+"""Defaults of `serve --in-container`, if `listeners` is not set: a listener for the host, which publishes its port, and
+one for other containers, to which the address that they have connected to is advertised. The listener for the host has
+the name that it has in the apache/kafka image, so that KAFKA_ADVERTISED_LISTENERS of a compose file works."""
+
 PROFILES: Final[dict[str, dict[str, str]]] = {"dev": DEV, "kafka": {}}
 """The profiles by name."""
 

@@ -93,6 +93,11 @@ class ServerConfig:
         self._profile[key.name] = text
         self._values.pop(key.name, None)
 
+    def set_defaults(self, texts: Mapping[str, str]) -> None:
+        """Set defaults that depend on how the broker was started, by key; settings of the user override them."""
+        self._profile.update(texts)
+        self._values.clear()
+
     def set_default_flush_policy(self, *, is_temporary: bool) -> None:
         """Set the default of `barnabas.log.sync`: `os` if the data directory is temporary, otherwise `always`."""
         self.set_default(LOG_SYNC, OS if is_temporary else ALWAYS)
