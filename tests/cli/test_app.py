@@ -21,10 +21,11 @@ from .conftest import run_command
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_version_is_the_package_version() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert barnabas.__version__ == declared
-    assert run_command("--version").ok().stdout == f"barnabas {declared}\n"
+def test_version_is_declared_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "barnabas.__version__"}
+    assert run_command("--version").ok().stdout == f"barnabas {barnabas.__version__}\n"
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])

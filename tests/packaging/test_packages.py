@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import barnabas
 from bench.servers import ROOT
 from tests.archives import unpack
 from tests.packaging.trees import Environment, InstalledServer, copy_tree
@@ -101,6 +102,26 @@ def test_sdist_has_each_file_once(sdist: Path, tmp_path: Path) -> None:
         hashlib.sha256(path.read_bytes()).digest() for path in unpacked.rglob("*.py") if path.stat().st_size > 400
     )
     assert max(contents.values()) == 1
+
+
+def test_release_recipe_accepts_what_is_built(dist: Path) -> None:
+    """`twine check` of CONTRIBUTING.md: the metadata is complete, and the description can be rendered."""
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, dist.iterdir())]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("PASSED") == 2, done.stdout
+
+
+def test_wheel_has_version_and_license(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata_name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = archive.read(metadata_name).decode()
+        licenses = {
+            Path(name).name: archive.read(name) for name in archive.namelist() if ".dist-info/licenses/" in name
+        }
+    assert f"\nVersion: {barnabas.__version__}\n" in metadata
+    assert "\nLicense-Expression: Apache-2.0\n" in metadata
+    assert licenses == {name: (ROOT / name).read_bytes() for name in ("LICENSE", "NOTICE")}
 
 
 def test_installed_sdist_is_one_name_and_serves(sdist: Path, environment: Environment, tmp_path: Path) -> None:
