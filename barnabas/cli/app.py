@@ -15,6 +15,7 @@ from importlib import import_module
 import click
 
 from barnabas import __version__
+from barnabas.cli.parameters import settings_options
 from barnabas.terminal.suggestion import suggestion
 
 # command -> (module:attribute, one line for the help page)
@@ -24,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.consume:consume", "Read records."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
+    "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
     "config": ("barnabas.cli.config:config", "Read and change topic, broker and group configuration."),
     "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
@@ -70,6 +72,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
 @click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker address; every command has this option too.")
+@settings_options
 def app(bootstrap: str | None) -> None:
     """A broker that speaks Kafka's protocol, and the commands to work with one."""
     if bootstrap is not None:
@@ -110,7 +113,9 @@ def _usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "barnabas"
     text = _sentence(error, context).rstrip(".")
-    click.echo(f"{command}: {text[:1].lower() + text[1:]} ('{command} -h' explains)", err=True)
+    if not text[:2].isupper():
+        text = text[:1].lower() + text[1:]
+    click.echo(f"{command}: {text} ('{command} -h' explains)", err=True)
     return error.exit_code
 
 

@@ -1,12 +1,13 @@
-"""The message and exit code of a failed command: 1 failed, 3 not found, 4 timeout, 5 not authorized."""
+"""The message and exit code of a failed command: 1 failed, 2 usage, 3 not found, 4 timeout, 5 not authorized."""
 
 from __future__ import annotations
 
+from barnabas.cli.settings import SettingsError
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
 from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
-FAILED, NOT_FOUND, TIMED_OUT, NOT_AUTHORIZED = 1, 3, 4, 5
+FAILED, USAGE, NOT_FOUND, TIMED_OUT, NOT_AUTHORIZED = 1, 2, 3, 4, 5
 
 _CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
@@ -27,6 +28,8 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), _CODES.get(error.code, FAILED)
     if isinstance(error, ClientError):
         return _client_error(error)
+    if isinstance(error, SettingsError):
+        return str(error), USAGE
     if isinstance(error, Declined):
         return str(error), FAILED
     if isinstance(error, ProtocolError):

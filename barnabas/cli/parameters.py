@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from barnabas import __version__
+from barnabas.cli.settings import PROFILE_VARIABLE, apply_colour, override, setting
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
@@ -17,17 +19,59 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: Function) -> Function:
-    """`-b/--bootstrap`: the broker's address."""
+    """`-b/--bootstrap`: the broker's address; with it `-X KEY=VALUE` and `--profile NAME`."""
+    return settings_options(address_option(command))
+
+
+def address_option(command: Function) -> Function:
+    """`-b/--bootstrap` alone."""
     return click.option(
         "-b",
         "--bootstrap",
         metavar="HOST:PORT",
-        default="127.0.0.1:9092",
-        envvar="BARNABAS_BOOTSTRAP_SERVERS",
-        show_default=True,
-        show_envvar=True,
-        help="Broker address; several separated by commas.",
+        default=lambda: setting("bootstrap"),
+        callback=_with_colour,
+        help="Broker address; several separated by commas. "
+        "[env var: BARNABAS_BOOTSTRAP_SERVERS; default: 127.0.0.1:9092]",
     )(command)
+
+
+def settings_options(command: Function) -> Function:
+    """`-X KEY=VALUE` and `--profile NAME`: settings of `barnabas.cli.settings`, before and after a command's name."""
+    command = click.option(
+        "-X",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        is_eager=True,
+        expose_value=False,
+        callback=_override,
+        help="Set bootstrap (or brokers), timeout, output or colour; may be repeated.",
+    )(command)
+    return click.option(
+        "--profile",
+        metavar="NAME",
+        is_eager=True,
+        expose_value=False,
+        callback=_use_profile,
+        help="Take settings from this profile. [env var: BARNABAS_PROFILE]",
+    )(command)
+
+
+def _override(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:  # noqa: ARG001
+    for key, text in key_values(value, "-X").items():
+        override(key, text)
+
+
+def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    if value is not None:
+        os.environ[PROFILE_VARIABLE] = value
+
+
+def _with_colour(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
+    if not ctx.resilient_parsing:
+        apply_colour()
+    return value
 
 
 def timeout_option(command: Function) -> Function:
@@ -36,10 +80,9 @@ def timeout_option(command: Function) -> Function:
         "--timeout",
         "timeout_s",
         type=click.FloatRange(min=0, min_open=True),
-        default=30.0,
+        default=lambda: setting("timeout"),
         metavar="SECONDS",
-        show_default=True,
-        help="Fail after this time.",
+        help="Fail after this time. [env var: BARNABAS_TIMEOUT; default: 30]",
     )(command)
 
 
@@ -49,9 +92,9 @@ def output_option(command: Function) -> Function:
         "-o",
         "--output",
         type=click.Choice(OUTPUTS),
-        default="table",
-        show_default=True,
-        help="Output format; wide is a table with all columns.",
+        default=lambda: setting("output"),
+        callback=_with_colour,
+        help="Output format; wide is a table with all columns. [env var: BARNABAS_OUTPUT; default: table]",
     )(command)
 
 

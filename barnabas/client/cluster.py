@@ -61,15 +61,21 @@ def parse_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def parse_addresses(text: str) -> list[tuple[str, int]]:
+    """Addresses separated by commas. ValueError with a sentence; also if there is none."""
+    found = [parse_address(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise ValueError("a broker's address is HOST:PORT, as in 127.0.0.1:9092")
+    return found
+
+
 class Cluster:
     """Connections to the nodes of one cluster, and its metadata. Close it after use."""
 
     def __init__(
         self, bootstrap: str, *, client_id: str = "barnabas", software_version: str = "0", timeout_s: float = 30.0
     ) -> None:
-        self.bootstrap = [parse_address(part) for part in bootstrap.split(",") if part.strip()]
-        if not self.bootstrap:
-            raise ValueError("a broker's address is HOST:PORT, as in 127.0.0.1:9092")
+        self.bootstrap = parse_addresses(bootstrap)
         self.client_id = client_id
         self.software_version = software_version
         self.timeout_s = timeout_s

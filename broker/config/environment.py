@@ -30,7 +30,17 @@ JVM_VARIABLES: Final = frozenset(
 )
 """Variables of Kafka's scripts that are not config keys."""
 
-NOT_SETTINGS: Final = frozenset({"BARNABAS_BOOTSTRAP_SERVERS", "BARNABAS_EXAMPLES", "BARNABAS_SPARK_JARS"})
+NOT_SETTINGS: Final = frozenset(
+    {
+        "BARNABAS_BOOTSTRAP_SERVERS",
+        "BARNABAS_COLOUR",
+        "BARNABAS_EXAMPLES",
+        "BARNABAS_OUTPUT",
+        "BARNABAS_PROFILE",
+        "BARNABAS_SPARK_JARS",
+        "BARNABAS_TIMEOUT",
+    }
+)
 """Variables of the command line, the tests and the pipeline that are not config keys."""
 
 

@@ -35,9 +35,15 @@ class Ran:
         return self
 
 
-def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None = None, **environment: str) -> Ran:
-    """Run `barnabas ARGUMENTS` without KAFKA_* and BARNABAS_* variables."""
+def clean_environment() -> dict[str, str]:
+    """The environment without KAFKA_* and BARNABAS_* variables and without the user's profiles."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "BARNABAS_"))}
+    return clean | {"XDG_CONFIG_HOME": "/nonexistent"}
+
+
+def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None = None, **environment: str) -> Ran:
+    """Run `barnabas ARGUMENTS` without KAFKA_* and BARNABAS_* variables and without the user's profiles."""
+    clean = clean_environment()
     if bootstrap is not None:
         clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap
     given = stdin.encode() if isinstance(stdin, str) else stdin
