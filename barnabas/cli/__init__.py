@@ -1,7 +1,8 @@
 """The command line. `main` is the console script.
 
 `serve` is parsed with argparse, because importing click and rich takes more than 40 ms and the broker should start in
-a fifth of a second. All other commands are click's (`barnabas.cli.app`) and imported when called.
+a fifth of a second. Kafka's tools (`barnabas.cli.kafka_tools`) have a parser of their own. All other commands are
+click's (`barnabas.cli.app`) and imported when called.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from barnabas.cli.serve import serve
 
         return serve(given[1:])
+    if given and given[0].startswith("kafka-"):
+        from barnabas.cli.kafka_tools.registry import run as run_tool
+
+        return run_tool(given[0].removesuffix(".sh"), given[1:])
     from barnabas.cli.app import run
 
     return run(given)

@@ -1,0 +1,82 @@
+"""What the tools share: connecting, files with properties, tables as Java's printf makes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas import __version__
+from barnabas.cli.kafka_tools.arguments import Options, Usage
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+
+TIMEOUT_S = 60.0
+"""Kafka's default.api.timeout.ms, seconds."""
+ACTED_ON = {"bootstrap.servers", "client.id", "default.api.timeout.ms", "security.protocol"}
+INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+
+
+def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
+    """A client for `--bootstrap-server` with the configuration of `--command-config`; sends nothing yet."""
+    file = options.get("command-config") if "command-config" in options.parser.options else None
+    config = read_properties(file) if file is not None else {}
+    warn_of_unused(config, ACTED_ON)
+    return connect_to(options.get("bootstrap-server"), config, timeout_s)
+
+
+def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None = None) -> Cluster:
+    """A client with a configuration of Kafka's clients. `Usage` for TLS and SASL, and for an address that is none."""
+    from barnabas.client.cluster import Cluster
+
+    protocol = config.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT":
+        raise Usage(f"security.protocol={protocol} is not possible: Barnabas' commands have neither TLS nor SASL")
+    limit = float(config.get("default.api.timeout.ms", TIMEOUT_S * 1000)) / 1000
+    try:
+        return Cluster(
+            bootstrap,
+            client_id=config.get("client.id", "barnabas"),
+            software_version=__version__,
+            timeout_s=timeout_s or limit,
+        )
+    except ValueError as error:
+        raise Usage(str(error)) from None
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """A file of `key=value` lines; `#` and `!` begin comments. OSError if it cannot be read."""
+    found = {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if text and text[0] not in "#!":
+            key, _, value = text.partition("=")
+            found[key.strip()] = value.strip()
+    return found
+
+
+def key_values(texts: Iterable[str]) -> dict[str, str]:
+    """`key=value` arguments, as Kafka's parseKeyValueArgs: a key without a value is an error."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ValueError(f"Missing value for key {key}" if key else f"Invalid command line properties: {text}")
+        found[key] = value
+    return found
+
+
+def warn_of_unused(config: Iterable[str], acted_on: Iterable[str]) -> None:
+    """Say on stderr which keys of a client's configuration have no effect."""
+    unused = sorted(set(config) - set(acted_on))
+    if unused:
+        print(f"WARN: no effect in Barnabas' commands: {', '.join(unused)}", file=sys.stderr)
+
+
+def padded(values: Sequence[object], widths: Sequence[int]) -> str:
+    """Values in columns of at least these widths, separated by a blank; the last is not padded if it has no width."""
+    columns = [f"{value!s:<{width}}" for value, width in zip(values, widths, strict=False)]
+    columns += [str(value) for value in values[len(widths) :]]
+    return " ".join(columns)

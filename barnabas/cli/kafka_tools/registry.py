@@ -1,0 +1,69 @@
+"""Kafka's tools by name. A tool's module is imported when it is called; neither click nor rich is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+TOOLS: dict[str, tuple[str, str]] = {
+    "kafka-topics": ("topics", "Create, delete, describe, list and change topics."),
+}
+"""The tool's module in this package, and one line about it."""
+
+MISSING: dict[str, str] = {
+    "kafka-acls": "Barnabas has no authorizer",
+    "kafka-delegation-tokens": "Barnabas has no delegation tokens",
+    "kafka-leader-election": "Barnabas is a single node",
+    "kafka-metadata-quorum": "Barnabas has no quorum of controllers",
+    "kafka-reassign-partitions": "Barnabas is a single node",
+    "kafka-replica-verification": "Barnabas is a single node",
+    "kafka-client-metrics": "Barnabas has no client telemetry (KIP-714)",
+    "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
+    "kafka-storage": "use 'barnabas storage'; 'barnabas serve' formats a new data directory itself",
+    "kafka-server-start": "use 'barnabas serve'",
+    "kafka-server-stop": "stop 'barnabas serve' with Ctrl-C or SIGTERM",
+}
+"""Kafka's tools that are not here, and why."""
+
+
+def run(name: str, arguments: Sequence[str]) -> int:
+    """Run a tool; errors are printed as Kafka's tools do. Returns the exit code: 0, or 1 after any failure."""
+    if name not in TOOLS:
+        return _unknown(name)
+    from barnabas.cli.kafka_tools.arguments import Leave, Usage
+
+    try:
+        code: int = import_module(f"barnabas.cli.kafka_tools.{TOOLS[name][0]}").main(arguments)
+        sys.stdout.flush()
+    except Leave as done:
+        return done.code
+    except Usage as mistake:
+        print(f"{mistake}\n'barnabas {name} --help' lists the options.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of stdout was closed (`| head`): a new descriptor avoids an error message at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from barnabas.cli.kafka_tools.failure import sentence
+
+        text = sentence(error)
+        if text is None:
+            raise
+        print(f"Error: {text}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _unknown(name: str) -> int:
+    if name in MISSING:
+        print(f"barnabas: {name} is not available: {MISSING[name]}", file=sys.stderr)
+        return 2
+    from barnabas.terminal.suggestion import suggestion
+
+    print(f"barnabas: no such command: {name}{suggestion(name, list(TOOLS))}", file=sys.stderr)
+    return 2

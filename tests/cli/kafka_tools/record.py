@@ -1,0 +1,36 @@
+"""Record transcripts: `python -m tests.cli.kafka_tools.record NAME…` runs Kafka's tools and rewrites the files.
+
+`--barnabas` runs Barnabas' commands instead and prints what differs, without writing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.cli.kafka_tools import ours, transcript
+from tests.cli.kafka_tools.jvm import KafkaTools
+from tests.cli.kafka_tools.player import play
+
+
+def main(arguments: list[str]) -> int:
+    names = [name for name in arguments if not name.startswith("-")]
+    names = names or sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
+    tools = None if "--barnabas" in arguments else KafkaTools()
+    for name in names:
+        path = transcript.FOLDER / f"{name}.txt"
+        with tempfile.TemporaryDirectory() as folder:
+            if tools is not None:
+                path.write_text(play(name, tools.run, Path(folder)), encoding="utf-8")
+                continue
+            lines = (path.read_text(encoding="utf-8").splitlines(), play(name, ours.run, Path(folder)).splitlines())
+            print("\n".join(difflib.unified_diff(*lines, "kafka", "barnabas", lineterm="", n=4)))
+    if tools is not None:
+        tools.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

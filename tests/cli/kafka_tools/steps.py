@@ -1,0 +1,132 @@
+"""What transcripts prepare with `%` steps: records, members of groups, transactions, files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+DEADLINE_S = 60.0
+FIRST_TIMESTAMP = 1_700_000_000_000
+Client = Consumer | Producer
+
+
+class Preparation:
+    """The clients that a transcript has started."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.folder = folder
+        self.members: dict[str, _Member] = {}
+        self.producers: dict[str, Producer] = {}
+
+    def run(self, words: list[str]) -> None:
+        """One `%` step: the name of a method and its arguments."""
+        method: Callable[..., None] = getattr(self, words[0].replace("-", "_"))
+        method(*words[1:])
+
+    def close(self) -> None:
+        """Close all clients."""
+        for name in list(self.members):
+            self.leave(name)
+        self.producers.clear()
+
+    def topic(self, name: str, partitions: str = "1") -> None:
+        """Create a topic."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([NewTopic(name, int(partitions), 1)])[name].result(DEADLINE_S)
+
+    def produce(self, topic: str, count: str, partition: str = "0") -> None:
+        """Send records `0`, `1` … with one second between their timestamps."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for number in range(int(count)):
+            timestamp = FIRST_TIMESTAMP + number * 1000
+            producer.produce(topic, str(number), partition=int(partition), timestamp=timestamp)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def record(self, topic: str, key: str, value: str, *headers: str) -> None:
+        """Send one record with headers `name=value`."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        pairs = [(name, text.encode()) for name, _, text in (header.partition("=") for header in headers)]
+        producer.produce(topic, value, key, 0, timestamp=FIRST_TIMESTAMP, headers=pairs)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def commit(self, group: str, topic: str, *offsets: str) -> None:
+        """Commit one offset per partition, from partition 0 on."""
+        one = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False})
+        places = [TopicPartition(topic, index, int(offset)) for index, offset in enumerate(offsets)]
+        one.commit(offsets=places, asynchronous=False)
+        one.close()
+
+    def member(self, group: str, topic: str, protocol: str = "classic") -> None:
+        """Start a member of a group, and wait until it has partitions; it commits nothing."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "client.id": "reader"}
+        settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+        if protocol == "consumer":
+            settings["group.protocol"] = "consumer"
+        self.members[group] = _Member(Consumer(settings), topic)
+
+    def share_member(self, group: str, topic: str) -> None:
+        """Start a member of a share group that accepts what it reads."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "client.id": "worker"}
+        self.members[group] = _ShareMember(ShareConsumer(settings), topic)
+
+    def leave(self, group: str) -> None:
+        """End the member of a group."""
+        self.members.pop(group).close()
+
+    def begin(self, transactional_id: str, topic: str) -> None:
+        """Open a transaction with one record."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": transactional_id})
+        producer.init_transactions(DEADLINE_S)
+        producer.begin_transaction()
+        producer.produce(topic, "open", partition=0, timestamp=FIRST_TIMESTAMP)
+        assert producer.flush(DEADLINE_S) == 0
+        self.producers[transactional_id] = producer
+
+    def end(self, transactional_id: str) -> None:
+        """Commit the transaction."""
+        self.producers.pop(transactional_id).commit_transaction(DEADLINE_S)
+
+    def file(self, name: str, text: str) -> None:
+        """Write a file in TMP."""
+        (self.folder / name).write_text(text.encode().decode("unicode_escape"), encoding="utf-8")
+
+
+class _Member:
+    """A consumer in a thread of its own, which polls until it is closed."""
+
+    def __init__(self, consumer: Consumer, topic: str) -> None:
+        self.consumer = consumer
+        self.is_closing = threading.Event()
+        self.is_assigned = threading.Event()
+        consumer.subscribe([topic])
+        self.thread = threading.Thread(target=self._poll, daemon=True)
+        self.thread.start()
+        assert self.is_assigned.wait(DEADLINE_S)
+
+    def _poll(self) -> None:
+        while not self.is_closing.is_set():
+            self.consumer.poll(0.05)
+            if self.consumer.assignment():
+                self.is_assigned.set()
+        self.consumer.close()
+
+    def close(self) -> None:
+        self.is_closing.set()
+        self.thread.join(DEADLINE_S)
+
+
+class _ShareMember(_Member):
+    """A share consumer; it has partitions some time after it joined, which its records show."""
+
+    def _poll(self) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.is_closing.is_set() and time.monotonic() < deadline:
+            self.consumer.poll(0.05)
+            self.is_assigned.set()
+        self.consumer.close()

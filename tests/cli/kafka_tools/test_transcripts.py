@@ -1,0 +1,37 @@
+"""Kafka's tools under their own names print what Kafka's tools print, against the same broker.
+
+The transcripts are recorded from Kafka's tools (record.py). One test runs Barnabas' commands, another Kafka's own tools
+in one JVM, which shows that the transcripts are what these print today.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.kafka_tools import ours, transcript
+from tests.cli.kafka_tools.jvm import KafkaTools
+from tests.cli.kafka_tools.player import play
+
+NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
+
+
+@pytest.fixture(scope="module")
+def kafka_tools() -> Iterator[KafkaTools]:
+    tools = KafkaTools()
+    yield tools
+    tools.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
+    assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.java
+@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
+    assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")

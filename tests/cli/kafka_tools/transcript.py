@@ -1,0 +1,131 @@
+"""Transcripts in `tests/data/kafka-tools`: commands of Kafka's tools, and what the tools printed against Barnabas.
+
+    # a comment
+    % produce words 3                 a step that prepares something (steps.py)
+    $ kafka-topics --bootstrap-server BROKER --list          a command; `$~`: its lines come in any order
+    | words                           a line of stdout
+    ! a message                       a line of stderr
+    = 1                               the exit code, if it is not 0
+
+What differs from run to run (ports, ids, times, directories) is replaced in the output by a word of the same length
+where a column's width depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "kafka-tools"
+USAGE = re.compile(r"^(Option\s+Description|usage: |'barnabas .* --help')")
+NOISE = re.compile(
+    r"^((java|joptsimple|org\.apache\.kafka)\.[\w.$]+(: .*)?$|\s+at |Caused by: |\s+\.\.\. |\[.*\] (WARN|ERROR) )"
+)
+JAVA_SET = re.compile(r"\[\[[\w-]+\](, \[[\w-]+\])+\]")
+"""A set of options, in no order."""
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+BASE64_ID = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])")
+MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
+
+
+@dataclass
+class Output:
+    """What a command printed: lines of stdout and stderr, and its exit code."""
+
+    out: list[str]
+    errors: list[str]
+    code: int
+
+
+@dataclass
+class Step:
+    """One entry of a transcript: a comment, a step that prepares something, or a command with its output."""
+
+    line: str
+    output: Output = field(default_factory=lambda: Output([], [], 0))
+
+    @property
+    def kind(self) -> str:
+        return self.line[:1]
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command or a step, without what follows `<<<`."""
+        words = shlex.split(self.line[2:])
+        return words[: words.index("<<<")] if "<<<" in words else words
+
+    @property
+    def stdin(self) -> str:
+        """The text after `<<<`, with `\\n` and `\\t` as in Python."""
+        words = shlex.split(self.line[2:])
+        return words[-1].encode().decode("unicode_escape") if "<<<" in words else ""
+
+    @property
+    def is_unordered(self) -> bool:
+        return self.line.startswith("$~")
+
+
+def read(path: Path) -> list[Step]:
+    """The steps of a transcript."""
+    steps: list[Step] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        mark, text = line[:1], line[2:]
+        if mark in {"|", "!", "="}:
+            output = steps[-1].output
+            if mark == "=":
+                output.code = int(text)
+            else:
+                (output.out if mark == "|" else output.errors).append(text)
+        else:
+            steps.append(Step(line))
+    return steps
+
+
+def text_of(steps: Iterable[Step]) -> str:
+    """The content of a transcript."""
+    lines: list[str] = []
+    for step in steps:
+        lines.append(step.line)
+        lines += [f"| {line}".rstrip() for line in step.output.out]
+        lines += [f"! {line}".rstrip() for line in step.output.errors]
+        if step.output.code:
+            lines.append(f"= {step.output.code}")
+    return "\n".join(lines) + "\n"
+
+
+def fill(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Words of a command, with BROKER, DIR and TMP replaced by their values."""
+    pattern = re.compile(r"\b(" + "|".join(values) + r")\b")
+    return [pattern.sub(lambda found: values[found[1]], word) for word in words]
+
+
+def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
+    """The output without what differs from run to run."""
+    out = [_normal_line(line, values) for line in output.out]
+    errors = [_normal_line(line, values) for line in _messages(output.errors)]
+    return Output(sorted(out) if step.is_unordered else out, errors, output.code)
+
+
+def _messages(lines: list[str]) -> list[str]:
+    """The lines of stderr before the usage, without log lines and stack traces."""
+    kept: list[str] = []
+    for line in lines:
+        if USAGE.match(line):
+            break
+        if not NOISE.match(line) and line.strip():
+            kept.append(line)
+    return kept
+
+
+def _normal_line(line: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        line = line.replace(value, name)
+    port = values["BROKER"].rpartition(":")[2]
+    line = re.sub(rf"(?<!\d){port}(?!\d)", "PORT_", line)
+    line = JAVA_SET.sub(lambda found: f"[{', '.join(sorted(found[0][1:-1].split(', ')))}]", line)
+    line = UUID.sub(lambda found: "u" * len(found[0]), line)
+    line = BASE64_ID.sub(lambda found: "i" * len(found[0]), line)
+    return MILLISECONDS.sub("TIME_MILLISEC", line).rstrip()
