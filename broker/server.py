@@ -146,6 +146,7 @@ def _tune_garbage_collection() -> None:
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
 
 
 class Server:

@@ -7,6 +7,7 @@ on the command line or in the configuration is one sentence on stderr and exit c
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,7 @@ def serve(arguments: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"barnabas serve: {error}\n")
         return EXIT_USAGE
+    gc.disable()  # until the start is done: a tenth of it would be looking for garbage among what is imported
     from barnabas.broker.server import run
 
     return run(options)

@@ -84,4 +84,18 @@ BROKER = (
         "    if encoded is None:\n",
         "tests/broker/test_features.py::test_a_feature_level_is_changed_and_reported",
     ),
+    Mutant(
+        "no-garbage-collection-after-the-start",
+        "broker/server.py",
+        "    gc.set_threshold(*GC_THRESHOLDS)\n    gc.enable()\n",
+        "    gc.set_threshold(*GC_THRESHOLDS)\n",
+        "tests/broker/test_start.py::test_garbage_is_collected_again_after_the_start",
+    ),
+    Mutant(
+        "commands-imported-by-serve",
+        "barnabas/cli/serve.py",
+        "import argparse\nimport gc\n",
+        "import argparse\nimport gc\nimport click\n",
+        "tests/broker/test_start.py::test_a_start_imports_nothing_that_it_does_not_need",
+    ),
 )
