@@ -40,6 +40,10 @@ DOUBLE_MAX: Final = 1.7976931348623157e308
 _BITS: Final = {SHORT: 16, INT: 32, LONG: 64}
 
 
+NOT_ACTED_ON: Final = "Barnabas does not act on this key."
+"""The end of the documentation of such a key in DescribeConfigs; what Apache Kafka's brokers answer never has it."""
+
+
 class ConfigError(Exception):
     """An invalid config value or name."""
 

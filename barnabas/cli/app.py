@@ -21,12 +21,12 @@ from barnabas.terminal.suggestion import suggestion
 # command -> (module:attribute, one line for the help page)
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("", "Run a broker."),
-    "topic": ("barnabas.cli.topic:topic", "List, create, describe and delete topics."),
+    "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.consume:consume", "Read records."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
-    "config": ("barnabas.cli.config:config", "Read and change topic, broker and group configuration."),
+    "config": ("barnabas.cli.config:config", "Read and change configuration."),
     "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),

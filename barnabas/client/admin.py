@@ -1,4 +1,4 @@
-"""Topics and configs: one function per operation, retried until the cluster's timeout.
+"""Topics: one function per operation, retried until the cluster's timeout.
 
 Returns messages of `barnabas.wire` where they suffice. Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`,
 `Unreachable`.
@@ -9,43 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-    IncrementalAlterConfigsResponse,
-)
 from barnabas.wire.messages.metadata import MetadataResponseTopic
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-
-RESOURCE_TYPES = {"topic": 2, "broker": 4, "group": 32}
-CONFIG_SOURCES = {
-    1: "topic",
-    2: "dynamic broker",
-    3: "dynamic default broker",
-    4: "static broker",
-    5: "default",
-    6: "dynamic broker logger",
-    7: "client metrics",
-    8: "group",
-}
-SET, DELETE = 0, 1
 
 
 def list_topics(cluster: Cluster) -> list[MetadataResponseTopic]:
@@ -112,55 +96,46 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     cluster.forget(name)
 
 
-def _config_node(cluster: Cluster, kind: str, name: str, deadline: float) -> NodeConnection:
-    """The node to ask: the broker itself for its configuration, otherwise any."""
-    if kind == "broker" and name.isdigit():
-        return cluster.node(int(name), deadline)
-    return cluster.any_node(deadline)
-
-
-def describe_config(
-    cluster: Cluster, kind: str, name: str, keys: Sequence[str] | None = None
-) -> list[DescribeConfigsResourceResult]:
-    """The configuration of a topic, broker or group, by key; only `keys` if given."""
-    resource = DescribeConfigsResource(
-        resource_type=RESOURCE_TYPES[kind],
-        resource_name=name,
-        configuration_keys=None if keys is None else list(keys),
-    )
-    request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
-
-    def attempt(deadline: float) -> list[DescribeConfigsResourceResult]:
-        result = _config_node(cluster, kind, name, deadline).call(request, DescribeConfigsResponse, deadline).results[0]
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NotFound(f"there is no {kind} {name!r}")
-        raise_for(result.error_code, f"{kind} {name!r}", result.error_message)
-        return sorted(result.configs, key=lambda config: config.name)
-
-    return cluster.retry(attempt)
-
-
-def alter_config(cluster: Cluster, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
-    """Set keys of a topic, broker or group; None resets a key to its default."""
-    configs = [
-        IncrementalAlterConfigsRequestAlterableConfig(
-            name=key, config_operation=DELETE if value is None else SET, value=value
-        )
-        for key, value in changes.items()
-    ]
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-        resource_type=RESOURCE_TYPES[kind], resource_name=name, configs=configs
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource])
+def add_partitions(cluster: Cluster, name: str, total: int, *, validate_only: bool = False) -> None:
+    """Grow a topic to `total` partitions. `NotFound` if it does not exist."""
+    timeout_ms = int(cluster.timeout_s * 1000)
+    wanted = CreatePartitionsTopic(name=name, count=total, assignments=None)
+    request = CreatePartitionsRequest(topics=[wanted], timeout_ms=timeout_ms, validate_only=validate_only)
 
     def attempt(deadline: float) -> None:
-        result = (
-            _config_node(cluster, kind, name, deadline)
-            .call(request, IncrementalAlterConfigsResponse, deadline)
-            .responses[0]
-        )
+        result = cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results[0]
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NotFound(f"there is no {kind} {name!r}")
-        raise_for(result.error_code, f"{kind} {name!r}", result.error_message)
+            raise NotFound(f"there is no topic {name!r}")
+        raise_for(result.error_code, f"cannot add partitions to topic {name!r}", result.error_message)
 
     cluster.retry(attempt)
+    cluster.forget(name)
+
+
+def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Delete the records before an offset of each partition; returns the new start offsets.
+
+    The first error stops it; what was deleted before stays deleted. Source: KIP-107.
+    """
+    timeout_ms = int(cluster.timeout_s * 1000)
+
+    def attempt(deadline: float) -> dict[TopicPartition, int]:
+        by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
+        for (name, index), offset in offsets.items():
+            leader = cluster.topic(name, deadline).leaders[index]
+            wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
+            by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
+        starts: dict[TopicPartition, int] = {}
+        for leader, topics in by_leader.items():
+            request = DeleteRecordsRequest(
+                topics=[DeleteRecordsTopic(name=name, partitions=parts) for name, parts in topics.items()],
+                timeout_ms=timeout_ms,
+            )
+            answer = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    raise_for(partition.error_code, f"cannot trim {topic.name}-{partition.partition_index}")
+                    starts[topic.name, partition.partition_index] = partition.low_watermark
+        return starts
+
+    return cluster.retry(attempt)

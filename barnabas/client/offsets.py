@@ -15,19 +15,24 @@ from barnabas.wire.messages.list_offsets import (
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 TopicPartition = tuple[str, int]
 
 
-def list_offsets(cluster: Cluster, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def list_offsets(
+    cluster: Cluster, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
     """The offset for each partition's timestamp: EARLIEST, LATEST, or the first record at or after a time in ms.
 
-    -1 if there is no such record. Errors: `NotFound`, `KafkaError`, `TimedOut`.
+    With READ_COMMITTED the LATEST offset is the last stable one. -1 if there is no such record. Errors: `NotFound`,
+    `KafkaError`, `TimedOut`.
     """
 
     def attempt(deadline: float) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
         for node_id, request in _requests(cluster, timestamps, deadline).items():
+            request.isolation_level = isolation_level
             response = cluster.node(node_id, deadline).call(request, ListOffsetsResponse, deadline)
             for topic in response.topics:
                 for partition in topic.partitions:
@@ -64,3 +69,8 @@ def end_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[Topi
 def start_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset of the first record of each partition."""
     return list_offsets(cluster, dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+
+
+def stable_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """The last stable offset of each partition: before the first record of a transaction that is open."""
+    return list_offsets(cluster, dict.fromkeys(partitions, LATEST_TIMESTAMP), isolation_level=READ_COMMITTED)

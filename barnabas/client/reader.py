@@ -23,7 +23,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.records import Record, iter_batches, iter_records
+from barnabas.wire.records import BatchView, Record, iter_batches, iter_records
 from barnabas.wire.schema import Message
 
 MAX_WAIT_MS = 500
@@ -70,14 +70,25 @@ class Reader:
 
         Errors: KafkaError, NotFound, TimedOut, Unreachable.
         """
+        for position, first, end, data in self._pieces(on_idle):
+            yield from self._decoded(position, first, end, data)
+
+    def batches(self, on_idle: Callable[[], None] | None = None) -> Iterator[tuple[TopicPartition, BatchView]]:
+        """Yield batches, also those of control records, as `records` yields records; the first may begin before."""
+        for position, first, _, data in self._pieces(on_idle):
+            for batch in iter_batches(data, partial_ok=True):
+                if batch.next_offset > first:
+                    yield (position.topic, position.index), batch
+
+    def _pieces(self, on_idle: Callable[[], None] | None) -> Iterator[tuple[Position, int, int | None, memoryview]]:
+        """What is fetched, up to the end offsets: (position, first wanted offset, end, batches)."""
         while True:
             self._fetch()
             while self._answers:
                 ids, response = self._answers.pop(0)
                 fetched = list(self._fetched(ids, response))
                 self._fetch()
-                for partition, first, end, data in fetched:
-                    yield from self._decoded(partition, first, end, data)
+                yield from fetched
             if all(position.is_done for position in self.positions.values()):
                 return
             if on_idle is not None:

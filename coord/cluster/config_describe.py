@@ -14,7 +14,7 @@ from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.topic_names import check_topic_name
-from barnabas.wire.configdef import ConfigKey
+from barnabas.wire.configdef import NOT_ACTED_ON, ConfigKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
@@ -169,5 +169,5 @@ def _entry(
         is_sensitive=key.is_sensitive,
         synonyms=shown,
         config_type=CONFIG_TYPES[key.type],
-        documentation=key.doc,
+        documentation=key.doc if key.used else f"{key.doc} {NOT_ACTED_ON}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
+from tests.mutants.cli_mutants import CLI
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
@@ -41,4 +42,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *FUZZ,
     *TURNS,
     *LIMITS,
+    *CLI,
 )

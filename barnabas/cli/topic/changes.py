@@ -1,0 +1,158 @@
+"""`barnabas topic create|alter|add-partitions|delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.config_changes import change_options, changes_from, show_changes
+from barnabas.cli.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
+from barnabas.cli.patterns import confirm, have_patterns, regex_option, select
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="[default: the broker's num.partitions]")
+@click.option("-r", "--replicas", type=click.IntRange(min=1), help="[default: the broker's default.replication.factor]")
+@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic key; may be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic exists.")
+@click.option("--dry-run", is_flag=True, help="Only have the broker check the topics.")
+@bootstrap_option
+@timeout_option
+def create(
+    names: tuple[str, ...],
+    partitions: int | None,
+    replicas: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    dry_run: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Create topics."""
+    from barnabas.client.admin import create_topic
+    from barnabas.wire.errors import ErrorCode, KafkaError
+
+    settings = key_values(configs, "-c")
+    with connect(bootstrap, timeout_s) as cluster:
+        for name in names:
+            try:
+                made = create_topic(
+                    cluster,
+                    name,
+                    partitions=partitions or -1,
+                    replication_factor=replicas or -1,
+                    configs=settings,
+                    validate_only=dry_run,
+                )
+            except KafkaError as error:
+                if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
+                    click.echo(f"topic {name} exists", err=True)
+                    continue
+                raise
+            count = made.num_partitions
+            done = "would create" if dry_run else "created"
+            click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@change_options
+@regex_option
+@bootstrap_option
+@timeout_option
+def alter(
+    names: tuple[str, ...],
+    set_: tuple[str, ...],
+    delete: tuple[str, ...],
+    append: tuple[str, ...],
+    subtract: tuple[str, ...],
+    dry_run: bool,
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Change the configuration of topics.
+
+    \b
+    barnabas topic alter orders --set retention.ms=86400000
+    barnabas topic alter 'ord*' --delete retention.ms
+    barnabas topic alter orders --append cleanup.policy=compact
+    """
+    from barnabas.cli.config_changes import alter_resource
+
+    changes = changes_from(set_, delete, append, subtract)
+    with connect(bootstrap, timeout_s) as cluster:
+        for name in _existing(cluster, names, regex=regex):
+            alter_resource(cluster, "topic", name, changes, dry_run=dry_run)
+            show_changes("topic", name, changes, dry_run=dry_run)
+
+
+@click.command("add-partitions")
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-n", "--num", "number", type=click.IntRange(min=1), help="Add this number of partitions.")
+@click.option("--total", type=click.IntRange(min=1), help="Grow to this number of partitions.")
+@click.option("--dry-run", is_flag=True, help="Only have the broker check the change.")
+@regex_option
+@bootstrap_option
+@timeout_option
+def add_partitions(
+    names: tuple[str, ...],
+    number: int | None,
+    total: int | None,
+    dry_run: bool,
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Add partitions to topics; partitions cannot be removed.
+
+    Records that exist stay where they are, so a key's new records may be in another partition than its old ones.
+    """
+    from barnabas.client import admin
+
+    if (number is None) == (total is None):
+        raise click.UsageError("say either how many to add (-n) or how many there shall be (--total)")
+    with connect(bootstrap, timeout_s) as cluster:
+        for one in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
+            name, before = one.name or "", len(one.partitions)
+            after = total if total is not None else before + (number or 0)
+            admin.add_partitions(cluster, name, after, validate_only=dry_run)
+            would = "would have" if dry_run else "has"
+            click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@regex_option
+@yes_option
+@bootstrap_option
+@timeout_option
+def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
+    """Delete topics with all their records.
+
+    On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
+    """
+    from barnabas.client.admin import delete_topic, describe_topics
+
+    with connect(bootstrap, timeout_s) as cluster:
+        found = _existing(cluster, names, regex=regex)
+        describe_topics(cluster, found)  # a name that is wrong is reported before anything is deleted
+        confirm("Delete", "topic", found, yes=yes, guessed=have_patterns(names, regex=regex), rest=" with all records")
+        for name in found:
+            delete_topic(cluster, name)
+            click.echo(f"deleted topic {name}")
+
+
+def _existing(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
+    """The topics that are named or match; patterns do not match internal topics."""
+    from barnabas.client.admin import list_topics
+
+    def known() -> list[str]:
+        return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]
+
+    return select(names, known, regex=regex, kind="topic")

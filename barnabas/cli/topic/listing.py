@@ -1,0 +1,189 @@
+"""`barnabas topic list|describe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.patterns import matching, regex_option, select
+from barnabas.terminal.tables import is_document, show, show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+TopicPartition = tuple[str, int]
+Row = dict[str, object]
+
+
+@click.command("list")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@click.option("--internal", is_flag=True, help="Include internal topics, like __consumer_offsets.")
+@click.option("-d", "--detailed", is_flag=True, help="A row for each partition: leader, replicas, in-sync replicas.")
+@regex_option
+@bootstrap_option
+@timeout_option
+@output_option
+def list_(
+    patterns: tuple[str, ...],
+    internal: bool,
+    detailed: bool,
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """List topics with their partitions and replicas.
+
+    \b
+    barnabas topic list 'ord*'
+    barnabas topic list -r 'orders-[0-9]+' -d
+    """
+    from barnabas.client.admin import list_topics
+
+    with connect(bootstrap, timeout_s) as cluster:
+        topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
+    found = [topics[name] for name in matching(patterns, topics, regex=regex)]
+    empty = f"no topic matches {' '.join(patterns)}" if patterns else "no topics"
+    if detailed:
+        rows = [
+            {"topic": topic.name} | _partition_row(partition)
+            for topic in found
+            for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+        ]
+        show_rows(rows, output, columns=("topic", "partition", "leader", "replicas", "isr"), empty=empty)
+        return
+    show_rows([_topic_row(topic) for topic in found], output, columns=("topic", "partitions", "replicas"), empty=empty)
+
+
+def _topic_row(topic: MetadataResponseTopic) -> Row:
+    from barnabas.wire.types import uuid_to_text
+
+    return {
+        "topic": topic.name,
+        "partitions": len(topic.partitions),
+        "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+        "internal": topic.is_internal,
+        "topic_id": uuid_to_text(topic.topic_id),
+    }
+
+
+def _partition_row(partition: MetadataResponsePartition) -> Row:
+    return {
+        "partition": partition.partition_index,
+        "leader": partition.leader_id if partition.leader_id >= 0 else None,
+        "leader_epoch": partition.leader_epoch,
+        "replicas": list(partition.replica_nodes),
+        "isr": list(partition.isr_nodes),
+    }
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-c", "--configs", is_flag=True, help="Show the configuration that differs from the defaults.")
+@click.option("-s", "--sizes", is_flag=True, help="Show the bytes on disk of each partition.")
+@click.option("--offsets", is_flag=True, help="Show the last stable offset and the number of offsets too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Show all of these.")
+@regex_option
+@bootstrap_option
+@timeout_option
+@output_option
+def describe(
+    names: tuple[str, ...],
+    configs: bool,
+    sizes: bool,
+    offsets: bool,
+    everything: bool,
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """Show the partitions of topics: leader, replicas, offsets.
+
+    \b
+    barnabas topic describe orders --configs --sizes
+    """
+    from barnabas.client.admin import describe_topics, list_topics
+
+    configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
+    with connect(bootstrap, timeout_s) as cluster:
+        found = select(
+            names,
+            lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
+            regex=regex,
+            kind="topic",
+        )
+        described = _described(cluster, describe_topics(cluster, found), sizes=sizes, offsets=offsets)
+        if configs:
+            for one in described:
+                one["configs"] = _configs(cluster, str(one["topic"]))
+    if is_document(output):
+        show(described, output)
+        return
+    for number, one in enumerate(described):
+        if number:
+            click.echo()
+        _show_topic(one, output, sizes=sizes, offsets=offsets)
+
+
+def _described(
+    cluster: Cluster, topics: list[MetadataResponseTopic], *, sizes: bool, offsets: bool
+) -> list[dict[str, object]]:
+    from barnabas.client.log_dirs import partition_sizes
+    from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
+    from barnabas.wire.types import uuid_to_text
+
+    led = [(t.name or "", p.partition_index) for t in topics for p in t.partitions if p.leader_id >= 0]
+    starts, ends = start_offsets(cluster, led), end_offsets(cluster, led)
+    stable = stable_offsets(cluster, led) if offsets else {}
+    bytes_of = partition_sizes(cluster, [topic.name or "" for topic in topics]) if sizes else {}
+    described: list[dict[str, object]] = []
+    for topic in topics:
+        rows: list[Row] = []
+        for partition in topic.partitions:
+            which = (topic.name or "", partition.partition_index)
+            row = _partition_row(partition) | {"start_offset": starts.get(which), "end_offset": ends.get(which)}
+            if offsets:
+                row |= {"stable_offset": stable.get(which), "offsets": _between(starts.get(which), ends.get(which))}
+            if sizes:
+                row["bytes"] = bytes_of.get(which)
+            rows.append(row)
+        described.append(
+            {
+                "topic": topic.name,
+                "topic_id": uuid_to_text(topic.topic_id),
+                "internal": topic.is_internal,
+                "partitions": rows,
+            }
+        )
+    return described
+
+
+def _between(start: int | None, end: int | None) -> int | None:
+    return None if start is None or end is None else end - start
+
+
+def _configs(cluster: Cluster, name: str) -> list[Row]:
+    from barnabas.cli.config import config_rows
+    from barnabas.client.admin_configs import describe_config
+
+    return [row for row in config_rows(describe_config(cluster, "topic", name)) if row["source"] != "default"]
+
+
+def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bool) -> None:
+    partitions, configs = one["partitions"], one.get("configs")
+    assert isinstance(partitions, list)
+    columns = ["partition", "leader", "replicas", "start_offset", "end_offset"]
+    if offsets:
+        columns = ["partition", "leader", "start_offset", "stable_offset", "end_offset", "offsets"]
+    if sizes:
+        dropped = ("leader", "offsets") if offsets else ("replicas",)  # within 60 columns
+        columns = [column for column in columns if column not in dropped] + ["bytes"]
+    title = f"{one['topic']} (id {one['topic_id']})"
+    show_rows(partitions, output, columns=columns, title=title)
+    if isinstance(configs, list):
+        click.echo()
+        show_rows(configs, output, columns=("key", "value", "source"), empty="every key has its default value")
