@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from barnabas.coord.machine import Moment
+
+R = TypeVar("R")
 
 RETRY_S = 1.0
 """Delay before a timer is handled again whose handling has failed, seconds."""
@@ -61,6 +67,19 @@ class Timers:
         del self._queued[key]
         del self._deadlines[key]
         return key
+
+    def run_due(self, at: Moment, result: R, due: Callable[[Hashable, Moment, R], None]) -> R:
+        """Call `due(key, at, result)` for each deadline up to `at`, in order, until `result` is true; returns it.
+
+        A deadline whose handling fails is set again for later, and the exception raised.
+        """
+        while not result and (key := self.pop_due(at.now)) is not None:
+            try:
+                due(key, at, result)
+            except Exception:
+                self.retry(key, at.now)
+                raise
+        return result
 
     def __len__(self) -> int:
         return len(self._deadlines)

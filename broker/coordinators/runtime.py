@@ -43,8 +43,6 @@ TICK_RETRY_S = 1.0
 CALLS_OF_A_STEP = 20
 """How many of the requests that wait for the internal topic are continued in a step."""
 
-_ALL_CALLED = object()
-
 
 class CoordinatorRuntime(Generic[C]):
     """All coordinators of one topic on this broker. Subclasses add what differs between kinds of coordinators."""
@@ -191,9 +189,8 @@ class CoordinatorRuntime(Generic[C]):
             logger.warning("Cannot create %s: %s", self.topic, error)
             error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
         awaiting, self._awaiting_topic = self._awaiting_topic, []
-        steps = self._call_each(awaiting, error)
-        if next(steps, _ALL_CALLED) is not _ALL_CALLED:
-            self._loop.slices.start(steps, _ignore, partial(log_failure, f"Requests that waited for {self.topic}"))
+        failed = partial(log_failure, f"Requests that waited for {self.topic}")
+        self._loop.slices.begin(self._call_each(awaiting, error), _ignore, failed)
 
     def _call_each(
         self, awaiting: Iterable[Callable[[KafkaError | None], None]], error: KafkaError | None

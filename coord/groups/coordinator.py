@@ -254,14 +254,7 @@ class GroupCoordinator:
         so that they are not lost if the next event fails. An event that fails, or whose records cannot be appended, is
         handled again later.
         """
-        result = Result()
-        while not result and (key := self._timers.pop_due(at.now)) is not None:
-            try:
-                self._due(key, at, result)
-            except Exception:
-                self._timers.retry(key, at.now)
-                raise
-        return result
+        return self._timers.run_due(at, Result(), self._due)
 
     def _due(self, key: Hashable, at: Moment, result: Result) -> None:
         if isinstance(key, TimerKey):

@@ -259,14 +259,7 @@ class ShareCoordinator:
 
         A job that fails is done again later.
         """
-        result = ShareStateResult()
-        while not result and (job := self._timers.pop_due(at.now)) is not None:
-            try:
-                self._do(job, at, result)
-            except Exception:
-                self._timers.retry(job, at.now)
-                raise
-        return result
+        return self._timers.run_due(at, ShareStateResult(), self._do)
 
     def _do(self, job: Hashable, at: Moment, result: ShareStateResult) -> None:
         if job == _COLD_SNAPSHOTS:

@@ -350,14 +350,7 @@ class TransactionCoordinator:
         It stops after an event with a result, so that this is not lost if the next event fails, which is then handled
         again later.
         """
-        result = TransactionResult()
-        while not result and (key := self._timers.pop_due(at.now)) is not None:
-            try:
-                self._due(key, at, result)
-            except Exception:
-                self._timers.retry(key, at.now)
-                raise
-        return result
+        return self._timers.run_due(at, TransactionResult(), self._due)
 
     def _due(self, key: Hashable, at: Moment, result: TransactionResult) -> None:
         if key == _ABORT_SWEEP:

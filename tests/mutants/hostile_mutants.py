@@ -188,8 +188,8 @@ HOSTILE = (
     ),
     Mutant(
         "failed-timer-is-lost",
-        "coord/groups/coordinator.py",
-        "                self._timers.retry(key, at.now)\n                raise\n",
+        "coord/timers.py",
+        "                self.retry(key, at.now)\n                raise\n",
         "                raise\n",
         "tests/broker/test_coordinator_failures.py::TestTick::test_the_failed_event_is_handled_again",
     ),
