@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import pytest
@@ -72,16 +71,18 @@ def run(broker) -> Callable[..., Ran]:
 def call(broker, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """`call("topic", "list")`: as `run`, but in this process, which saves the start of a process."""
     monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", broker.bootstrap)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
 
     def here(*arguments: str, stdin: str | bytes = b"") -> Ran:
         given = stdin.encode() if isinstance(stdin, str) else stdin
         stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with monkeypatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
-            with tempfile.TemporaryFile() as file:
-                file.write(given)
-                file.seek(0)
-                patch.setattr("sys.stdin", io.TextIOWrapper(file, encoding="utf-8"))
-                code = run_in_process(arguments)
+        with monkeypatch.context() as patch, tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            patch.setattr("sys.stdin", io.TextIOWrapper(file, encoding="utf-8"))
+            patch.setattr("sys.stdout", stdout)
+            patch.setattr("sys.stderr", stderr)
+            code = run_in_process(arguments)
         written = [stream.buffer.getvalue() for stream in (stdout, stderr)]  # type: ignore[attr-defined]
         return Ran(subprocess.CompletedProcess(arguments, code, *written))
 
