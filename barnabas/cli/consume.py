@@ -1,123 +1,150 @@
 """`barnabas consume`: prints records with a format string or as JSON lines.
 
-It reads without joining a group and commits no offsets.
+Without `-g` it reads without joining a group and commits no offsets. With `-g` it is a member of that group.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from base64 import b64encode
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.escapes import compile_format
-from barnabas.cli.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
-from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
+from barnabas.cli.consume_source import Selection, Source, find_partitions, group_source, plain_source
+from barnabas.cli.duration import Duration
+from barnabas.cli.escapes import compile_format, printable
+from barnabas.cli.offset_spec import OffsetSpec, parse_range
+from barnabas.cli.parameters import bootstrap_option, connect
+from barnabas.cli.record_json import json_line
+from barnabas.cli.settings import setting
 
 if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.reader import Reader
-    from barnabas.wire.records import Record
-
-TopicPartition = tuple[str, int]
-Render = Callable[[TopicPartition, "Record"], bytes]
+    from barnabas.cli.consume_run import Render
+    from barnabas.cli.record_filter import Filter, Matches
 
 DEFAULT_FORMAT = r"%v\n"
 
 
 @click.command(
     epilog="Format verbs: %t topic, %p partition, %o offset, %k key, %v or %s value, %h headers, %T or %d timestamp in "
-    "ms, %K and %S bytes of key and value, %% a percent sign; \\n \\t \\r \\0 \\xNN."
+    "ms, %K and %S bytes of key and value, %R the latter as binary int32, %% a percent sign; \\n \\t \\r \\0 \\xNN. "
+    "A filter expression has the names topic, partition, offset, timestamp, key, value (parsed where it is JSON), text "
+    "(the value as text) and headers, as in \"value.amount > 100 and key == 'a'\" or \"matches(text, 'err.*7')\"."
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option(
     "-o",
     "--offset",
-    default="beginning",
-    show_default=True,
     metavar="FROM[:TO]",
-    help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the current end.",
+    help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the current end. With "
+    "-g: where partitions without a committed offset begin, beginning or end. [default: beginning]",
 )
 @click.option("-p", "--partition", "wanted", multiple=True, type=click.IntRange(min=0), help="[default: all]")
+@click.option("-r", "--regex", is_flag=True, help="TOPICs are regular expressions; so is one that starts with '^'.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the current end of the partitions.")
+@click.option("-g", "--group", metavar="GROUP", help="Join this consumer group and commit offsets.")
+@click.option("--instance-id", metavar="ID", help="With -g: be the static member of this name (KIP-345).")
 @click.option("-f", "--format", "format_", metavar="FORMAT", help=f"Format of a record. [default: {DEFAULT_FORMAT}]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line; `produce --json` reads them.")
+@click.option("--grep", "pattern", metavar="REGEX", help="Only records with a match in key or value (RE2).")
+@click.option("-v", "--invert", is_flag=True, help="With --grep: only records without a match.")
+@click.option("--filter", "expression", metavar="EXPRESSION", help="Only records for which it is true; see below.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    show_default=True,
+    help="read_committed: no records of aborted and of open transactions.",
+)
+@click.option(
+    "--idle", "idle_s", type=Duration(), metavar="TIME", help="Stop when no record came for this time, as 2s."
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Stop after this time in all; exit code 4 if -n, -e or ':TO' was not reached by then.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No notes, no progress and no summary on stderr.")
 @bootstrap_option
-@timeout_option
 def consume(
     topics: tuple[str, ...],
-    offset: str,
+    offset: str | None,
     wanted: tuple[int, ...],
+    regex: bool,
     count: int | None,
     exit_at_end: bool,
+    group: str | None,
+    instance_id: str | None,
     format_: str | None,
     as_json: bool,
+    pattern: str | None,
+    invert: bool,
+    expression: str | None,
+    isolation: str,
+    idle_s: float | None,
+    timeout_s: float | None,
+    quiet: bool,
     bootstrap: str,
-    timeout_s: float,
 ) -> None:
-    """Read records of TOPICs, without joining a group."""
-    from barnabas.client.reader import Reader
+    """Read records of TOPICs, and follow them until an end is asked for (-n, -e, --idle, --timeout) or Ctrl-C."""
+    from barnabas.cli.consume_run import Limits, Run
 
-    if as_json and format_ is not None:
-        raise click.UsageError("--json and --format exclude each other; give one of them")
-    render = json_line if as_json else compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f")
-    start, end = parse_range(offset, "-o")
+    render = _render(as_json, format_)
+    matches, expression_filter = _matches(pattern, invert, expression)
+    start, end = parse_range("beginning" if offset is None else offset, "-o")
     if exit_at_end and end is None:
         end = OffsetSpec("end")
-    with connect(bootstrap, timeout_s) as cluster:
-        partitions = _partitions(cluster, topics, wanted)
-        ends = None if end is None else resolve_offset_specs(cluster, dict.fromkeys(partitions, end))
-        starts = resolve_offset_specs(cluster, dict.fromkeys(partitions, start))
-        _print(Reader(cluster, starts, ends), render, count)
+    limits = Limits(count, idle_s, timeout_s, has_end=end is not None)  # the time begins now
+    note = _silent if quiet else _note
+    patience_s = float(setting("timeout"))
+    patience_s = patience_s if timeout_s is None else min(patience_s, timeout_s)
+    with connect(bootstrap, patience_s) as cluster:
+        selection = Selection(start, end, isolation == "read_committed", note)
+        if group is None:
+            if instance_id is not None:
+                raise click.UsageError("--instance-id is for a member of a group; give -g GROUP too")
+            partitions = find_partitions(cluster, topics, wanted, regex)
+            source: Source = plain_source(cluster, partitions, selection)
+        else:
+            if wanted:
+                raise click.UsageError("-p and -g exclude each other: a group distributes the partitions itself")
+            source = group_source(cluster, connect(bootstrap, patience_s), topics, regex, selection, group, instance_id)
+        Run(source, render, limits, matches, expression_filter, note, quiet=quiet).run()
 
 
-def _print(reader: Reader, render: Render, count: int | None) -> None:
-    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
-    left = count
-    for partition, record in reader.records(on_idle=flush):
-        write(render(partition, record))
-        if left is not None:
-            left -= 1
-            if not left:
-                break
-    flush()
+def _render(as_json: bool, format_: str | None) -> Render:
+    if as_json and format_ is not None:
+        raise click.UsageError("--json and --format exclude each other; give one of them")
+    if as_json:
+        return json_line
+    show = printable if sys.stdout.isatty() else None
+    return compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f", show)
 
 
-def _partitions(cluster: Cluster, topics: tuple[str, ...], wanted: tuple[int, ...]) -> list[TopicPartition]:
-    from barnabas.client.errors import NotFound
+def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple[list[Matches], Filter | None]:
+    if pattern is None and expression is None:
+        if invert:
+            raise click.UsageError("-v inverts --grep; give --grep REGEX too")
+        return [], None
+    from barnabas.cli.record_filter import Filter, grep
 
-    found: list[TopicPartition] = []
-    for name in topics:
-        count = len(cluster.find_topic(name).leaders)
-        for index in wanted:
-            if index >= count:
-                raise NotFound(f"topic {name!r} has no partition {index}; it has {count}")
-        found += [(name, index) for index in wanted or range(count)]
-    return found
-
-
-def json_line(partition: TopicPartition, record: Record) -> bytes:
-    """A record as one line of JSON. Bytes that are not UTF-8 are base64, in `key_base64` and `value_base64`."""
-    fields: dict[str, object] = {
-        "topic": partition[0],
-        "partition": partition[1],
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-    }
-    fields |= _text("key", record.key) | _text("value", record.value)
-    if record.headers:
-        fields["headers"] = [{"name": name} | _text("value", value) for name, value in record.headers]
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    matches: list[Matches] = []
+    if pattern is not None:
+        matches.append(grep(pattern, invert))
+    elif invert:
+        raise click.UsageError("-v inverts --grep; give --grep REGEX too")
+    expression_filter = None if expression is None else Filter(expression)
+    if expression_filter is not None:
+        matches.append(expression_filter)
+    return matches, expression_filter
 
 
-def _text(name: str, value: bytes | None) -> dict[str, object]:
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(value).decode()}
+def _note(sentence: str) -> None:
+    click.echo(f"barnabas: {sentence}", err=True)
+
+
+def _silent(sentence: str) -> None:
+    """Notes are not wanted."""

@@ -1,10 +1,11 @@
 """Backslash escapes and % verbs, as in kcat and rpk.
 
     %t topic   %p partition   %o offset   %k key   %v or %s value   %h headers   %T or %d timestamp (ms)
-    %K bytes of the key   %S or %V bytes of the value   %% a percent sign
+    %K bytes of the key   %S or %V bytes of the value   %R the same as a binary int32 (big-endian)   %% a percent sign
     \\n \\t \\r \\0 \\\\ \\xNN
 
-A null key or value prints nothing, and its length is -1.
+A null key or value prints nothing, and its length is -1. On a terminal, bytes that would control it or are not UTF-8
+are shown as \\xNN.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.wire.records import Record
 
 Verb = Callable[["tuple[str, int]", "Record"], bytes]
+Show = Callable[[bytes], bytes]
 
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|$)", re.DOTALL)
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
@@ -52,6 +54,18 @@ def _headers(record: Record) -> bytes:
     return b",".join(name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in record.headers)
 
 
+def printable(data: bytes) -> bytes:
+    """Bytes that a terminal shows as they are: controls other than newline and tab, and invalid UTF-8, as `\\xNN`."""
+    if data.isascii() and (text := data.decode()).isprintable():
+        return data
+    text = data.decode(errors="surrogateescape")
+    return "".join(char if char.isprintable() or char in "\n\t" else _escaped(char) for char in text).encode()
+
+
+def _escaped(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
+
+
 VERBS: dict[str, Verb] = {
     "t": lambda partition, _: partition[0].encode(),
     "p": lambda partition, _: _number(partition[1]),
@@ -60,6 +74,7 @@ VERBS: dict[str, Verb] = {
     "v": lambda _, record: record.value or b"",
     "s": lambda _, record: record.value or b"",
     "h": lambda _, record: _headers(record),
+    "R": lambda _, record: (-1 if record.value is None else len(record.value)).to_bytes(4, "big", signed=True),
     "T": lambda _, record: _number(record.timestamp),
     "d": lambda _, record: _number(record.timestamp),
     "K": lambda _, record: _length(record.key),
@@ -69,8 +84,8 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def compile_format(text: str, option: str) -> Verb:
-    """Compile a format string to a function; a usage error names `option`."""
+def compile_format(text: str, option: str, show: Show | None = None) -> Verb:
+    """Compile a format string to a function; `show` changes keys, values and headers. A usage error names `option`."""
     parts: list[Verb] = []
     for index, piece in enumerate(re.split(r"%(.|$)", text, flags=re.DOTALL)):
         if index % 2:
@@ -78,10 +93,14 @@ def compile_format(text: str, option: str) -> Verb:
                 raise click.BadParameter(
                     f"knows no %{piece}; there are {' '.join('%' + verb for verb in VERBS)}", param_hint=option
                 )
-            parts.append(VERBS[piece])
+            parts.append(VERBS[piece] if show is None or piece not in "kvsh" else _shown(VERBS[piece], show))
         elif piece:
             parts.append(_constant(unescape(piece, option)))
     return lambda partition, record: b"".join([part(partition, record) for part in parts])
+
+
+def _shown(verb: Verb, show: Show) -> Verb:
+    return lambda partition, record: show(verb(partition, record))
 
 
 def _constant(literal: bytes) -> Verb:

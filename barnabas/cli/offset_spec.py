@@ -14,7 +14,7 @@ FROM:TO                         a range; either side may be left out; TO is excl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -99,12 +99,21 @@ def _time_ms(text: str) -> int | None:
     return int(moment.timestamp() * 1000)
 
 
-def resolve_offset_specs(cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-    """The offset of each position, moved to the nearest end of its partition if it is outside."""
+def resolve_offset_specs(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    *,
+    isolation_level: int = 0,
+    on_moved: Callable[[TopicPartition, int, str], None] | None = None,
+) -> dict[TopicPartition, int]:
+    """The offset of each position, moved to the nearest end of its partition if it is outside.
+
+    `on_moved(partition, offset, why)` is called for each offset or time that was outside: `beyond`, `before`, `late`.
+    """
     from barnabas.client.offsets import end_offsets, list_offsets, start_offsets
 
     partitions = list(specs)
-    starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
+    starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions, isolation_level)
     times = {partition: spec.value for partition, spec in specs.items() if spec.kind == "time"}
     by_time = list_offsets(cluster, times) if times else {}
     found: dict[TopicPartition, int] = {}
@@ -119,4 +128,10 @@ def resolve_offset_specs(cluster: Cluster, specs: Mapping[TopicPartition, Offset
             "time": end if at_time < 0 else at_time,
         }[spec.kind]
         found[partition] = min(max(offset, start), end)
+        if on_moved is None:
+            continue
+        if spec.kind == "offset" and found[partition] != offset:
+            on_moved(partition, found[partition], "beyond" if offset > end else "before")
+        elif spec.kind == "time" and at_time < 0:
+            on_moved(partition, end, "late")
     return found

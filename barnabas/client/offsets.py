@@ -16,6 +16,7 @@ from barnabas.wire.messages.list_offsets import (
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels: with the second, reads end before the first open transaction (KIP-98)."""
 
 TopicPartition = tuple[str, int]
 
@@ -61,9 +62,11 @@ def _requests(
     }
 
 
-def end_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+def end_offsets(
+    cluster: Cluster, partitions: list[TopicPartition], isolation_level: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
     """The offset after the last readable record of each partition."""
-    return list_offsets(cluster, dict.fromkeys(partitions, LATEST_TIMESTAMP))
+    return list_offsets(cluster, dict.fromkeys(partitions, LATEST_TIMESTAMP), isolation_level=isolation_level)
 
 
 def start_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

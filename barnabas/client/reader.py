@@ -1,21 +1,22 @@
-"""Reads partitions without a group: fetches from each leader and yields records in the order of each partition.
+"""Reads partitions from given offsets: fetches from each leader, gives records in the order of each partition.
 
-The next fetch is in flight while records are processed. Control records are skipped. A read ends at a partition's end
-offset; without one it does not end.
+The next fetch is in flight while records are processed. Control records are skipped, and with `read_committed` the
+records of aborted transactions (KIP-98). A read ends at a partition's end offset; without one it does not end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from select import select
 from time import monotonic
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
-from barnabas.client.offsets import TopicPartition
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, start_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
     FetchRequestFetchPartition,
@@ -23,13 +24,14 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.records import BatchView, Record, iter_batches, iter_records
+from barnabas.wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
 from barnabas.wire.schema import Message
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 16 * 1024 * 1024
 PARTITION_MAX_BYTES = 1024 * 1024
 RETRY_PAUSE_S = 0.05
+WAIT_S = 0.1
 
 
 class Position:
@@ -49,51 +51,111 @@ class Position:
         return self.end_offset is not None and self.offset >= self.end_offset
 
 
+class Fetched:
+    """What one fetch returned for a partition: whole batches, and the offsets that are wanted of them."""
+
+    __slots__ = ("aborted", "batches", "end", "first", "next_offset", "partition")
+
+    def __init__(self, position: Position, batches: memoryview, aborted: Sequence[AbortedTransaction]) -> None:
+        self.partition = (position.topic, position.index)
+        self.first = position.offset
+        self.end = position.end_offset
+        self.batches = batches
+        self.aborted = aborted
+        self.next_offset = _next_offset(batches, self.first)
+
+    def records(self) -> Iterator[Record]:
+        """The wanted records, in order."""
+        first, end = self.first, self.end
+        batches: Iterator[BatchView] = iter_batches(self.batches, partial_ok=True)
+        if self.aborted:
+            batches = _committed(batches, self.aborted)
+        for batch in batches:
+            if batch.is_control or batch.next_offset <= first:
+                continue
+            if batch.base_offset >= first and (end is None or batch.next_offset <= end):
+                yield from iter_records(batch)
+                continue
+            for record in iter_records(batch):
+                if record.offset >= first and (end is None or record.offset < end):
+                    yield record
+
+
 class Reader:
-    """Reads partitions from given offsets."""
+    """Reads partitions from given offsets. `on_note` gets a sentence when records were deleted before they were read.
+
+    Without `on_note` that is a KafkaError.
+    """
 
     def __init__(
-        self, cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None
+        self,
+        cluster: Cluster,
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int] | None = None,
+        *,
+        committed_only: bool = False,
+        on_note: Callable[[str], None] | None = None,
     ) -> None:
         self.cluster = cluster
-        self.positions = {
-            partition: Position(*partition, offset, None if ends is None else ends.get(partition))
-            for partition, offset in starts.items()
-        }
+        self.isolation_level = READ_COMMITTED if committed_only else READ_UNCOMMITTED
+        self.on_note = on_note
+        self.positions: dict[TopicPartition, Position] = {}
         self._answers: list[tuple[dict[bytes, str], FetchResponse]] = []
         self._busy: set[int] = set()
         self._failing_since: float | None = None
         self._retry_at = 0.0
+        self.assign(starts, ends)
+
+    def assign(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None) -> None:
+        """Read these partitions from now on, and no others."""
+        self.positions = {
+            partition: Position(*partition, offset, None if ends is None else ends.get(partition))
+            for partition, offset in starts.items()
+        }
+
+    @property
+    def is_done(self) -> bool:
+        """True if every partition was read to its end offset."""
+        return all(position.is_done for position in self.positions.values())
 
     def records(self, on_idle: Callable[[], None] | None = None) -> Iterator[tuple[TopicPartition, Record]]:
         """Yield records up to the end offsets, or without end; `on_idle` is called before each wait.
 
         Errors: KafkaError, NotFound, TimedOut, Unreachable.
         """
-        for position, first, end, data in self._pieces(on_idle):
-            yield from self._decoded(position, first, end, data)
+        for fetched in self._fetches(on_idle):
+            partition = fetched.partition
+            for record in fetched.records():
+                yield partition, record
 
     def batches(self, on_idle: Callable[[], None] | None = None) -> Iterator[tuple[TopicPartition, BatchView]]:
         """Yield batches, also those of control records, as `records` yields records; the first may begin before."""
-        for position, first, _, data in self._pieces(on_idle):
-            for batch in iter_batches(data, partial_ok=True):
-                if batch.next_offset > first:
-                    yield (position.topic, position.index), batch
+        for fetched in self._fetches(on_idle):
+            for batch in iter_batches(fetched.batches, partial_ok=True):
+                if batch.next_offset > fetched.first:
+                    yield fetched.partition, batch
 
-    def _pieces(self, on_idle: Callable[[], None] | None) -> Iterator[tuple[Position, int, int | None, memoryview]]:
-        """What is fetched, up to the end offsets: (position, first wanted offset, end, batches)."""
+    def _fetches(self, on_idle: Callable[[], None] | None) -> Iterator[Fetched]:
+        """What is fetched, up to the end offsets."""
         while True:
-            self._fetch()
-            while self._answers:
-                ids, response = self._answers.pop(0)
-                fetched = list(self._fetched(ids, response))
-                self._fetch()
-                yield from fetched
-            if all(position.is_done for position in self.positions.values()):
+            yield from self.poll(0.0)
+            if self.is_done:
                 return
             if on_idle is not None:
                 on_idle()
-            self._wait()
+            self.wait(WAIT_S)
+
+    def poll(self, timeout_s: float) -> list[Fetched]:
+        """What has arrived, in at most `timeout_s` seconds; the next fetches are then in flight."""
+        self._fetch()
+        if not self._answers and timeout_s:
+            self.wait(timeout_s)
+        fetched: list[Fetched] = []
+        while self._answers:
+            fetched += self._fetched(*self._answers.pop(0))
+        if fetched:
+            self._fetch()
+        return fetched
 
     # --- asking
 
@@ -132,7 +194,13 @@ class Reader:
                     partition=position.index, fetch_offset=position.offset, partition_max_bytes=PARTITION_MAX_BYTES
                 )
             )
-        request = FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=MAX_BYTES, topics=list(topics.values()))
+        request = FetchRequest(
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=MAX_BYTES,
+            isolation_level=self.isolation_level,
+            topics=list(topics.values()),
+        )
 
         def answered(reply: Message | None, error: ClientError | None) -> None:
             self._busy.discard(node_id)
@@ -144,34 +212,37 @@ class Reader:
         self._busy.add(node_id)
         node.send(request, answered)
 
-    def _wait(self) -> None:
-        """Process answers, for at most the duration of a fetch."""
+    def wait(self, timeout_s: float) -> None:
+        """Receive answers, waiting at most `timeout_s` seconds for the first."""
         waiting: list[NodeConnection] = [node for node in self.cluster.open_connections if node.in_flight]
-        readable, _, _ = select(waiting, [], [], 0.1 if waiting else RETRY_PAUSE_S)
+        readable, _, _ = select(waiting, [], [], timeout_s if waiting else min(timeout_s, RETRY_PAUSE_S))
         for connection in readable:
             connection.receive()
 
     # --- answers
 
-    def _fetched(
-        self, ids: dict[bytes, str], response: FetchResponse
-    ) -> Iterator[tuple[Position, int, int | None, memoryview]]:
-        """The partitions with data, with updated positions: (position, first wanted offset, end, batches)."""
+    def _fetched(self, ids: dict[bytes, str], response: FetchResponse) -> Iterator[Fetched]:
+        """The partitions with data; their positions are moved behind it."""
         try:
             raise_for(response.error_code, "fetch")
         except KafkaError as error:
             self._failed(error)
         for topic in response.responses:
             for data in topic.partitions:
-                position = self.positions[_name(topic, ids), data.partition_index]
+                position = self.positions.get((_name(topic, ids), data.partition_index))
+                if position is None:
+                    continue  # not read any more
                 batches = self._checked(position, data)
                 if batches is not None:
-                    first = position.offset
-                    position.offset = _next_offset(batches, first)
-                    yield position, first, position.end_offset, batches
+                    fetched = Fetched(position, batches, data.aborted_transactions or ())
+                    position.offset = fetched.next_offset
+                    yield fetched
 
     def _checked(self, position: Position, data: FetchResponsePartitionData) -> memoryview | None:
         """The bytes of one partition's answer; None if there are none, or after a retriable error."""
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.on_note is not None:
+            self._skip_deleted(position, self.on_note)
+            return None
         try:
             raise_for(data.error_code, f"{position.topic}-{position.index} at offset {position.offset}")
         except KafkaError as error:
@@ -183,16 +254,15 @@ class Reader:
         assert isinstance(data.records, memoryview)
         return data.records
 
-    def _decoded(
-        self, position: Position, first: int, end: int | None, batches: memoryview
-    ) -> Iterator[tuple[TopicPartition, Record]]:
+    def _skip_deleted(self, position: Position, on_note: Callable[[str], None]) -> None:
+        """Go on at the first record that exists."""
         partition = (position.topic, position.index)
-        for batch in iter_batches(batches, partial_ok=True):
-            if batch.is_control or batch.next_offset <= first:
-                continue
-            for record in iter_records(batch):
-                if record.offset >= first and (end is None or record.offset < end):
-                    yield partition, record
+        start = start_offsets(self.cluster, [partition])[partition]
+        on_note(
+            f"{position.topic}-{position.index}: offset {position.offset} does not exist any more "
+            f"(deleted, or another topic of this name); reading goes on at the first record, {start}"
+        )
+        position.offset = start
 
     def _failed(self, error: Exception) -> None:
         """Retry until the cluster's timeout; raise errors that are not retriable."""
@@ -205,6 +275,21 @@ class Reader:
         self._retry_at = now + RETRY_PAUSE_S
         for position in self.positions.values():
             self.cluster.forget(position.topic)
+
+
+def _committed(batches: Iterator[BatchView], aborted: Sequence[AbortedTransaction]) -> Iterator[BatchView]:
+    """The batches without those of aborted transactions: each of these ends with its abort marker."""
+    begins = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
+    aborting: set[int] = set()
+    for batch in batches:
+        while begins and begins[-1].first_offset <= batch.last_offset:
+            aborting.add(begins.pop().producer_id)
+        if batch.is_control:
+            if control_record_type(next(iter_records(batch))) == ControlRecordType.ABORT:
+                aborting.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in aborting:
+            continue
+        yield batch
 
 
 def _name(topic: FetchableTopicResponse, ids: dict[bytes, str]) -> str:
