@@ -34,6 +34,14 @@ def error_code_of(error: Exception) -> ErrorCode:
     return ErrorCode.KAFKA_STORAGE_ERROR if isinstance(error, OSError) else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def answer_for(what: str, error: Exception) -> KafkaError:
+    """The KafkaError that a client gets for an exception, which is logged with `what` has failed unless it is one."""
+    if isinstance(error, KafkaError):
+        return error
+    log_failure(what, error)
+    return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
+
+
 def log_failure(what: str, error: Exception) -> None:
     """Log an exception: in one line if it says what has failed, otherwise, as a bug, with its traceback."""
     if isinstance(error, (OSError, KafkaError, ProtocolError, MemoryError)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.registry import Route, route_for
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
-from barnabas.broker.guarded import error_code_of, log_failure
+from barnabas.broker.guarded import answer_for, log_failure
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
@@ -153,18 +153,11 @@ def _respond_to_failure(
 ) -> None:
     """Log an exception unless it is a KafkaError, and send its error; close the connection if that fails too."""
     try:
-        _respond_with_error(connection, route, correlation_id, request, _error_of(connection, route, error))
+        what = f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}"
+        _respond_with_error(connection, route, correlation_id, request, answer_for(what, error))
     except Exception as failure:
         log_failure(f"Answering {connection.peer_host}:{connection.peer_port}, which is closed,", failure)
         connection.is_closing = True
-
-
-def _error_of(connection: Connection, route: Route, error: Exception) -> KafkaError:
-    """The error that a client gets for an exception, which is logged unless it is a KafkaError."""
-    if isinstance(error, KafkaError):
-        return error
-    log_failure(f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}", error)
-    return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
 
 
 def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.guarded import call_guarded
 from barnabas.coord.machine import Moment, Result
 
 if TYPE_CHECKING:
@@ -71,7 +71,4 @@ def release_replies(result: Result) -> None:
     """
     for ticket, message, _ in result.replies:
         answer: Callable[[Struct], None] = ticket  # type: ignore[assignment]  # every ticket here is such a function
-        try:
-            answer(message)
-        except Exception as error:
-            log_failure("Answering what has waited for a coordinator", error)
+        call_guarded("Answering what has waited for a coordinator", answer, message)

@@ -19,7 +19,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
-from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
+from barnabas.broker.guarded import answer_for, call_guarded
 from barnabas.coord.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
 
@@ -151,11 +151,9 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
                 if missing is not None:
                     raise missing
                 self.handle(str(key), event)
-            except KafkaError as error:
-                reply(result_type(partition=key.partition, error_code=int(error.code), error_message=error.message))
             except Exception as error:
-                log_failure(f"A request to the share coordinator of {key}", error)
-                reply(result_type(partition=key.partition, error_code=int(error_code_of(error))))
+                known = answer_for(f"A request to the share coordinator of {key}", error)
+                reply(result_type(partition=key.partition, error_code=int(known.code), error_message=known.message))
 
         self.ensure_topic(ensured)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from barnabas.broker.coordinators.shard import release_replies
-from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
+from barnabas.broker.guarded import answer_for, call_guarded
 from barnabas.coord.share_state.key import SharePartitionKey
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
@@ -57,11 +57,9 @@ class ShareGroupStates:
 
         try:
             self.heartbeat(request, client, answer)
-        except KafkaError as error:
-            answer(heartbeat_error(error.code, error.message))
         except Exception as error:
-            log_failure(f"A heartbeat of a member of the share group {request.group_id}", error)
-            answer(heartbeat_error(error_code_of(error)))
+            known = answer_for(f"A heartbeat of a member of the share group {request.group_id}", error)
+            answer(heartbeat_error(known.code, known.message))
 
     def committed(self, result: Result) -> None:
         """The records of a group's event are committed: start its task, if it has one."""
@@ -121,10 +119,8 @@ class ShareGroupStates:
         waiting = self._waiting.pop(group_id)
         try:
             self._handle(group_id, lambda groups, at: groups.share_groups.task_ended(result, failures, at))
-        except KafkaError as error:
-            release_replies(result.failed_replies(error.code))
         except Exception as error:
-            log_failure(f"The end of a task of the share group {group_id}", error)
-            release_replies(result.failed_replies(error_code_of(error)))
+            known = answer_for(f"The end of a task of the share group {group_id}", error)
+            release_replies(result.failed_replies(known.code))
         while waiting:
             call_guarded(f"What waits for a task of the share group {group_id}", waiting.popleft())

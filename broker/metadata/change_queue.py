@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.guarded import answer_for, call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -30,19 +30,20 @@ class ChangeQueue:
         self._waiting: deque[tuple[Callable[[], Steps[Any]], Answer[Any]]] = deque()
         self._work: SteppedWork | None = None
         self._is_busy = False
-        self._is_starting = False
         self._is_closed = False
 
     def add(self, change: Callable[[], Steps[R]], answer: Answer[R]) -> None:
         """Make a change after all that were added before; then call `answer` with its result or its KafkaError.
 
-        `answer` is called with UNKNOWN_SERVER_ERROR after a bug, which is logged.
+        After a bug, which is logged, `answer` is called with UNKNOWN_SERVER_ERROR.
         """
         if self._is_closed:
             call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
             return
         self._waiting.append((change, answer))
-        self._start_next()
+        if not self._is_busy:
+            self._is_busy = True
+            self._work = self._runner.start(self._make_all(), _ignore)
 
     def close(self) -> None:
         """Finish the change in progress, waiting for the disk; those behind it are refused, as are later ones."""
@@ -53,27 +54,19 @@ class ChangeQueue:
         for _, answer in refused:
             call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
 
-    def _start_next(self) -> None:
-        if self._is_starting:
-            return  # the loop below goes on
-        self._is_starting = True
-        while self._waiting and not self._is_busy:
+    def _make_all(self) -> Steps[None]:
+        """Make the changes that wait, and those that are added meanwhile, each in a step at least."""
+        while self._waiting:
             change, answer = self._waiting.popleft()
-            self._start(change, answer)
-        self._is_starting = False
-
-    def _start(self, change: Callable[[], Steps[Any]], answer: Answer[Any]) -> None:
-        def ended(outcome: Any) -> None:
-            self._is_busy = False
+            try:
+                outcome = yield from change()
+            except Exception as error:
+                outcome = answer_for("A change of the metadata", error)
             call_guarded(ANSWERING, answer, outcome)
-            self._start_next()
+            if self._waiting:
+                yield None
+        self._is_busy = False
 
-        def failed(error: Exception) -> None:
-            if isinstance(error, KafkaError):
-                ended(error)
-                return
-            log_failure("A change of the metadata", error)
-            ended(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed on this request; its log says why."))
 
-        self._is_busy = True
-        self._work = self._runner.start(change(), ended, failed)
+def _ignore(_: None) -> None:
+    """Each change has been answered."""

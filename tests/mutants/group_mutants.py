@@ -123,7 +123,7 @@ GROUPS = (
     ),
     Mutant(
         "members-removed-at-once-and-not-one-by-one",
-        "coord/groups/coordinator.py",
+        "coord/timers.py",
         "        while not result and (key := ",
         "        while (key := ",
         "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"

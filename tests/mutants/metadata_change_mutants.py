@@ -38,8 +38,8 @@ METADATA_CHANGES = (
     Mutant(
         "queued-changes-lost-after-a-failure",
         "broker/metadata/change_queue.py",
-        '            log_failure("A change of the metadata", error)\n',
-        '            log_failure("A change of the metadata", error)\n            self._waiting.clear()\n',
+        '                outcome = answer_for("A change of the metadata", error)\n',
+        "                self._waiting.clear()\n                outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)\n",
         _T + "test_a_bug_in_a_change_is_answered_and_the_next_is_made",
     ),
     Mutant(
@@ -90,5 +90,12 @@ METADATA_CHANGES = (
         "        if self._put(epoch, start_offset):\n            self._version += 1\n",
         "        if self._put(epoch, start_offset):\n            self._version += 1\n            self.save()\n",
         _T + "test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop",
+    ),
+    Mutant(
+        "queued-changes-made-in-one-turn",
+        "broker/metadata/change_queue.py",
+        "            if self._waiting:\n                yield None\n",
+        "",
+        "tests/broker/test_change_queue.py::test_thousands_of_changes_that_wait_are_made_in_many_turns",
     ),
 )

@@ -82,7 +82,7 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "members-fenced-together-share-an-epoch",
-        "coord/groups/coordinator.py",
+        "coord/timers.py",
         "        while not result and (key := ",
         "        while (key := ",
         f"{_GROUP}::test_sessions_that_end_together_all_end",
