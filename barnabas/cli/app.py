@@ -20,7 +20,7 @@ from barnabas.terminal.suggestion import suggestion
 
 # command -> (module:attribute, one line for the help page)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("", "Run a broker."),
+    "serve": ("barnabas.cli.serve_command:serve", "Run a broker."),
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.consume:consume", "Read records."),
@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
+    "completion": ("barnabas.cli.completion.commands:completion", "Complete commands and names in your shell."),
     "storage": ("barnabas.cli.storage:storage", "Check and repair data directories."),
     "wire": ("barnabas.cli.wire:wire", "Decode, encode and check protocol messages."),
 }
@@ -50,7 +51,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command; None if there is none of this name."""
-        if not self.lazy.get(cmd_name, ("", ""))[0]:
+        if cmd_name not in self.lazy:
             return None
         module, attribute = self.lazy[cmd_name][0].split(":")
         command = getattr(import_module(module), attribute)
@@ -63,6 +64,11 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
 
 
+def _use_bootstrap(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    if value is not None:
+        os.environ["BARNABAS_BOOTSTRAP_SERVERS"] = value  # read by the commands' -b
+
+
 @click.group(
     cls=LazyGroup,
     lazy=COMMANDS,
@@ -71,18 +77,26 @@ class LazyGroup(click.Group):
     "4 timeout, 5 not authorized, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
-@click.option("-b", "--bootstrap", metavar="HOST:PORT", help="Broker address; every command has this option too.")
+@click.option(
+    "-b",
+    "--bootstrap",
+    metavar="HOST:PORT",
+    is_eager=True,
+    expose_value=False,
+    callback=_use_bootstrap,
+    help="Broker address; every command has this option too.",
+)
 @settings_options
-def app(bootstrap: str | None) -> None:
+def app() -> None:
     """A broker that speaks Kafka's protocol, and the commands to work with one."""
-    if bootstrap is not None:
-        os.environ["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap  # read by the commands' -b
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; errors are printed as one sentence on stderr. Returns the exit code."""
     if "_BARNABAS_COMPLETE" in os.environ:
-        app.main(list(arguments), prog_name="barnabas")  # a shell requests completions
+        from barnabas.cli.completion import shells  # noqa: F401 - registers them
+
+        app.main(list(arguments), prog_name="barnabas", complete_var="_BARNABAS_COMPLETE")
     try:
         with app.make_context("barnabas", list(arguments) or ["--help"]) as context:
             result = app.invoke(context)

@@ -29,6 +29,7 @@ def address_option(command: Function) -> Function:
         "-b",
         "--bootstrap",
         metavar="HOST:PORT",
+        envvar="BARNABAS_BOOTSTRAP_SERVERS",
         default=lambda: setting("bootstrap"),
         callback=_with_colour,
         help="Broker address; several separated by commas. "

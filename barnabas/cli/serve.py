@@ -63,7 +63,7 @@ class _StoreOnce(argparse.Action):
 def serve(arguments: Sequence[str]) -> int:
     """Run `barnabas serve` with these arguments until it is stopped; return the exit code."""
     if "-h" in arguments or "--help" in arguments:
-        sys.stdout.write(_parser().format_help())
+        sys.stdout.write(parser().format_help())
         return 0
     try:
         options = serve_options(arguments, os.environ)
@@ -78,13 +78,13 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
-    parser = _parser()
-    given, unknown = parser.parse_known_args(arguments)
+    options = parser()
+    given, unknown = options.parse_known_args(arguments)
     if unknown:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             raise UsageError(f"unexpected argument: {name!r}")
-        raise UsageError(f"no such option: {name}{suggestion(name, parser.known_options())}")
+        raise UsageError(f"no such option: {name}{suggestion(name, options.known_options())}")
     from barnabas.broker.config.options import ServeOptions
 
     return ServeOptions(
@@ -98,8 +98,9 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     )
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def parser() -> _Parser:
+    """The parser of the options; used for completion too."""
+    made = _Parser(
         prog="barnabas serve",
         description=ABOUT,
         epilog=EPILOGUE,
@@ -108,12 +109,12 @@ def _parser() -> _Parser:
     )
 
     def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
-        parser.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
+        made.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
 
     option("--listen", "HOST:PORT", "Address to listen on (listeners); port 0 takes a free one. [127.0.0.1:9092]")
     option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]")
     option("--config", "FILE", "A server.properties file.")
-    parser.add_argument(
+    made.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="Set any Kafka broker key; may be repeated."
     )
     option(
@@ -124,14 +125,14 @@ def _parser() -> _Parser:
         ("dev", "kafka"),
     )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
-    parser.add_argument(
+    made.add_argument(
         "--in-container",
         action="store_true",
         help="Unless listeners are set, listen on 9092 for the container's host, advertised as localhost:9092, and on "
         "19092 for other containers. The entry point of the image.",
     )
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
-    return parser
+    return made
 
 
 def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:

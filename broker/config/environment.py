@@ -34,6 +34,7 @@ NOT_SETTINGS: Final = frozenset(
     {
         "BARNABAS_BOOTSTRAP_SERVERS",
         "BARNABAS_COLOUR",
+        "BARNABAS_COMPLETION_TIMEOUT",
         "BARNABAS_EXAMPLES",
         "BARNABAS_OUTPUT",
         "BARNABAS_PROFILE",
