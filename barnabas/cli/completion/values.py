@@ -52,7 +52,7 @@ def _source(ctx: click.Context, param: click.Parameter) -> Source | None:
         return _partitions
     if not isinstance(param.type, type(click.STRING)):
         return None
-    words = re.findall(r"[A-Z_]+(?:\[:[A-Z]+\]|=VALUE|:PORT)?", param.make_metavar(ctx))
+    words = re.findall(r"[A-Z_]+(?:\[?:[A-Z]+\b|=VALUE)?", param.make_metavar(ctx))
     about_profiles = " profile " in ctx.command_path
     if "--profile" in param.opts or (about_profiles and words[:1] == ["NAME"] and ctx.info_name != "create"):
         return _profiles
@@ -242,14 +242,16 @@ def _count(number: int, what: str) -> str:
 
 SOURCES: dict[str, Source] = {
     "TOPIC": _topics,
-    "TOPIC[:PARTITION]": _topics_or_partitions,
+    "PATTERN": _topics,
+    "TOPIC[:PARTITION": _topics_or_partitions,
     "GROUP": _groups,
     "NODE": _nodes,
     "NAME": _resources,
     "KEY": _keys,
     "KEY=VALUE": _keys_and_values,
     "HOST:PORT": _addresses,
-    "FROM[:TO]": _positions,
+    "FROM:TO": _positions,
+    "FROM[:TO": _positions,
     "WHERE": _positions,
     "STATE": _states,
     "JOB": _jobs,
