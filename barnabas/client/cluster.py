@@ -29,6 +29,8 @@ R = TypeVar("R", bound=Message)
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator is of."""
 CREATION_PATIENCE_S = 5.0
 """How long a topic that is being created may be unknown, seconds."""
 
@@ -209,7 +211,12 @@ class Cluster:
 
     def coordinator(self, group: str, deadline: float) -> NodeConnection:
         """A connection to the node that coordinates a group."""
-        request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
+        return self.node(self.coordinator_id(group, deadline), deadline)
+
+    def coordinator_id(self, key: str, deadline: float, key_type: int = GROUP) -> int:
+        """The node that coordinates a group, or a transactional id (TRANSACTION)."""
+        about = f"the coordinator of {'group' if key_type == GROUP else 'transactional id'} {key!r}"
+        request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
         node = self.any_node(deadline)
         version = node.version_for(request, None)
         if version >= 4:
@@ -219,7 +226,7 @@ class Cluster:
         response = node.call(request, FindCoordinatorResponse, deadline, version)
         if version >= 4:
             found = response.coordinators[0]
-            raise_for(found.error_code, f"the coordinator of group {group!r}", found.error_message)
-            return self.node(found.node_id, deadline)
-        raise_for(response.error_code, f"the coordinator of group {group!r}", response.error_message)
-        return self.node(response.node_id, deadline)
+            raise_for(found.error_code, about, found.error_message)
+            return found.node_id
+        raise_for(response.error_code, about, response.error_message)
+        return response.node_id

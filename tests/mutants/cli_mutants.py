@@ -35,4 +35,25 @@ CLI = (
         "any(one.match(name) for one in compiled)",
         _TOPICS + "::test_lists_match_globs_and_regular_expressions",
     ),
+    Mutant(
+        "transaction-of-a-living-coordinator-aborted-in-one-partition",
+        "barnabas/cli/txn.py",
+        "        if which in transaction_partitions(cluster, one.transactional_id):\n",
+        "        if False:\n",
+        "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
+    ),
+    Mutant(
+        "transactions-of-a-coordinator-hang",
+        "barnabas/client/admin_transactions.py",
+        "if (one.topic, one.partition) not in held.get(one.transactional_id or \"\", ())]",
+        "]",
+        "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
+    ),
+    Mutant(
+        "offline-partitions-are-healthy",
+        "barnabas/client/admin_cluster.py",
+        "    return partition.leader_id < 0\n",
+        "    return False\n",
+        "tests/cli/test_cluster_commands.py::test_problems_are_listed_and_exit_code_1",
+    ),
 )

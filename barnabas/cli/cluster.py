@@ -1,0 +1,128 @@
+"""`barnabas cluster info|health`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.failure import FAILED
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.terminal.tables import is_document, show, show_fields, show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.wire.messages.metadata import MetadataResponseTopic
+
+Row = dict[str, object]
+
+
+@click.group()
+def cluster() -> None:
+    """Show a cluster's brokers and whether its partitions are served."""
+
+
+@cluster.command()
+@bootstrap_option
+@timeout_option
+@output_option
+def info(bootstrap: str, timeout_s: float, output: str) -> None:
+    """Show the cluster's id, controller, features and brokers, and how many topics and partitions it has."""
+    from barnabas.client.admin import list_topics
+    from barnabas.client.admin_cluster import describe_cluster, describe_features
+
+    with connect(bootstrap, timeout_s) as client:
+        described = describe_cluster(client)
+        topics = list_topics(client)
+        features = {one.name: one.level for one in describe_features(client) if one.level}
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    facts: Row = {
+        "cluster_id": described.cluster_id,
+        "controller": described.controller_id,
+        "brokers": len(described.brokers),
+        "topics": sum(not topic.is_internal for topic in topics),
+        "internal_topics": sum(topic.is_internal for topic in topics),
+        "partitions": len(partitions),
+        "replicas": sum(len(partition.replica_nodes) for partition in partitions),
+    }
+    brokers: list[Row] = [
+        {
+            "broker": broker.broker_id,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+            "controller": broker.broker_id == described.controller_id,
+            "fenced": broker.is_fenced,
+        }
+        for broker in described.brokers
+    ]
+    if is_document(output):
+        show(facts | {"brokers": brokers, "features": features}, output)
+        return
+    show_fields(facts | {"features": [f"{name}={level}" for name, level in features.items()]}, output)
+    click.echo()
+    show_rows(brokers, output, columns=("broker", "host", "port", "rack", "controller"))
+
+
+@cluster.command()
+@bootstrap_option
+@timeout_option
+@output_option
+def health(bootstrap: str, timeout_s: float, output: str) -> int:
+    """Exit 0 if every partition has a leader and all its replicas, and 1 if not; the problems are listed.
+
+    Problems are partitions that are offline (without a leader) or under-replicated, log directories that are offline,
+    and brokers that are fenced. 'barnabas health' says only whether a broker answers.
+    """
+    from barnabas.client.admin import list_topics
+
+    with connect(bootstrap, timeout_s) as client:
+        topics = list_topics(client)
+        problems = _partition_problems(topics) + _broker_problems(client)
+    count = sum(len(topic.partitions) for topic in topics)
+    healthy = not problems
+    if is_document(output):
+        show({"healthy": healthy, "partitions": count, "problems": problems}, output)
+    else:
+        verdict = "healthy" if healthy else f"{len(problems)} problem{'s'[: len(problems) != 1]}"
+        click.echo(f"{verdict}: {len(client.nodes)} broker{'s'[: len(client.nodes) != 1]}, {count} partitions")
+        if problems:
+            show_rows(problems, output)
+    return 0 if healthy else FAILED
+
+
+def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:
+    from barnabas.client.admin_cluster import partitions_where
+
+    offline: list[Row] = [
+        {"problem": "offline", "what": f"{name}-{one.partition_index}", "detail": f"replicas {_ids(one.replica_nodes)}"}
+        for name, one in partitions_where(topics, offline=True)
+    ]
+    return offline + [
+        {
+            "problem": "under-replicated",
+            "what": f"{name}-{one.partition_index}",
+            "detail": f"in sync {_ids(one.isr_nodes)} of {_ids(one.replica_nodes)}",
+        }
+        for name, one in partitions_where(topics, offline=False)
+    ]
+
+
+def _broker_problems(client: Cluster) -> list[Row]:
+    from barnabas.client.admin_cluster import describe_cluster
+    from barnabas.client.log_dirs import describe_log_dirs
+
+    fenced: list[Row] = [
+        {"problem": "fenced", "what": f"broker {broker.broker_id}", "detail": f"{broker.host}:{broker.port}"}
+        for broker in describe_cluster(client).brokers
+        if broker.is_fenced
+    ]
+    return fenced + [
+        {"problem": "log-dir-offline", "what": f"broker {one.broker}", "detail": f"{one.path} ({one.error})"}
+        for one in describe_log_dirs(client, [])
+        if one.error is not None
+    ]
+
+
+def _ids(nodes: list[int]) -> str:
+    return ",".join(map(str, nodes)) or "none"

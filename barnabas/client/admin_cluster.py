@@ -1,0 +1,106 @@
+"""The cluster as a whole: brokers, controller, features, partitions without enough replicas (KIP-700, KIP-584).
+
+Errors: `KafkaError` from the broker, `TimedOut`, `Unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import SOFTWARE_NAME
+from barnabas.client.errors import raise_for
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+"""How the level of a feature may change; an unsafe downgrade may lose metadata."""
+
+VERSION_WITH_FENCED_BROKERS = 2
+
+
+class Feature(NamedTuple):
+    """A feature's finalized level (0: disabled), and the levels that the broker supports."""
+
+    name: str
+    level: int
+    lowest: int
+    highest: int
+
+
+def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
+    """Cluster id, controller and brokers; also fenced brokers, where the broker tells them (Kafka 4)."""
+
+    def attempt(deadline: float) -> DescribeClusterResponse:
+        node = cluster.any_node(deadline)
+        request = DescribeClusterRequest()
+        request.include_fenced_brokers = node.version_for(request, None) >= VERSION_WITH_FENCED_BROKERS
+        answer = node.call(request, DescribeClusterResponse, deadline)
+        raise_for(answer.error_code, "the cluster", answer.error_message)
+        answer.brokers.sort(key=lambda broker: broker.broker_id)
+        return answer
+
+    return cluster.retry(attempt)
+
+
+def describe_features(cluster: Cluster) -> list[Feature]:
+    """The features of the cluster and of the broker that answers, by name."""
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=cluster.software_version)
+    answer = cluster.call(request, ApiVersionsResponse)
+    raise_for(answer.error_code, "features")
+    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+    return [
+        Feature(name, levels.get(name, 0), *supported.get(name, (0, 0))) for name in sorted(levels.keys() | supported)
+    ]
+
+
+def update_features(
+    cluster: Cluster, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
+) -> None:
+    """Set the levels of features, all or none; 0 disables a feature. `upgrade_type` is the same for all."""
+    request = UpdateFeaturesRequest(
+        timeout_ms=int(cluster.timeout_s * 1000),
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type)
+            for name, level in levels.items()
+        ],
+        validate_only=validate_only,
+    )
+
+    def attempt(deadline: float) -> None:
+        answer = cluster.any_node(deadline).call(request, UpdateFeaturesResponse, deadline)
+        for result in answer.results:
+            raise_for(result.error_code, f"feature {result.feature}", answer.error_message or result.error_message)
+        raise_for(answer.error_code, f"features {', '.join(levels)}", answer.error_message)
+
+    cluster.retry(attempt)
+
+
+def is_offline(partition: MetadataResponsePartition) -> bool:
+    """True if no broker leads the partition."""
+    return partition.leader_id < 0
+
+
+def is_under_replicated(partition: MetadataResponsePartition) -> bool:
+    """True if not every replica is in sync."""
+    return len(partition.isr_nodes) < len(partition.replica_nodes)
+
+
+def partitions_where(
+    topics: list[MetadataResponseTopic], *, offline: bool
+) -> list[tuple[str, MetadataResponsePartition]]:
+    """The partitions that are offline, or the led ones that are under-replicated, by topic and number."""
+    return [
+        (topic.name or "", partition)
+        for topic in topics
+        for partition in sorted(topic.partitions, key=lambda one: one.partition_index)
+        if (is_offline(partition) if offline else not is_offline(partition) and is_under_replicated(partition))
+    ]

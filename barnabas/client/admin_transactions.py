@@ -1,0 +1,194 @@
+"""Transactions and producers: list, describe, abort, find those that hang (KIP-664, KIP-360).
+
+A transaction hangs when a partition has it open and its coordinator does not know it: nothing will ever end it, and
+readers with read_committed wait behind it. Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.client.cluster import TRANSACTION, Cluster
+from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.offsets import TopicPartition
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.transactions import (
+    DescribeProducersRequest,
+    DescribeProducersRequestTopicRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ProducerState,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+FENCING_TIMEOUT_MS = 1
+"""The transaction timeout of a producer that only fences others, as in Kafka's `FenceProducersHandler`."""
+
+
+class ListedTransaction(NamedTuple):
+    """A transactional id in the list of its coordinator."""
+
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    state: str
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that is open in a partition."""
+
+    topic: str
+    partition: int
+    producer: ProducerState
+    transactional_id: str | None = None
+
+
+def list_transactions(
+    cluster: Cluster, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), older_than_ms: int | None = None
+) -> list[ListedTransaction]:
+    """The transactional ids of all coordinators, by id; only those with these states, producers and age."""
+
+    def attempt(deadline: float) -> list[ListedTransaction]:
+        cluster.metadata([], deadline)
+        found: list[ListedTransaction] = []
+        for node_id in sorted(cluster.nodes):
+            request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
+            if older_than_ms is not None:
+                request.duration_filter = older_than_ms
+            answer = cluster.node(node_id, deadline).call(request, ListTransactionsResponse, deadline)
+            raise_for(answer.error_code, f"transactions of broker {node_id}")
+            if answer.unknown_state_filters:
+                raise NotFound(f"broker {node_id} knows no transaction state {', '.join(answer.unknown_state_filters)}")
+            found += [
+                ListedTransaction(one.transactional_id, node_id, one.producer_id, one.transaction_state)
+                for one in answer.transaction_states
+            ]
+        return sorted(found)
+
+    return cluster.retry(attempt)
+
+
+def describe_transaction(
+    cluster: Cluster, transactional_id: str
+) -> tuple[int, DescribeTransactionsResponseTransactionState]:
+    """The coordinator's node id, and the state of a transactional id. `NotFound` if there is none."""
+
+    def attempt(deadline: float) -> tuple[int, DescribeTransactionsResponseTransactionState]:
+        node_id = cluster.coordinator_id(transactional_id, deadline, TRANSACTION)
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        answer = cluster.node(node_id, deadline).call(request, DescribeTransactionsResponse, deadline)
+        (found,) = answer.transaction_states
+        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            raise NotFound(f"there is no transactional id {transactional_id!r}")
+        raise_for(found.error_code, f"transactional id {transactional_id!r}")
+        return node_id, found
+
+    return cluster.retry(attempt)
+
+
+def fence_producer(cluster: Cluster, transactional_id: str) -> InitProducerIdResponse:
+    """Fence the producer of a transactional id, and abort its open transaction; returns when it is aborted."""
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=FENCING_TIMEOUT_MS)
+
+    def attempt(deadline: float) -> InitProducerIdResponse:
+        node_id = cluster.coordinator_id(transactional_id, deadline, TRANSACTION)
+        answer = cluster.node(node_id, deadline).call(request, InitProducerIdResponse, deadline)
+        raise_for(answer.error_code, f"transactional id {transactional_id!r}")
+        return answer
+
+    return cluster.retry(attempt)
+
+
+def describe_producers(
+    cluster: Cluster, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, list[ProducerState]]:
+    """The active producers of each partition, as its leader has them, by producer id."""
+
+    def attempt(deadline: float) -> dict[TopicPartition, list[ProducerState]]:
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for name, index in partitions:
+            leader = cluster.topic(name, deadline).leaders[index]
+            by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
+        found: dict[TopicPartition, list[ProducerState]] = {}
+        for leader, topics in by_leader.items():
+            request = DescribeProducersRequest(
+                topics=[
+                    DescribeProducersRequestTopicRequest(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ]
+            )
+            answer = cluster.node(leader, deadline).call(request, DescribeProducersResponse, deadline)
+            for topic in answer.topics:
+                for one in topic.partitions:
+                    raise_for(one.error_code, f"{topic.name}-{one.partition_index}", one.error_message)
+                    producers = sorted(one.active_producers, key=lambda producer: producer.producer_id)
+                    found[topic.name, one.partition_index] = producers
+        return found
+
+    return cluster.retry(attempt)
+
+
+def open_transactions(cluster: Cluster, partitions: Sequence[TopicPartition]) -> list[OpenTransaction]:
+    """The transactions that are open in these partitions."""
+    return [
+        OpenTransaction(name, index, producer)
+        for (name, index), producers in sorted(describe_producers(cluster, partitions).items())
+        for producer in producers
+        if producer.current_txn_start_offset >= 0
+    ]
+
+
+def hanging_transactions(
+    cluster: Cluster, partitions: Sequence[TopicPartition], *, idle_since_ms: int
+) -> list[OpenTransaction]:
+    """Open transactions without a record since a time in ms, of which their coordinator knows nothing.
+
+    Their producer has no transactional id any more, or its transaction does not have the partition. Source: KIP-664.
+    """
+    idle = [one for one in open_transactions(cluster, partitions) if one.producer.last_timestamp < idle_since_ms]
+    if not idle:
+        return []
+    producer_ids = sorted({one.producer.producer_id for one in idle})
+    names = {one.producer_id: one.transactional_id for one in list_transactions(cluster, producer_ids=producer_ids)}
+    held = {name: transaction_partitions(cluster, name) for name in set(names.values())}
+    found = [one._replace(transactional_id=names.get(one.producer.producer_id)) for one in idle]
+    return [one for one in found if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]
+
+
+def transaction_partitions(cluster: Cluster, transactional_id: str) -> set[TopicPartition]:
+    """The partitions of the transaction that a transactional id has open; none if there is no such id."""
+    try:
+        _, state = describe_transaction(cluster, transactional_id)
+    except NotFound:
+        return set()  # it has ended since it was listed
+    return {(topic.topic, index) for topic in state.topics for index in topic.partitions}
+
+
+def abort_in_partition(cluster: Cluster, topic: str, partition: int, producer: ProducerState) -> None:
+    """Write an abort marker for a transaction that hangs in one partition, as Kafka's `AbortTransactionHandler`."""
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+        coordinator_epoch=max(0, producer.coordinator_epoch),
+    )
+
+    def attempt(deadline: float) -> None:
+        leader = cluster.topic(topic, deadline).leaders[partition]
+        request = WriteTxnMarkersRequest(markers=[marker])
+        answer = cluster.node(leader, deadline).call(request, WriteTxnMarkersResponse, deadline)
+        for result in answer.markers[0].topics:
+            for one in result.partitions:
+                raise_for(one.error_code, f"cannot abort the transaction in {topic}-{partition}")
+
+    cluster.retry(attempt)
