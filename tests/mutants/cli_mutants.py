@@ -45,7 +45,7 @@ CLI = (
     Mutant(
         "transactions-of-a-coordinator-hang",
         "barnabas/client/admin_transactions.py",
-        "if (one.topic, one.partition) not in held.get(one.transactional_id or \"\", ())]",
+        'if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]',
         "]",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
