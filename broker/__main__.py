@@ -6,10 +6,13 @@ import os
 import sys
 
 from barnabas.broker.config.options import ServeOptions
+from barnabas.platforms import is_refused
 
 
 def main() -> int:
     """Serve on the given address with the given config keys."""
+    if is_refused():
+        return 2
     from barnabas.broker.server import run
 
     sets = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)

@@ -29,7 +29,9 @@ class DiskThreads:
     def __init__(self) -> None:
         self._done: deque[tuple[Callable[[Exception | None], None], Exception | None]] = deque()
         self._running = 0
-        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read_end, self._write_end = os.pipe()  # not inherited; pipe2 is not on every system
+        os.set_blocking(self._read_end, False)
+        os.set_blocking(self._write_end, False)
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         """Run `work` in a thread."""

@@ -40,6 +40,7 @@ from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
+from barnabas.storage.layout import LOCK
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.storage.open_files import MIN_DESCRIPTORS
 from barnabas.wire.configdef import ConfigError
@@ -56,6 +57,8 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 _UNLIMITED = 2**31 - 1
+_OPEN_MAX = 10_240
+"""What macOS allows where its hard limit is infinite, which it does not allow; the limit of a JVM there."""
 GC_THRESHOLDS = (2000, 5, 200)
 """Objects per collection of the first generation, and collections of one generation per collection of the next."""
 DRAIN_S = 5.0
@@ -94,17 +97,22 @@ def raise_descriptor_limit() -> int:
     StartError when it is too low to serve.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):
-            logger.warning("At most %d files and connections can be open: the limit cannot be raised", soft)
+    if soft != hard and not _set_soft_limit(hard, hard) and soft < _OPEN_MAX and not _set_soft_limit(_OPEN_MAX, hard):
+        logger.warning("At most %d files and connections can be open: the limit cannot be raised", soft)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return _UNLIMITED
     if limit < MIN_DESCRIPTORS:
         raise StartError(f"The limit of open files is {limit} (ulimit -n): at least {MIN_DESCRIPTORS} are needed")
     return limit
+
+
+def _set_soft_limit(limit: int, hard: int) -> bool:
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) -> int:
@@ -225,6 +233,8 @@ class Server:
         with _data_errors(",".join(paths)):
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
             self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+            dirs = self.broker.log_dirs
+            dirs.ignores_case = any(self._files.ignores_case(f"{one.path}/{LOCK}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 

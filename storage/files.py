@@ -8,7 +8,6 @@ survives the deletion of its segment.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import sys
@@ -16,7 +15,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import cast
 
+from barnabas.storage import system_calls
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.system_calls import sync_data
 
 Buffer = bytes | bytearray | memoryview
 
@@ -181,7 +182,7 @@ class Files:
 
     def sync(self, file: File) -> None:
         """Make the file's data durable. After an error the file's state on disk is unknown: never retry."""
-        os.fdatasync(file.fd)
+        sync_data(file.fd)
 
     def sync_file_system(self, file: File) -> bool:
         """Make all data of the file's file system durable; False where the system cannot, or does not report errors.
@@ -211,7 +212,7 @@ class Files:
         """Make creations, renames and removals in a directory durable."""
         fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            system_calls.sync(fd)
         finally:
             os.close(fd)
 
@@ -250,6 +251,11 @@ class Files:
     def is_on_same_file_system(self, path: str, other: str) -> bool:
         """Whether two existing paths are on the same file system."""
         return os.stat(path).st_dev == os.stat(other).st_dev
+
+    def ignores_case(self, existing: str) -> bool:
+        """Whether the file system of this file finds it by its name in capitals too, as on macOS by default."""
+        folder, slash, name = existing.rpartition("/")
+        return name != name.upper() and self.exists(f"{folder}{slash}{name.upper()}")
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory with this path. OSError when the disk cannot tell."""
@@ -300,14 +306,10 @@ class Files:
     def lock(self, path: str) -> File | None:
         """Take the exclusive lock of a file (created when missing); None when it is held by another.
 
-        The lock is released when the returned file is closed or the process ends. Two locks are taken: `flock`, which
-        also works inside one process, and the POSIX lock that a JVM takes, so that Kafka itself is locked out.
+        The lock is released when the returned file is closed or the process ends. Kafka itself is locked out, too.
         """
         file = self.open(path)
-        try:
-            fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
+        if not system_calls.lock(file.fd):
             file.close()
             return None
         return file
@@ -331,12 +333,12 @@ def _pread_all(fd: int, length: int, position: int) -> bytes:
 @cache
 def _syncfs() -> Callable[[int], int] | None:
     """The C library's syncfs, where it reports failed writes (from Linux 5.8); Python has no binding for it."""
-    if sys.platform != "linux" or tuple(int(part) for part in os.uname().release.split(".")[:2]) < (5, 8):
-        return None
-    import ctypes
+    if sys.platform == "linux" and tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (5, 8):
+        import ctypes
 
-    function = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    return cast("Callable[[int], int] | None", function)
+        function = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        return cast("Callable[[int], int] | None", function)
+    return None
 
 
 class ReadOnlyFiles(Files):

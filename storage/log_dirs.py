@@ -50,6 +50,7 @@ class LogDirs:
         "deleted_topics",
         "deletions",
         "dirs",
+        "ignores_case",
         "logs",
         "new_id",
         "on_error",
@@ -69,6 +70,8 @@ class LogDirs:
         """What is renamed for deletion and not yet removed."""
         self.deleted_topics: set[bytes] = set()
         """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
+        self.ignores_case = False
+        """Whether a directory is on a file system where names that differ only in case are equal."""
         self.strays: list[str] = []
         """Directories that were renamed as strays and not yet logged."""
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None

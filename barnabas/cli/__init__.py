@@ -10,9 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from barnabas.platforms import is_refused
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (the list is in `barnabas.cli.app`)."""
+    if is_refused():
+        return 2
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] == "serve":
         from barnabas.cli.serve import serve

@@ -222,7 +222,10 @@ class Controller:
 
         config = self._config
         return TopicDefaults(
-            config[NUM_PARTITIONS], config[DEFAULT_REPLICATION_FACTOR], clamps_replicas=config.profile == "dev"
+            config[NUM_PARTITIONS],
+            config[DEFAULT_REPLICATION_FACTOR],
+            clamps_replicas=config.profile == "dev",
+            ignores_case=self._log_dirs.ignores_case,
         )
 
     def has_topic(self, name: str) -> bool:

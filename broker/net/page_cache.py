@@ -9,6 +9,7 @@ Where the system or the file system cannot answer (RWF_NOWAIT: Linux 4.14), piec
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -52,7 +53,8 @@ def is_cached(fd: int, offset: int, end: int) -> bool:
 
 def read_into_cache(file: OpenFile, offset: int, end: int) -> None:
     """Read a piece of a file, so that it is in the page cache; runs in a thread. OSError when the disk fails."""
-    os.posix_fadvise(file.fd, end, NEXT_BYTES, os.POSIX_FADV_WILLNEED)
+    if sys.platform == "linux":
+        os.posix_fadvise(file.fd, end, NEXT_BYTES, os.POSIX_FADV_WILLNEED)
     while offset < end:
         data = os.pread(file.fd, min(STEP_BYTES, end - offset), offset)
         if not data:

@@ -31,13 +31,15 @@ from barnabas.broker.net.connection import SHARE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
-from barnabas.broker.net.poller import CLOSED, READ, WRITE, make_poller
+from barnabas.broker.net.poller import CLOSED, READ, WRITE
+from barnabas.broker.net.poller_choice import FastestPoller
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.limits import Limits
+    from barnabas.broker.net.poller import Poller
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -75,7 +77,7 @@ class Reactor:
         self._loop = loop
         self._limits = limits
         self._dispatch = dispatch
-        self._poller = make_poller()
+        self._poller: Poller = FastestPoller()
         self._quotas = ConnectionQuotas(limits, loop.now())
         self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))

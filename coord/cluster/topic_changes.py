@@ -46,13 +46,24 @@ H = TypeVar("H", bound=Hashable)
 class TopicDefaults:
     """The partition count and replication factor of topics that are created without them."""
 
-    __slots__ = ("clamps_replicas", "num_partitions", "replication_factor")
+    __slots__ = ("clamps_replicas", "ignores_case", "num_partitions", "replication_factor")
 
-    def __init__(self, num_partitions: int, replication_factor: int, *, clamps_replicas: bool = False) -> None:
-        """`clamps_replicas` reduces a replication factor to the number of live brokers instead of refusing it."""
+    def __init__(
+        self,
+        num_partitions: int,
+        replication_factor: int,
+        *,
+        clamps_replicas: bool = False,
+        ignores_case: bool = False,
+    ) -> None:
+        """`clamps_replicas` reduces a replication factor to the number of live brokers instead of refusing it.
+
+        `ignores_case`: the logs are on a file system where topics that differ only in case would share a directory.
+        """
         self.num_partitions = num_partitions
         self.replication_factor = replication_factor
         self.clamps_replicas = clamps_replicas
+        self.ignores_case = ignores_case
 
 
 class TopicChanges:
@@ -73,6 +84,7 @@ class TopicChanges:
         self._new_uuid = new_uuid
         self._names: set[str] = set()  # of the new topics
         self._metric_names: MetricNames | None = None
+        self._folded_names: dict[str, str] | None = None
         self._new_partitions = 0
         self._described: dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]] = {}
         self._deleted: set[Uuid] = set()
@@ -97,6 +109,8 @@ class TopicChanges:
         topic_id = self._new_uuid()
         self._names.add(topic.name)
         self._names_of_metrics().add(topic.name)
+        if self._folded_names is not None:
+            self._folded_names[topic.name.casefold()] = topic.name
         self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
         self.records += [
             ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
@@ -138,6 +152,19 @@ class TopicChanges:
         other = self._names_of_metrics().colliding(name)
         if other is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+        if self._defaults.ignores_case:
+            self._check_case(name)
+
+    def _check_case(self, name: str) -> None:
+        if self._folded_names is None:
+            self._folded_names = {topic.casefold(): topic for topic in self._image.topics}
+        other = self._folded_names.get(name.casefold())
+        if other is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' differs only in case from the existing topic {other}: the file system of the broker's "
+                "data directory does not distinguish them",
+            )
 
     def _names_of_metrics(self) -> MetricNames:
         if self._metric_names is None:  # only requests that create topics need it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,7 @@ def test_without_a_thread_the_slice_is_sent_at_once(
     assert "can't start new thread" in caplog.text
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers")
 def test_the_page_cache_is_asked(tmp_path: Path) -> None:
     files = Files()
     file = files.open(str(tmp_path / "log"))

@@ -148,6 +148,26 @@ def test_a_replication_factor_may_be_reduced_to_the_number_of_brokers() -> None:
     assert len(world.image.topics["orders"].partitions[0].replicas) == 2
 
 
+def test_topics_that_would_share_a_directory_are_refused() -> None:
+    """macOS does not distinguish orders-0 from ORDERS-0, within one request and between two."""
+    world = World()
+
+    def create(*names: str) -> list[int]:
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        )
+        defaults = TopicDefaults(1, 1, ignores_case=True)
+        return [topic.error_code for topic in world.commit(world.controller.create_topics(request, defaults)).topics]
+
+    assert create("orders", "Orders", "jobs") == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
+    assert create("ORDERS", "jobs", "other") == [
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        0,
+    ]
+    assert world.create("Other").error_code == 0, "elsewhere such names are different"
+
+
 def test_a_request_for_too_many_partitions_is_refused(world: World) -> None:
     for partitions in (10_001, 2**31 - 1):
         with pytest.raises(KafkaError) as refused:
