@@ -20,7 +20,7 @@ OWN_PROCESSES = tuple(
     f"tests/pipeline/test_{name}.py"
     for name in (
         "checkpoint", "config", "demo", "fold", "java_and_jars", "kills", "mistakes", "notebook_names",
-        "report_and_screen",
+        "report_and_screen", "retries",
     )
 )  # fmt: skip
 """Files of the pipeline that start Spark in processes of their own, or not at all."""

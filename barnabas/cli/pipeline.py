@@ -18,7 +18,9 @@ def pipeline() -> None:
     """Run Spark jobs against a broker: etl, analytics, logs, events, archive, restore, copy."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise click.UsageError(f"the pipeline needs {missing[0]}: pip install 'barnabas[spark]'")
+        from barnabas.pipeline.errors import INSTALL
+
+        raise click.UsageError(f"the pipeline needs {missing[0]}: {INSTALL}")
 
 
 @pipeline.command("list")

@@ -31,4 +31,6 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_WHERE[name]), name)
     except ModuleNotFoundError as error:
-        raise ImportError(f"barnabas.pipeline needs {error.name}: pip install 'barnabas[spark]'") from error
+        from barnabas.pipeline.errors import INSTALL
+
+        raise ImportError(f"barnabas.pipeline needs {error.name}: {INSTALL}") from error

@@ -143,6 +143,11 @@ class Checkpoint:
         """The progress of each query."""
         return [self._position(name) for name in sorted(self._entries("")) if self._exists(f"{name}/metadata")]
 
+    def first_offsets(self, flow: str) -> Offsets:
+        """Where the query of a flow has begun; empty if Spark has not written that."""
+        text = self._read(f"{flow}/sources/0/0") or ""
+        return read_offsets(text[text.find("{") :])
+
     def _position(self, name: str) -> Position:
         done = self.batch(name)
         begun = max(self._batches(f"{name}/offsets"), default=-1)

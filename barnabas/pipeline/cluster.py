@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,7 +16,14 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, PipelineError
+from barnabas.pipeline.errors import (
+    BrokerSilentError,
+    BrokerUnavailableError,
+    MistakeError,
+    NotAuthorizedError,
+    NotFoundError,
+    PipelineError,
+)
 from barnabas.terminal.suggestion import suggestion
 
 REQUEST_TIMEOUT_S = 5.0
@@ -24,6 +32,8 @@ RECONNECT_MS = 1000
 """Longest backoff of librdkafka before a reconnect, milliseconds."""
 RETRY_S = 0.2
 """Interval between two attempts to reach a broker, seconds."""
+CONNECT_TIMEOUT_S = 2.0
+"""Timeout of a connection that only shows whether something listens, seconds."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 COMMITTED_TIMEOUT_S = 60.0
 """Timeout for reading committed offsets, seconds."""
@@ -31,6 +41,11 @@ MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 )
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -99,6 +114,11 @@ class Cluster:
 
     def _unavailable(self, waited_s: float = 0) -> BrokerUnavailableError:
         waited = f", tried for {waited_s:g} s" if waited_s else ""
+        if any(_accepts(address) for address in self.bootstrap.split(",")):
+            return BrokerSilentError(
+                f"{self.bootstrap} accepts connections and does not answer{waited}: is it a Kafka broker's address, "
+                "without TLS and SASL?"
+            )
         return BrokerUnavailableError(
             f"no broker answers at {self.bootstrap}{waited}: is it running, and is the address right? "
             "('barnabas serve' starts one)"
@@ -120,7 +140,7 @@ class Cluster:
         for topic in topics:
             if topic not in known:
                 near = suggestion(topic, list(known))
-                raise MistakeError(f"there is no topic {topic} at {self.bootstrap}{near or _others(known)}")
+                raise NotFoundError(f"there is no topic {topic} at {self.bootstrap}{near or _others(known)}")
         return {topic: known[topic] for topic in topics}
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> bool:
@@ -131,9 +151,7 @@ class Cluster:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise PipelineError(
-                f"topic {topic} cannot be created at {self.bootstrap}: {error.args[0].str()}"
-            ) from error
+            raise _refused(f"topic {topic} cannot be created at {self.bootstrap}", error) from error
         return True
 
     def topic_config(self, topic: str, key: str) -> str:
@@ -142,7 +160,7 @@ class Cluster:
         try:
             return str(self._admin.describe_configs([resource])[resource].result(30)[key].value)
         except KafkaException as error:
-            raise PipelineError(f"{self.bootstrap} does not return {key} of {topic}: {error.args[0].str()}") from error
+            raise _refused(f"{self.bootstrap} does not return {key} of {topic}", error) from error
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The ids of the topics that exist. A topic that was deleted and created again has a new id."""
@@ -155,7 +173,7 @@ class Cluster:
                 found[name] = str(future.result(30).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise PipelineError(f"{self.bootstrap} does not describe {name}: {error.args[0].str()}") from error
+                    raise _refused(f"{self.bootstrap} does not describe {name}", error) from error
         return found
 
     def ends(self, topics: Mapping[str, int]) -> Offsets:
@@ -170,10 +188,8 @@ class Cluster:
             try:
                 offsets[where.topic][where.partition] = future.result(30).offset
             except KafkaException as error:
-                raise PipelineError(
-                    f"{self.bootstrap} does not return the offsets of {where.topic}-{where.partition}: "
-                    f"{error.args[0].str()}"
-                ) from error
+                place = f"{where.topic}-{where.partition}"
+                raise _refused(f"{self.bootstrap} does not return the offsets of {place}", error) from error
         return offsets
 
     def committed(self, group: str, topic: str, partitions: int) -> dict[int, TopicPartition]:
@@ -201,6 +217,23 @@ def committed_by(consumer: Consumer, partitions: list[TopicPartition]) -> list[T
             consumer.poll(0.1)  # lets it find the coordinator
         else:
             return found
+
+
+def _refused(what: str, error: KafkaException) -> PipelineError:
+    """The error of a request that the broker has refused."""
+    reason = error.args[0]
+    kind = NotAuthorizedError if reason.code() in DENIED else PipelineError
+    return kind(f"{what}: {reason.str()}")
+
+
+def _accepts(address: str) -> bool:
+    """Whether something accepts connections at HOST:PORT."""
+    host, _, port = address.strip().rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _others(known: Mapping[str, int]) -> str:

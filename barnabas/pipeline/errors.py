@@ -1,19 +1,49 @@
-"""Errors of the pipeline; the text is one sentence for the user."""
+"""Errors of the pipeline; the text is one sentence for the user. Exit codes are those of every command."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+INSTALL = "in a clone of Barnabas run pip install '.[spark]' (from an index: pip install 'barnabas[spark]')"
+"""How to install what the pipeline needs."""
 
 
 class PipelineError(Exception):
     """A run failed for a reason outside the pipeline."""
 
     exit_code = 1
+    log: Path | None = None
+    """Spark's log, if Spark has been started."""
+
+    def __str__(self) -> str:
+        """The sentence, with the log that has the details."""
+        text = super().__str__()
+        return text if self.log is None else f"{text} (Spark's log: {self.log})"
 
 
 class BrokerUnavailableError(PipelineError):
     """No broker answers at the address."""
 
 
+class BrokerSilentError(BrokerUnavailableError):
+    """Something accepts connections at the address and does not answer."""
+
+    exit_code = 4
+
+
+class NotAuthorizedError(PipelineError):
+    """The broker refused the request for this user."""
+
+    exit_code = 5
+
+
 class MistakeError(PipelineError):
     """A mistake in the options or the job's file; nothing was started."""
 
     exit_code = 2
+
+
+class NotFoundError(MistakeError):
+    """A topic that the job needs does not exist."""
+
+    exit_code = 3

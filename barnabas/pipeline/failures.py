@@ -9,6 +9,13 @@ from pyspark.errors import AnalysisException, IllegalArgumentException
 from barnabas.pipeline.errors import MistakeError, PipelineError
 
 LONGEST = 400
+NOT_STARTED = "Python worker failed to connect back|Python daemon failed to launch worker"
+
+
+class WorkerNotStartedError(PipelineError):
+    """A Python process of Spark did not connect within Spark's ten seconds; trying again helps."""
+
+
 KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"KAFKA_DATA_LOSS|Some data may have been lost|OffsetOutOfRange",
@@ -55,6 +62,8 @@ def sentence_of(error: Exception, bootstrap: str) -> PipelineError:
     text = str(error)
     if isinstance(error, AnalysisException) and (column := _unknown_column(text)):
         return MistakeError(column)
+    if re.search(NOT_STARTED, text):
+        return WorkerNotStartedError("a Python worker of Spark did not start within 10 s: the machine is busy")
     for pattern, sentence in KNOWN:
         if re.search(pattern, text):
             kind = MistakeError if any(name in text for name in MISTAKES) else PipelineError

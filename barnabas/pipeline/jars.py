@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
+from barnabas.pipeline.activity import saying
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.maven import JarsUnavailableError, fetch
 
@@ -18,6 +20,9 @@ NEEDED = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clie
 """The jars that Kafka needs; spark-avro is only for Avro."""
 GIVEN = "BARNABAS_SPARK_JARS"
 """The environment variable with a directory of jars, for machines without a network."""
+
+
+DOWNLOADING = "downloading Spark's Kafka connector (10 MB, once) with Maven to {}"
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -38,7 +43,8 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     if not cache.is_dir() and shutil.which("mvn", path=environment.get("PATH")) is None:
         return {"spark.jars.packages": PACKAGES}
     try:
-        return {"spark.jars": _joined(sorted(fetch(POM, cache).glob("*.jar")))}
+        with saying(DOWNLOADING.format(cache)) if not cache.is_dir() else nullcontext():
+            return {"spark.jars": _joined(sorted(fetch(POM, cache).glob("*.jar")))}
     except OSError as error:
         raise MistakeError(
             f"Spark's Kafka connector cannot be stored in {cache} ({error.strerror}): set XDG_CACHE_HOME to a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
 
+INTERRUPTED = 130
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 
@@ -29,7 +31,9 @@ def execute(
     report: Path | None = None,
     progress: str = "auto",
 ) -> int:
-    """Run a job and show its progress on stderr; returns 0, or 1 if it failed.
+    """Run a job and show its progress on stderr; returns 0, 1 if it failed, or 130 if it was interrupted.
+
+    SIGTERM is the usual end of a run without `once`, so it is 0; with `once` it is an interruption like Ctrl-C.
 
     MistakeError for a mistake in the options or the file, BrokerUnavailableError if no broker answers.
     `every` is a time like `10s`, `start` a value for [source] start.
@@ -53,6 +57,8 @@ def execute(
             if isinstance(error, BrokerUnavailableError) and not run.began:
                 raise
             failure = error
+        except KeyboardInterrupt:
+            run.stopped_by = signal.SIGINT
         failure = failure or nothing_fits(run)
     screen.summary(run, failure)
     if report is not None:
@@ -61,7 +67,9 @@ def execute(
         write_report(run, failure, report)
     if failure is not None and progress != "json":
         print(f"barnabas pipeline: {failure}", file=sys.stderr)
-    return 0 if failure is None else failure.exit_code
+    if failure is not None:
+        return failure.exit_code
+    return INTERRUPTED if run.stopped_by == signal.SIGINT or (once and run.was_stopped) else 0
 
 
 def nothing_fits(run: Run) -> PipelineError | None:

@@ -6,6 +6,7 @@ Taken from Spark's own progress of each query, so no row is processed twice; the
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS = "rows_out"
 """The name of the metric that counts a flow's rows (`DataFrame.observe`)."""
+REASONS = "reasons"
+"""The name of the metric that counts dead letters by reason."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,12 @@ class Batch:
     duration_ms: int
     offsets: Offsets
     """The end of what it has read."""
+    starts: Offsets = field(default_factory=dict)
+    """The beginning of what it has read."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Dead letters by reason."""
+    phases_ms: dict[str, int] = field(default_factory=dict)
+    """What took how many milliseconds, in Spark's names."""
 
     def as_json(self) -> str:
         """One line of a structured log."""
@@ -50,7 +59,11 @@ class Totals:
     rows_out: int = 0
     late: int = 0
     busy_ms: int = 0
+    longest_ms: int = 0
+    starts: Offsets = field(default_factory=dict)
     offsets: Offsets = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
+    phases_ms: Counter[str] = field(default_factory=Counter)
 
     def add(self, batch: Batch) -> None:
         """Count a batch."""
@@ -59,7 +72,16 @@ class Totals:
         self.rows_out += batch.rows_out
         self.late += batch.late
         self.busy_ms += batch.duration_ms
+        self.longest_ms = max(self.longest_ms, batch.duration_ms)
+        self.reasons.update(batch.reasons)
+        self.phases_ms.update(batch.phases_ms)
+        self.begin(batch.starts)
         self.offsets = batch.offsets or self.offsets
+
+    def begin(self, starts: Offsets) -> None:
+        """Offsets that it has read from, for partitions of which none is known yet; Spark omits those of batch 0."""
+        for topic, own in starts.items():
+            self.starts[topic] = own | self.starts.get(topic, {})
 
 
 class Progress:
@@ -98,20 +120,31 @@ class Progress:
 
 def read_batch(name: str, progress: Any) -> Batch:
     """A micro-batch from Spark's progress; `progress` is a StreamingQueryProgress or a dict of the same shape."""
-    operators = progress["stateOperators"]
-    observed = progress["observedMetrics"].get(ROWS)
+    operators, observed = progress["stateOperators"], progress["observedMetrics"]
+    rows, reasons = observed.get(ROWS), observed.get(REASONS)
+    durations = dict(progress["durationMs"])
     return Batch(
         query=name,
         batch=progress["batchId"],
         at=datetime.fromisoformat(progress["timestamp"]).astimezone(UTC),
         rows_in=progress["numInputRows"],
-        rows_out=0 if observed is None else observed["rows"] or 0,
+        rows_out=0 if rows is None else rows["rows"] or 0,
         late=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
-        duration_ms=progress["durationMs"].get("triggerExecution", 0),
-        offsets={
-            topic: ends for source in progress["sources"] for topic, ends in read_offsets(source["endOffset"]).items()
-        },
+        duration_ms=durations.pop("triggerExecution", 0),
+        offsets=_offsets(progress, "endOffset"),
+        starts=_offsets(progress, "startOffset"),
+        reasons={kind: count for kind, count in _as_dict(reasons).items() if count},
+        phases_ms={phase: took for phase, took in durations.items() if took},
     )
+
+
+def _offsets(progress: Any, which: str) -> Offsets:
+    return {topic: own for source in progress["sources"] for topic, own in read_offsets(source[which]).items()}
+
+
+def _as_dict(row: Any) -> dict[str, int]:
+    """A row of Spark, or a dict; empty for none."""
+    return {} if row is None else dict(row) if isinstance(row, dict) else dict(row.asDict())
 
 
 def lag(offsets: Offsets, cluster: Cluster) -> dict[str, dict[int, int]]:

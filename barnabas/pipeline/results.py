@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
+from barnabas.pipeline.numbers import column_texts, is_number
 from barnabas.pipeline.sql import named
+from barnabas.terminal import screen
+from barnabas.terminal.layout import lay_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +30,10 @@ def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], versio
     )
 
 
-_shown_by: list[Callable[[Table], None]] = []
+_shown_by: list[Callable[[str], None]] = []
 
 
-def show_by(printer: Callable[[Table], None] | None) -> None:
+def show_by(printer: Callable[[str], None] | None) -> None:
     """Print tables with this function, which does not overwrite a live display; None: on stdout again."""
     _shown_by[:] = [printer] if printer else []
 
@@ -42,14 +41,15 @@ def show_by(printer: Callable[[Table], None] | None) -> None:
 def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
     """Print the last `rows` rows of a batch in this order; nothing if it is empty."""
     found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
-    if not found:
-        return
-    table = Table(*map(escape, batch.columns))
-    for row in reversed(found):
-        table.add_row(*(Text(_cell(value)) for value in row))
-    printer = _shown_by[0] if _shown_by else Console(file=sys.stdout).print
-    printer(table)
+    if found:
+        text = table_text(batch.columns, [tuple(row) for row in reversed(found)])
+        (_shown_by[0] if _shown_by else print)(f"{text}\n")
 
 
-def _cell(value: object) -> str:
-    return "-" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)
+def table_text(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table that fits the terminal of stdout; off a terminal a row is one line."""
+    columns = [column_texts([row[at] for row in rows]) for at in range(len(titles))]
+    numeric = [all(is_number(row[at]) for row in rows) for at in range(len(titles))]
+    width = screen.width() if screen.is_terminal(sys.stdout) else None
+    cells = list(zip(*columns, strict=True))
+    return "\n".join(lay_out([title.upper() for title in titles], cells, numeric, width))

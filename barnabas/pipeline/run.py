@@ -1,7 +1,8 @@
 """Runs a job: checks everything that can be checked before Spark starts, starts the queries, and watches them.
 
-Order of the checks: the file, the broker, the topics, the checkpoint, Java and the jars. If a query fails, the others
-are stopped and the run ends.
+Order of the checks: the file, Java, the broker, the topics, the checkpoint and the output, the jars. Then Spark starts
+and checks types, expressions and functions before it reads a record. If a query fails, the others are stopped and the
+run ends; if a Python worker did not start in time, all queries continue from their checkpoint.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +22,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.activity import say
 from barnabas.pipeline.checkpoint import Checkpoint, Owner
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.config import JobConfig, Source
 from barnabas.pipeline.errors import MistakeError, PipelineError
-from barnabas.pipeline.failures import sentence_of
+from barnabas.pipeline.failures import WorkerNotStartedError, sentence_of
 from barnabas.pipeline.job import BatchCounts, Flow, Job
 from barnabas.pipeline.progress import ROWS, Batch, Progress
-from barnabas.pipeline.spark import session
+from barnabas.pipeline.spark import ATTEMPTS, check_machine, log_file, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +53,15 @@ class Run:
     began: float = 0.0
     """Monotonic time at which the first query was started, after Spark's start."""
     ended: float = 0.0
-    was_stopped: bool = False
-    """Stopped by a signal before it was done."""
+    stopped_by: int | None = None
+    """The signal that stopped it before it was done."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """What took how many seconds."""
+    outputs: dict[str, str] = field(default_factory=dict)
+    """The topic or directory of each flow."""
+    doing: dict[str, str] = field(default_factory=dict)
+    """What each query that is busy is doing."""
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_first: bool = False
     """Its checkpoint was new."""
     on_wait: Callable[[str], None] = lambda _: None
@@ -61,6 +71,20 @@ class Run:
     def name(self) -> str:
         """The name of the run."""
         return self.config.name or self.job.name
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the duration of the block to a phase."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[phase] = self.phases.get(phase, 0) + time.monotonic() - began
+
+    @property
+    def was_stopped(self) -> bool:
+        """Stopped by a signal before it was done."""
+        return self.stopped_by is not None
 
     @property
     def seconds(self) -> float:
@@ -86,31 +110,63 @@ def run_job(
     use; otherwise one is started and stopped. MistakeError or BrokerUnavailableError before anything is started;
     PipelineError when it fails.
     """
-    config, job = run.config, run.job
-    checkpoint = prepare(run)
-    settings = {key: str(value) for key, value in config.spark.settings.items()}
-    log = checkpoint.local / "spark.log" if checkpoint and checkpoint.local else None
     own = spark is None
-    spark = spark or session(
-        f"barnabas {run.name}", master=config.spark.master, packages=config.spark.packages, settings=settings, log=log
-    )
+    if own:
+        check_machine()
+    with run.timed("checks"):
+        checkpoint = prepare(run)
+    with run.timed("start of Spark"):
+        spark = spark or _session(run, checkpoint)
     try:
         run.began = time.monotonic()
-        if job.run is not None:
-            run.counts = job.run(spark, run.bootstrap, config)
-        else:
-            assert checkpoint is not None
-            trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
-            _stream(run, spark, checkpoint, trigger, watch)
-        run.ended = time.monotonic()
-    except PipelineError:
+        trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
+        with run.timed("queries" if run.job.run is None else "job"):
+            _execute(run, spark, checkpoint, trigger, watch)
+    except PipelineError as error:
+        error.log = log_file()
         raise
-    except (PySparkException, Py4JError) as error:
-        raise sentence_of(error, run.bootstrap) from error
     finally:
-        run.ended = run.ended or time.monotonic()
+        run.ended = time.monotonic()
         if own:
             spark.stop()
+
+
+def _session(run: Run, checkpoint: Checkpoint | None) -> SparkSession:
+    wanted = run.config.spark
+    settings = {key: str(value) for key, value in wanted.settings.items()}
+    log = checkpoint.local / "spark.log" if checkpoint and checkpoint.local else None
+    return session(f"barnabas {run.name}", master=wanted.master, packages=wanted.packages, settings=settings, log=log)
+
+
+def _execute(
+    run: Run, spark: SparkSession, checkpoint: Checkpoint | None, trigger: dict[str, Any], watch: Watcher
+) -> None:
+    """Run the queries, or the batch job; again, if a Python worker did not start. PipelineError if that fails.
+
+    The driver starts the worker of a stateful query itself, so Spark does not try that again as it does with a task.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _attempt(run, spark, checkpoint, trigger, watch)
+        except WorkerNotStartedError as error:
+            if attempt == ATTEMPTS:
+                raise
+            say(f"{error}; {run.name} continues where it was, attempt {attempt + 1} of {ATTEMPTS}")
+        else:
+            return
+
+
+def _attempt(
+    run: Run, spark: SparkSession, checkpoint: Checkpoint | None, trigger: dict[str, Any], watch: Watcher
+) -> None:
+    try:
+        if run.job.run is not None:
+            run.counts = run.job.run(spark, run.bootstrap, run.config)
+        else:
+            assert checkpoint is not None
+            _stream(run, spark, checkpoint, trigger, watch)
+    except (PySparkException, Py4JError) as error:
+        raise sentence_of(error, run.bootstrap) from error
 
 
 def prepare(run: Run) -> Checkpoint | None:
@@ -194,17 +250,20 @@ def _owner(run: Run, source: Source | None, topic_ids: dict[str, str]) -> Owner:
 
 
 def _stream(run: Run, spark: SparkSession, checkpoint: Checkpoint, trigger: dict[str, Any], watch: Watcher) -> None:
-    stopping = threading.Event()
+    stopping = Stop()
     queries: list[StreamingQuery] = []
     with _stopped_by_signals(stopping):
         try:
             flows = run.job.flows(spark, run.bootstrap, run.config)
+            run.outputs = {flow.name: flow.sink.where for flow in flows}
             queries.extend(_start(run, flow, checkpoint, trigger) for flow in flows)
             _watch(run, queries, watch, stopping)
         finally:
             for query in queries:
                 query.stop()
     watch(run, run.progress.look(queries))
+    for name, totals in run.progress.totals.items():
+        totals.begin(checkpoint.first_offsets(name.removeprefix(f"{run.name}.")))
 
 
 def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]) -> StreamingQuery:
@@ -218,28 +277,48 @@ def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]
     return flow.sink.start(writer, run.bootstrap)
 
 
-def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: threading.Event) -> None:
+def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: Stop) -> None:
     """Wait until every query has ended, one has failed, or the run is stopped."""
-    while not stopping.is_set():
+    while not stopping.event.is_set():
         active = [query for query in queries if query.isActive]
         failed = next((error for query in queries if (error := query.exception()) is not None), None)
+        run.doing = _doing(active)
         watch(run, run.progress.look(queries))
         if failed is not None:
             raise sentence_of(failed, run.bootstrap)
         if not active:
             return
-        stopping.wait(LOOK_S)
-    run.was_stopped = True
+        stopping.event.wait(LOOK_S)
+    run.stopped_by = stopping.signal
+
+
+def _doing(queries: list[StreamingQuery]) -> dict[str, str]:
+    """What each query that has work is doing, in Spark's words."""
+    statuses = {query.name: query.status for query in queries}
+    return {name: status["message"] for name, status in statuses.items() if status["isTriggerActive"]}
+
+
+@dataclass
+class Stop:
+    """Set by a signal."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    signal: int | None = None
+
+    def set(self, number: int) -> None:
+        """Stop because of this signal."""
+        self.signal = number
+        self.event.set()
 
 
 @contextmanager
-def _stopped_by_signals(stopping: threading.Event) -> Iterator[None]:
+def _stopped_by_signals(stopping: Stop) -> Iterator[None]:
     """Set `stopping` on SIGINT and SIGTERM; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}
+    before = {number: signal.signal(number, lambda number, _: stopping.set(number)) for number in numbers}
     try:
         yield
     finally:

@@ -26,6 +26,10 @@ QUERY_ID = "sql.streaming.queryId"
 class Sink(Protocol):
     """The sink of one flow."""
 
+    @property
+    def where(self) -> str:
+        """The topic or directory, for people."""
+
     def ready(self, frame: DataFrame) -> DataFrame:
         """The rows in the form that the sink needs."""
 
@@ -38,6 +42,11 @@ class ParquetSink:
     """Parquet files, exactly once."""
 
     output: FileOutput
+
+    @property
+    def where(self) -> str:
+        """The directory."""
+        return self.output.path
 
     def ready(self, frame: DataFrame) -> DataFrame:
         """The rows unchanged."""
@@ -54,6 +63,11 @@ class TopicSink:
 
     output: TopicOutput
     bootstrap: str = ""
+
+    @property
+    def where(self) -> str:
+        """The topic."""
+        return f"topic {self.output.topic}" + (f" at {self.bootstrap}" if self.bootstrap else "")
 
     def ready(self, frame: DataFrame) -> DataFrame:
         """Rows as `with_event_id` needs them; transactions keep more columns than Spark's sink."""
@@ -83,6 +97,7 @@ class BatchSink:
     """Several uses of the same rows, computed once: calls `uses` with each micro-batch, its id and the broker."""
 
     uses: tuple[Callable[[DataFrame, int, str], None], ...]
+    where: str = ""
 
     def ready(self, frame: DataFrame) -> DataFrame:
         """The rows unchanged; each use transforms them."""

@@ -1,11 +1,16 @@
 """A SparkSession with the Kafka connector: jars, Java, and settings for one machine.
 
-With `spark-submit` the cluster has configured all of this, and its session is used unchanged.
+Spark's own log, with the output of Java and of Python's workers, is a file. On one machine a failed task is tried
+again, which Spark does in a cluster only. With `spark-submit` the cluster has configured all of this, and its session
+is used unchanged.
 """
 
 from __future__ import annotations
 
+import io
+import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,13 +18,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.errors import MistakeError, PipelineError
+from barnabas.pipeline.activity import saying
+from barnabas.pipeline.artifacts import move_artifacts
+from barnabas.pipeline.errors import INSTALL, MistakeError, PipelineError
 from barnabas.pipeline.jars import PACKAGES, jar_settings
 from barnabas.pipeline.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ATTEMPTS = 4
+"""How often a task is tried, as in a cluster (`spark.task.maxFailures`, which Spark ignores on one machine)."""
 ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
@@ -27,6 +36,13 @@ EVERYWHERE = {
     "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,  # transformWithState needs it
 }
 """SQL settings that the jobs need, also on a cluster."""
+_logs: list[Path] = []
+"""The log of the session that was started last."""
+
+
+def log_file() -> Path | None:
+    """Spark's log; None if this process has started no session."""
+    return _logs[-1] if _logs else None
 
 
 def session(
@@ -51,16 +67,29 @@ def session(
     jars = {} if _has_jars(given) else {"spark.jars.packages": PACKAGES} if packages else jar_settings()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    master = master or f"local[{os.cpu_count() or 2}]"
+    master = with_retries(master or f"local[{os.cpu_count() or 2}]")
     own = EVERYWHERE | (_on_this_machine() if master.startswith("local") else {})
     return _started(name, master, own | jars | given, log or Path(tempfile.gettempdir()) / f"spark-{os.getpid()}.log")
+
+
+def check_machine() -> None:
+    """MistakeError if this machine has no PySpark or no suitable Java; both are needed except with `spark-submit`."""
+    _check_pyspark()
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+
+
+def with_retries(master: str) -> str:
+    """The master of one machine with the number of attempts of a task; another one unchanged."""
+    found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    return master if found is None else f"local[{found[1] or 1},{ATTEMPTS}]"
 
 
 def _check_pyspark() -> None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        raise MistakeError("the pipeline needs Spark: pip install 'barnabas[spark]'") from None
+        raise MistakeError(f"the pipeline needs Spark: {INSTALL}") from None
 
 
 def _has_jars(settings: Mapping[str, str]) -> bool:
@@ -88,14 +117,33 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is not None:
+        return builder.getOrCreate()
     began_at = log.stat().st_size if log.exists() else 0
+    what = "downloading Spark's Kafka connector and starting Spark" if _downloads(settings) else "starting Spark"
     try:
-        with _stderr_to(log):
+        with saying(what, f"; its log is {log}"), _stderr_to(log):
             started = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise _not_started(log, began_at) from error
+    _logs.append(log)
+    _log_callbacks(log)
     started.sparkContext.setLogLevel("WARN")
+    move_artifacts(started)
     return started
+
+
+def _downloads(settings: Mapping[str, str]) -> bool:
+    return "spark.jars.packages" in settings
+
+
+def _log_callbacks(log: Path) -> None:
+    """Write what py4j logs about Python functions that Java calls to Spark's log; it would print tracebacks."""
+    logger = logging.getLogger("py4j")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+    logger.addHandler(logging.FileHandler(log, delay=True))
+    logger.propagate = False
 
 
 def _submitted(settings: Mapping[str, str]) -> SparkSession:
@@ -105,6 +153,7 @@ def _submitted(settings: Mapping[str, str]) -> SparkSession:
     for key, value in {**EVERYWHERE, **settings}.items():
         if key.startswith("spark.sql."):
             taken.conf.set(key, value)
+    move_artifacts(taken)
     return taken
 
 
@@ -115,19 +164,37 @@ def _not_started(log: Path, began_at: int) -> PipelineError:
             "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine and set "
             "BARNABAS_SPARK_JARS to their directory"
         )
-    return PipelineError(f"Spark did not start; see {log}")
+    lines = [line for line in output.splitlines() if "Exception" in line or "Error" in line]
+    reason = f": {lines[0].strip()[:300]}" if lines else ""
+    failed = PipelineError(f"Spark did not start{reason}")
+    failed.log = log
+    return failed
 
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Processes started in this context get `log` as their stderr: Spark's Java writes its log there."""
+    """Processes started in this context get `log` as their stderr: Spark's Java writes its log there.
+
+    Python's own stderr is the same as before.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    own = os.dup(2)
+    own, before = os.dup(2), sys.stderr
+    if _descriptor(before) == 2:
+        sys.stderr = io.TextIOWrapper(io.FileIO(own, "w", closefd=False), line_buffering=True, errors="replace")
     try:
         with log.open("ab") as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
+        sys.stderr.flush()
+        sys.stderr = before
         os.dup2(own, 2)
         os.close(own)
+
+
+def _descriptor(stream: object) -> int | None:
+    try:
+        return int(stream.fileno())  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):  # a notebook's
+        return None

@@ -16,6 +16,7 @@ from tests.mutants.limit_mutants import LIMITS
 from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
+from tests.mutants.pipeline_mutants import PIPELINE
 from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
@@ -43,4 +44,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *TURNS,
     *LIMITS,
     *CLI,
+    *PIPELINE,
 )

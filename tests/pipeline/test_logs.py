@@ -28,9 +28,9 @@ def at(hour, minute=0, second=0, micro=0):
 
 
 def fields_or_reason(spark, lines, **options):
-    """For each line: (time, service, is_error, latency), or the reason."""
+    """For each line: (time, service, is_error, latency), or the kind of the reason."""
     rows = parsed_lines(records(spark, lines), Lines(**options)).collect()
-    return [row.reason or tuple(plain(row.data).values()) for row in rows]
+    return [row.kind or tuple(plain(row.data).values()) for row in rows]
 
 
 STAMP = "[31/Jan/2026:12:00:00 +0100]"
@@ -84,6 +84,15 @@ def test_levels_that_count_as_errors_in_any_case(spark):
     lines = ["2026-01-31T12:00:00Z WARN api x", "2026-01-31T12:00:00Z ERROR api x"]
     found = fields_or_reason(spark, lines, format="application", error_levels=["warn"])
     assert [row[2] for row in found] == [True, False]
+
+
+def test_a_reason_shows_the_line_or_its_time(spark):
+    lines = ["something else", "2026-13-31T12:00:00Z INFO api: x", "x" * 101]
+    rows = parsed_lines(records(spark, lines), Lines(format="application")).collect()
+    assert [row.reason for row in rows] == [
+        "not a line of the format application: something else", f"{NO_TIME}: 2026-13-31T12:00:00Z",
+        f"not a line of the format application: {'x' * 100}...",
+    ]  # fmt: skip
 
 
 def test_a_custom_pattern(spark):

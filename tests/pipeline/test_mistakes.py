@@ -1,6 +1,8 @@
-"""Typical mistakes on the command line: one sentence on stderr that says what to do, and exit code 2.
+"""Typical mistakes on the command line: one sentence on stderr that says what to do, and exit code 2; 3 for a topic
+that does not exist.
 
-A missing broker is not a mistake: the job waits for it (`broker_wait_s`), then ends with exit code 1.
+A missing broker is not a mistake: the job waits for it (`broker_wait_s`), then ends with exit code 1, or 4 if
+something accepts connections and does not answer.
 
 None of these gets as far as starting Spark.
 """
@@ -143,7 +145,7 @@ def test_a_missing_broker(command, job, refused):
 
 def test_a_broker_that_never_answers(command, job, silent):
     done = command("run", "copy", "--config", job(f"broker_wait_s = 0\n{COPY}"), "-b", silent, "--once")
-    one_sentence(done, f"no broker answers at {silent}", code=1)
+    one_sentence(done, f"{silent} accepts connections and does not answer", code=4)
 
 
 def test_a_job_waits_for_a_broker_as_long_as_its_file_says(command, job, refused):
@@ -171,15 +173,15 @@ def test_a_job_continues_when_its_broker_starts(job, tmp_path, start_broker):
             assert f"there is no topic xyz at {server.bootstrap}" in waiting.stderr.read()
         finally:
             waiting.kill()
-    assert waiting.returncode == 2
+    assert waiting.returncode == 3
 
 
 def test_a_missing_topic(command, job, broker, create):
     there = create()
     done = command("run", "copy", "--config", job(COPY, topic="xyz"), "-b", broker.bootstrap)
-    one_sentence(done, f"there is no topic xyz at {broker.bootstrap}: create it, or name one of ")
+    one_sentence(done, f"there is no topic xyz at {broker.bootstrap}: create it, or name one of ", code=3)
     done = command("run", "copy", "--config", job(COPY, topic=there[1:]), "-b", broker.bootstrap)
-    one_sentence(done, f"there is no topic {there[1:]} at {broker.bootstrap}", "did you mean", there)
+    one_sentence(done, f"there is no topic {there[1:]} at {broker.bootstrap}", "did you mean", there, code=3)
 
 
 def test_no_checkpoint(command, job, broker, create):
@@ -276,6 +278,14 @@ def test_a_missing_or_wrong_java(command, job, broker, create, tmp_path):
     one_sentence(run(tmp_path / "nowhere"), "which has no working bin/java")
 
 
+def test_java_is_checked_before_a_broker_is_waited_for(command, job, refused, tmp_path):
+    done = command("run", "copy", "--config", job(COPY), "-b", refused, env={"JAVA_HOME": tmp_path})
+    one_sentence(done, f"JAVA_HOME is {tmp_path}, which has no working bin/java")
+    done = command("demo", "--report-dir", tmp_path / "report", env={"JAVA_HOME": tmp_path})
+    one_sentence(done, f"JAVA_HOME is {tmp_path}, which has no working bin/java")
+    assert not (tmp_path / "report").exists()
+
+
 def test_missing_jars(command, job, broker, create, tmp_path):
     java = fake_java(tmp_path / "java", "echo 'openjdk version \"17\"' >&2")
     mvn = fake_java(tmp_path / "maven", "").joinpath("bin", "java").rename(tmp_path / "maven" / "bin" / "mvn")
@@ -283,6 +293,8 @@ def test_missing_jars(command, job, broker, create, tmp_path):
     file, env = job(COPY, topic=create()), {"JAVA_HOME": java, "BARNABAS_SPARK_JARS": None, "XDG_CACHE_HOME": tmp_path}
 
     done = command("run", "copy", "--config", file, "-b", broker.bootstrap, env={**env, "PATH": f"{mvn.parent}:/bin"})
+    first, done.stderr = done.stderr.splitlines()
+    assert first == f"downloading Spark's Kafka connector (10 MB, once) with Maven to {tmp_path}/barnabas/spark-4.0.0"
     one_sentence(
         done, "connector cannot be downloaded (is there a network?)", "BARNABAS_SPARK_JARS", "Connection refused"
     )
@@ -301,7 +313,7 @@ def test_without_the_extra(command, tmp_path):
         "u.find_spec = lambda name, *more: None if name == 'pyspark' else find(name, *more)\n"
     )
     done = command("list", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
-    one_sentence(done, "needs pyspark: pip install 'barnabas[spark]'")
+    one_sentence(done, "needs pyspark: in a clone of Barnabas run pip install '.[spark]' (from an index: pip install")
 
 
 @pytest.mark.parametrize(

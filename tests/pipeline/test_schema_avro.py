@@ -57,10 +57,10 @@ def encoded(spark, rows, schema):
 
 
 def fields_or_reason(spark, values, **schema):
-    """For each value: the fields, or the reason."""
+    """For each value: the fields, or the kind of its reason."""
     rows = parsed(records(spark, values), Schema(format="avro", **schema)).collect()
     assert len(rows) == len(values)
-    return [row.reason or plain(row.data) for row in rows]
+    return [row.kind or plain(row.data) for row in rows]
 
 
 def test_avro_without_a_header(spark, schema_file):
@@ -88,11 +88,16 @@ def test_a_record_whose_fields_are_all_null_fits(spark, schema_file):
     ]
 
 
+def test_a_reason_shows_the_first_bytes(spark, schema_file):
+    rows = parsed(records(spark, [b"\xff\x01", b"\xff" * 40]), Schema(format="avro", avro_schema=schema_file(SCHEMA)))
+    assert [row.reason for row in rows.collect()] == [f"{WRONG}: 0xFF01", f"{WRONG}: 0x{'FF' * 16}..."]
+
+
 def test_rules_hold_for_avro_too_and_the_columns_are_the_schemas(spark, schema_file):
     values = encoded(spark, [(5, "x", None, []), (-5, "y", None, [])], SCHEMA)
     schema = Schema(format="avro", avro_schema=schema_file(SCHEMA), rules=["id > 0"])
     judged_frame = parsed(records(spark, values), schema)
-    assert [row.reason for row in judged_frame.collect()] == [None, "rule violated: id > 0"]
+    assert [row.reason for row in judged_frame.collect()] == [None, 'rule violated: id > 0: {"id":-5}']
     columns = dict(fitting(judged_frame).dtypes)
     assert [name for name in columns if not name.startswith("_")] == ["id", "text", "at", "tags"]
     assert (columns["id"], columns["at"], columns["tags"]) == ("bigint", "timestamp", "array<string>")

@@ -12,7 +12,6 @@ from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.schema import fitting, parsed, read_fields
 from tests.pipeline.records import plain, records
 
-WRONG = "not JSON, or a field of another type"
 FIELDS = (
     "id BIGINT, n INT, text STRING, ratio DOUBLE, price DECIMAL(5,2), at TIMESTAMP, day DATE, flag BOOLEAN, "
     "list ARRAY<INT>, inner STRUCT<x: INT, deep: STRUCT<y: STRING>>, pairs MAP<STRING, INT>, raw BINARY"
@@ -59,44 +58,47 @@ FITTING = [
 MISFITS = [
     (None, "the value is empty"),
     ("", "the value is empty"),
-    (" ", WRONG),
-    ("null", WRONG),
-    ("1", WRONG),
-    ('"text"', WRONG),
-    ("[]", WRONG),
-    ('[{"id": 1}]', WRONG),
-    ('{"id": 1', WRONG),
-    ('{"id": 1,}', WRONG),
-    ("{id: 1}", WRONG),
-    ('{"id": 1} x', WRONG),
-    ('{"id": 1}{"id": 2}', WRONG),
-    ('{"id": 1}\n{"id": 2}', WRONG),
-    ('{"id": 1}, {"id": 2}', WRONG),
-    ('{"id": 1}]', WRONG),
-    ('{"id": 1}}', WRONG),
-    ('{"id": 1}\0', WRONG),
-    ('\ufeff{"id": 1}', WRONG),
+    (" ", "not a JSON object:  "),
+    ("null", "not a JSON object: null"),
+    ("1", "not a JSON object: 1"),
+    ('"text"', 'not a JSON object: "text"'),
+    ("[]", "not a JSON object: []"),
+    ('[{"id": 1}]', 'not a JSON object: [{"id": 1}]'),
+    ('{"id": 1', 'not a JSON object: {"id": 1'),
+    ('{"id": 1,}', 'not a JSON object: {"id": 1,}'),
+    ("{id: 1}", "not a JSON object: {id: 1}"),
+    ('{"id": 1} x', 'something follows the JSON value: {"id": 1} x'),
+    ('{"id": 1}{"id": 2}', 'something follows the JSON value: {"id": 1}{"id": 2}'),
+    ('{"id": 1}\n{"id": 2}', 'something follows the JSON value: {"id": 1} {"id": 2}'),
+    ('{"id": 1}, {"id": 2}', 'something follows the JSON value: {"id": 1}, {"id": 2}'),
+    ('{"id": 1}]', 'something follows the JSON value: {"id": 1}]'),
+    ('{"id": 1}}', 'something follows the JSON value: {"id": 1}}'),
+    ('{"id": 1}\0', 'something follows the JSON value: {"id": 1} '),
+    ('\ufeff{"id": 1}', 'not a JSON object: \ufeff{"id": 1}'),
     (b'{"text": "\xff\xfe"}', "not UTF-8"),
     (b'{"text": "gr\xfc\xdf"}', "not UTF-8"),
-    (b"\x00\x01\x02", WRONG),
-    ('{"id": "1"}', WRONG),
-    ('{"id": 1.5}', WRONG),
-    ('{"id": 1e3}', WRONG),
-    ('{"id": 9223372036854775808}', WRONG),
-    ('{"id": 1' + "0" * 900 + "}", WRONG),
-    ('{"n": 2147483648}', WRONG),
-    ('{"price": 123456.78}', WRONG),
-    ('{"at": "yesterday"}', WRONG),
-    ('{"at": "2026-13-01T00:00:00Z"}', WRONG),
-    ('{"day": "2026-02-30"}', WRONG),
-    ('{"flag": "true"}', WRONG),
-    ('{"flag": 1}', WRONG),
-    ('{"list": [1, "x"]}', WRONG),
-    ('{"list": 1}', WRONG),
-    ('{"inner": {"x": "y"}}', WRONG),
-    ('{"inner": {"deep": {"y": "z"}, "x": []}}', WRONG),
-    ('{"inner": [1]}', WRONG),
-    ('{"pairs": {"a": "b"}}', WRONG),
+    (b"\x00\x01\x02", "not a JSON object:    "),
+    ('{"id": "1"}', 'id is not BIGINT: "1"'),
+    ('{"id": 1.5}', "id is not BIGINT: 1.5"),
+    ('{"id": 1e3}', "id is not BIGINT: 1000.0"),
+    ('{"id": 9223372036854775808}', "id is not BIGINT: 9223372036854775808"),
+    (
+        '{"id": 1' + "0" * 900 + "}",
+        "id is not BIGINT: 1" + "0" * 99 + "...",
+    ),
+    ('{"n": 2147483648}', "n is not INT: 2147483648"),
+    ('{"price": 123456.78}', "price is not DECIMAL(5,2): 123456.78"),
+    ('{"at": "yesterday"}', 'at is not TIMESTAMP: "yesterday"'),
+    ('{"at": "2026-13-01T00:00:00Z"}', 'at is not TIMESTAMP: "2026-13-01T00:00:00Z"'),
+    ('{"day": "2026-02-30"}', 'day is not DATE: "2026-02-30"'),
+    ('{"flag": "true"}', 'flag is not BOOLEAN: "true"'),
+    ('{"flag": 1}', "flag is not BOOLEAN: 1"),
+    ('{"list": [1, "x"]}', 'list is not ARRAY: [1,"x"]'),
+    ('{"list": 1}', "list is not ARRAY: 1"),
+    ('{"inner": {"x": "y"}}', 'inner is not STRUCT: {"x":"y"}'),
+    ('{"inner": {"deep": {"y": "z"}, "x": []}}', 'inner is not STRUCT: {"deep":{"y":"z"},"x":[]}'),
+    ('{"inner": [1]}', "inner is not STRUCT: [1]"),
+    ('{"pairs": {"a": "b"}}', 'pairs is not MAP: {"a":"b"}'),
 ]
 
 
@@ -120,8 +122,8 @@ def test_rules_must_hold_and_null_does_not(spark):
     values = ['{"a": 1, "b": 1}', '{"a": -1, "b": 1}', '{"b": 1}', '{"a": 1, "b": 0}', '{"a": 0}', "no"]
     found = fields_or_reason(spark, values, fields="a INT, b INT", rules=["a > 0", "10 / b > 1"])
     assert found == [
-        {"a": 1, "b": 1}, "rule violated: a > 0", "rule violated: a > 0", "rule violated: 10 / b > 1",
-        "rule violated: a > 0", WRONG,
+        {"a": 1, "b": 1}, 'rule violated: a > 0: {"a":-1}', 'rule violated: a > 0: {"a":null}',
+        'rule violated: 10 / b > 1: {"b":0}', 'rule violated: a > 0: {"a":0}', "not a JSON object: no",
     ]  # fmt: skip
 
 
@@ -131,14 +133,14 @@ def test_rules_refer_to_fields_even_if_the_record_has_columns_with_these_names(s
     found = fields_or_reason(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
     assert found == [
         {"key": "a", "offset": 7, "value": 1, "reason": "r"},
-        "rule violated: key = 'a' AND offset = 7 AND reason = 'r'",
+        "rule violated: key = 'a' AND offset = 7 AND reason = 'r'" + ': {"key":"b","offset":7,"reason":null}',
     ]
 
 
 def test_a_custom_timestamp_format(spark):
     values = ['{"at": "31.01.2026 12:00"}', '{"at": "2026-01-31T12:00:00Z"}']
     found = fields_or_reason(spark, values, fields="at TIMESTAMP", timestamp_format="dd.MM.yyyy HH:mm")
-    assert found == [{"at": at(2026, 1, 31, 12)}, WRONG]
+    assert found == [{"at": at(2026, 1, 31, 12)}, 'at is not TIMESTAMP: "2026-01-31T12:00:00Z"']
 
 
 def test_matching_records_have_their_position(spark):

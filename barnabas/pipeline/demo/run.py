@@ -24,7 +24,7 @@ from barnabas.pipeline.jobs import NAMES, find_job
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
-from barnabas.pipeline.spark import session
+from barnabas.pipeline.spark import check_machine, session
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def run_demo(
     `count`: the number of flights to use. PipelineError if a step fails.
     """
     began = time.monotonic()
+    check_machine()
     data = flights.load(count)
     with ExitStack() as stack:
         stack.enter_context(_ended_by_sigterm())

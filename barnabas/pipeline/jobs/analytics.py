@@ -102,7 +102,7 @@ def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[
     uses = (write, print_rows) if config.console else (write,)
     mode = "append" if config.emit == "final" else "update"
     return [
-        Flow("results", results, BatchSink(uses), mode),
+        Flow("results", results, BatchSink(uses, sink.where), mode),
         dead_letter_flow(records, config.dead_letters),
     ]
 

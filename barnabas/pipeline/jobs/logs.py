@@ -16,6 +16,7 @@ from barnabas.pipeline.config import DeadLetters, JobConfig, Source, Table, Topi
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
 from barnabas.pipeline.kafka import read_source
+from barnabas.pipeline.misfits import Misfit, first_kind, first_reason, kinds_of, shortened
 from barnabas.pipeline.results import as_json_records, show
 from barnabas.pipeline.schema import fitting
 from barnabas.pipeline.sinks import BatchSink, TopicSink
@@ -96,7 +97,7 @@ class LogsConfig(JobConfig):
 
 
 def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
-    """The records with `data` (time, service, is_error, latency_ms) and `reason`, null if the line was parsed."""
+    """The records with `data` (time, service, is_error, latency_ms), and `kind` and `reason` of dead letters."""
     pattern, time_format = FORMATS.get(lines.format, (lines.pattern, ""))
     groups = _numbered(pattern)
     text = f.col("value").cast("string")
@@ -114,13 +115,15 @@ def parsed_lines(frame: DataFrame, lines: Lines) -> DataFrame:
     data = f.struct(
         time.alias("time"), part["service"].alias("service"), is_error.alias("is_error"), latency.alias("latency_ms")
     )
-    reason = (
-        f.when(text.isNull(), "the line is empty")
-        .when(~text.rlike(pattern), f"not a line of the format {lines.format}")
-        .when(time.isNull(), "its time cannot be read")
-        .when(part["service"].isNull(), "it names no service")
-    )
-    return frame.withColumn("data", data).withColumn("reason", reason)
+    held = shortened(text)
+    misfits = [
+        Misfit("the line is empty", text.isNull()),
+        Misfit(f"not a line of the format {lines.format}", ~text.rlike(pattern), held),
+        Misfit("its time cannot be read", time.isNull(), part["time"]),
+        Misfit("it names no service", part["service"].isNull(), held),
+    ]
+    kind = first_kind(misfits).alias("kind", metadata={"kinds": kinds_of(misfits)})
+    return frame.withColumn("data", data).select("*", kind, first_reason(misfits).alias("reason"))
 
 
 def _time(text: Column, time_format: str) -> Column:
@@ -201,9 +204,10 @@ def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]
     def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=identity)
 
+    where = f"{result_sink.where}, alerts in {alert_sink.where}"
     uses = (write, alert, print_rows) if config.console else (write, alert)
     return [
-        Flow("results", transform(fitting(lines), config), BatchSink(uses)),
+        Flow("results", transform(fitting(lines), config), BatchSink(uses, where)),
         dead_letter_flow(lines, config.dead_letters),
     ]
 

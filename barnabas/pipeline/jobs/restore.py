@@ -159,4 +159,9 @@ def _row(row: dict[str, Any]) -> Row:
     return Row(row["key"], row["value"], headers, row["partition"], row["timestamp_ms"])
 
 
-JOB = Job("restore", "An archive to a topic, byte for byte.", RestoreConfig, run=run)
+def output(config: RestoreConfig) -> str:
+    """The topic."""
+    return f"topic {config.target.topic or config.archive.topic}"
+
+
+JOB = Job("restore", "An archive to a topic, byte for byte.", RestoreConfig, output=output, run=run)

@@ -1,0 +1,47 @@
+"""Bugs in the pipeline: what is tried again, what a user is told, exit codes."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_RETRIES = "tests/pipeline/test_retries.py"
+_MISTAKES = "tests/pipeline/test_mistakes.py"
+_REPORT = "tests/pipeline/test_report_and_screen.py"
+
+PIPELINE = (
+    Mutant(
+        "task-not-tried-again",
+        "barnabas/pipeline/spark.py",
+        'f"local[{found[1] or 1},{ATTEMPTS}]"',
+        'f"local[{found[1] or 1}]"',
+        f"{_RETRIES}::test_tasks_of_one_machine_are_tried_again",
+    ),
+    Mutant(
+        "worker-start-not-tried-again",
+        "barnabas/pipeline/run.py",
+        "            if attempt == ATTEMPTS:\n",
+        "            if attempt:\n",
+        f"{_RETRIES}::test_queries_continue_if_a_python_worker_did_not_start",
+    ),
+    Mutant(
+        "java-checked-after-the-broker",
+        "barnabas/pipeline/run.py",
+        "        check_machine()\n",
+        "        pass\n",
+        f"{_MISTAKES}::test_java_is_checked_before_a_broker_is_waited_for",
+    ),
+    Mutant(
+        "silent-broker-like-a-missing-one",
+        "barnabas/pipeline/cluster.py",
+        '        if any(_accepts(address) for address in self.bootstrap.split(",")):\n',
+        "        if False:\n",
+        f"{_MISTAKES}::test_a_broker_that_never_answers",
+    ),
+    Mutant(
+        "files-of-other-runs-counted",
+        "barnabas/pipeline/files.py",
+        ' if entry["modificationTime"] >= since_ms]',
+        "]",
+        f"{_REPORT}::test_files_are_counted_from_the_log_of_files",
+    ),
+)
