@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.pipeline.kafka import deduplicated as deduplicated
-    from barnabas.pipeline.kafka import read_topic as read_topic
-    from barnabas.pipeline.kafka import write_topic as write_topic
+    from barnabas.pipeline.notebook import read_topic as read_topic
+    from barnabas.pipeline.notebook import write_topic as write_topic
     from barnabas.pipeline.spark import session as session
 
 _WHERE = {
-    "read_topic": "barnabas.pipeline.kafka",
-    "write_topic": "barnabas.pipeline.kafka",
+    "read_topic": "barnabas.pipeline.notebook",
+    "write_topic": "barnabas.pipeline.notebook",
     "deduplicated": "barnabas.pipeline.kafka",
     "session": "barnabas.pipeline.spark",
 }

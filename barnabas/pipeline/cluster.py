@@ -154,6 +154,10 @@ class Cluster:
             raise _refused(f"topic {topic} cannot be created at {self.bootstrap}", error) from error
         return True
 
+    def create_missing(self, topic: str) -> bool:
+        """Create a topic with the broker's number of partitions; False if it exists."""
+        return topic not in self.topics() and self.create(topic, -1)
+
     def topic_config(self, topic: str, key: str) -> str:
         """The value of a topic's config key."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)

@@ -171,6 +171,13 @@ def read_config(path: Path, kind: type[Config]) -> Config:
         raise MistakeError(f"{path}: {_sentence(error, kind)}") from error
 
 
+def argument_mistake(error: ValidationError) -> MistakeError:
+    """The first mistake of a table that was made from a function's arguments."""
+    first = error.errors(include_url=False)[0]
+    key = str(first["loc"][0]) if first["loc"] else "topic"
+    return MistakeError(f"{key}: {EXPECTED.get(key, first['msg'])}, not {_shown(first['input'])}")
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file; MistakeError if it cannot be read."""
     try:

@@ -20,6 +20,10 @@ class PipelineError(Exception):
         text = super().__str__()
         return text if self.log is None else f"{text} (Spark's log: {self.log})"
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter show: the sentence without the frames that raised it."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class BrokerUnavailableError(PipelineError):
     """No broker answers at the address."""

@@ -57,8 +57,8 @@ OF_THE_FILE = (AnalysisException, IllegalArgumentException)
 """Exceptions that Spark raises for invalid queries, before it reads anything."""
 
 
-def sentence_of(error: Exception, bootstrap: str) -> PipelineError:
-    """The exception as one sentence; a MistakeError if the job's file is wrong."""
+def sentence_of(error: Exception, bootstrap: str, of: str = "the job's file") -> PipelineError:
+    """The exception as one sentence; a MistakeError if the job's file, or what is named by `of`, is wrong."""
     text = str(error)
     if isinstance(error, AnalysisException) and (column := _unknown_column(text)):
         return MistakeError(column)
@@ -69,7 +69,7 @@ def sentence_of(error: Exception, bootstrap: str) -> PipelineError:
             kind = MistakeError if any(name in text for name in MISTAKES) else PipelineError
             return kind(sentence.format(bootstrap=bootstrap, detail=_detail(text)))
     if isinstance(error, OF_THE_FILE):
-        return MistakeError(f"Spark cannot run the job's file: {_detail(text)}")
+        return MistakeError(f"Spark cannot run {of}: {_detail(text)}")
     return PipelineError(f"Spark failed: {_detail(text)}")
 
 

@@ -7,7 +7,6 @@ Each written record has an event id in a header, by which `deduplicated` removes
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from pyspark.sql import functions as f
 
 from barnabas.pipeline.cluster import Cluster, Offsets
 from barnabas.pipeline.config import Source, Start
+from barnabas.pipeline.errors import MistakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -108,44 +108,12 @@ def deduplicated(frame: DataFrame, within: str = "1 hour") -> DataFrame:
     """Remove records with an event id that was seen before; records without an id are kept.
 
     `frame` is the result of reading a topic, with headers. A stream forgets ids after `within`, by the records'
-    timestamps, and does not detect later duplicates.
+    timestamps, and does not detect later duplicates. MistakeError if a column is missing.
     """
+    missing = [name for name in ("topic", "partition", "offset", "headers") if name not in frame.columns]
+    if missing:
+        raise MistakeError(f"deduplicated needs the columns of read_topic, and there is no column {missing[0]}")
     marked = frame.withColumn("_event_id", f.coalesce(event_id(), source_position()))
     if frame.isStreaming:
         return marked.withWatermark("timestamp", within).dropDuplicatesWithinWatermark(["_event_id"]).drop("_event_id")
     return marked.dropDuplicates(["_event_id"]).drop("_event_id")
-
-
-def read_topic(
-    topic: str | list[str],
-    *,
-    bootstrap: str = "127.0.0.1:9092",
-    start: Start = "earliest",
-    end: Start = "latest",
-    stream: bool = False,
-    once_each: bool = False,
-    spark: SparkSession | None = None,
-) -> DataFrame:
-    """The records of a topic, for a notebook: a DataFrame up to `end`, or a stream.
-
-    `once_each` removes duplicates (`deduplicated`).
-    """
-    from barnabas.pipeline.spark import session
-
-    source = Source(topic=topic, start=start)
-    frame = read_source(spark or session(), bootstrap, source, end=None if stream else end)
-    return deduplicated(frame) if once_each else frame
-
-
-def write_topic(
-    frame: DataFrame, topic: str, *, bootstrap: str = "127.0.0.1:9092", options: Mapping[str, str] | None = None
-) -> None:
-    """Append a DataFrame's rows to a topic, for a notebook: columns value and optionally key, headers, event_id.
-
-    Without a value column, every column becomes a field of a JSON object.
-    """
-    if "value" not in frame.columns:
-        key = ["key"] if "key" in frame.columns else []
-        frame = frame.select(*key, f.to_json(f.struct(*[c for c in frame.columns if c != "key"])).alias("value"))
-    writer = with_event_id(frame).write.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    writer.options(**(options or {})).option("topic", topic).save()
