@@ -24,10 +24,14 @@ OWN_PROCESSES = tuple(
     )
 )  # fmt: skip
 """Files of the pipeline that start Spark in processes of their own, or not at all."""
-EACH_ALONE = ("tests/simulation/", "tests/crash/", "tests/mutants/test_sample.py", "tests/pipeline/test_kills.py")
+EACH_ALONE = (
+    "tests/pages/test_pages.py", "tests/simulation/", "tests/crash/", "tests/mutants/test_sample.py",
+    "tests/pipeline/test_kills.py",
+)  # fmt: skip
 LONGEST_FIRST = (
     "tests/pipeline/test_kills.py",
     *SESSIONS,
+    "tests/pages/",
     "tests/clients/",
     "tests/mutants/test_sample.py",
     "tests/simulation/",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from functools import partial
 
 import click
 from click.core import ParameterSource
@@ -10,6 +12,9 @@ from click.core import ParameterSource
 from barnabas.cli.configured_address import configured_address
 from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.parameters import bootstrap_option, connect
+
+PAUSE_S = 0.1
+"""Between two attempts of `--wait`."""
 
 
 @click.command()
@@ -24,6 +29,14 @@ from barnabas.cli.parameters import bootstrap_option, connect
     help="Timeout for the broker's answer.",
 )
 @click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Try again until a broker answers, for at most so many seconds.",
+)
+@click.option(
     "--config",
     "file",
     metavar="FILE",
@@ -31,20 +44,33 @@ from barnabas.cli.parameters import bootstrap_option, connect
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.pass_context
-def health(context: click.Context, bootstrap: str, timeout_s: float, file: str | None, quiet: bool) -> int:
-    """Exit 0 when a broker answers Metadata, 3 when it does not."""
+def health(
+    context: click.Context, bootstrap: str, timeout_s: float, wait_s: float, file: str | None, quiet: bool
+) -> int:
+    """Exit 0 when a broker answers Metadata, 3 when it does not.
+
+    `barnabas health --wait 30` waits for a broker that is starting.
+    """
     from barnabas.client.errors import ClientError
     from barnabas.wire.errors import KafkaError, ProtocolError
 
     if context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT:
         bootstrap = _configured(file) or bootstrap
-    with connect(bootstrap, timeout_s) as cluster:
+    until, said = time.monotonic() + wait_s, quiet
+    while True:
         try:
-            answer = cluster.retry(lambda deadline: cluster.metadata([], deadline))
+            with connect(bootstrap, timeout_s) as cluster:
+                answer = cluster.retry(partial(cluster.metadata, []))
+            break
         except (ClientError, KafkaError, ProtocolError) as error:
-            if not quiet:
-                click.echo(f"not ready: {error}", err=True)
-            return NOT_FOUND
+            if time.monotonic() >= until:
+                if not quiet:
+                    click.echo(f"not ready: {error}", err=True)
+                return NOT_FOUND
+            if not said:
+                click.echo(f"waiting up to {wait_s:g} s: {error}", err=True)
+                said = True
+        time.sleep(min(PAUSE_S, max(0.0, until - time.monotonic())))
     if not quiet:
         nodes = len(answer.brokers)
         click.echo(f"ready: cluster {answer.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")

@@ -1,0 +1,179 @@
+"""The fresh virtual environment of a page, in which there is what the page says to install, and nothing else.
+
+`pip` in it is this module: it installs without a network. Barnabas is the wheel of a clean copy of the checkout, built
+once a run. Every other distribution is taken, by links, from the environment of the tests, with exactly what its
+metadata and the requested extras ask for. So a page fails if it uses a package that it does not say to install.
+`make test-all` follows the README with the real pip as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEEL_DIR = "PAGES_WHEEL_DIR"
+_SCRIPT = "#!{python}\nimport sys\nfrom {module} import {name}\nsys.exit({attribute}())\n"
+_PIP = """\
+#!{python}
+import sys
+sys.path.insert(0, {root!r})
+from tests.pages.environment import pip
+sys.exit(pip({environment!r}, sys.argv[1:]))
+"""
+
+
+def build_wheel(shared: Path) -> Path:
+    """The wheel of a clean copy of the checkout in `shared`; the first of several test processes builds it."""
+    from tests.packaging.trees import copy_tree
+
+    shared.mkdir(parents=True, exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (built := list(shared.glob("*.whl"))):
+            tree = copy_tree(shared / "tree")
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "--quiet",
+                "--no-deps",
+                "--no-build-isolation",
+                "--no-index",
+            ]
+            subprocess.run([*command, "--wheel-dir", str(shared), str(tree)], check=True, timeout=300)
+            built = list(shared.glob("*.whl"))
+    (wheel,) = built
+    return wheel
+
+
+class PageEnvironment:
+    """A virtual environment at `root`; its `pip` installs offline."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.bin = root / "bin"
+        self.python = self.bin / "python"
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        self.site_packages = root / "lib" / version / "site-packages"
+
+    def create(self) -> PageEnvironment:
+        """Make it, with nothing but `pip`."""
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.root)], check=True, timeout=120)
+        self._script("pip", _PIP.format(python=sys.executable, root=str(ROOT), environment=str(self.root)))
+        return self
+
+    def install(self, requirement: Requirement, wheel: Path) -> None:
+        """Install a distribution and all that it requires; LookupError if the tests' environment does not have it."""
+        seen: set[tuple[str, str]] = set()
+        for name, found in _closure(requirement, seen):
+            if name == "barnabas":
+                self._install_wheel(wheel)
+            else:
+                self._link(found)
+
+    def _install_wheel(self, wheel: Path) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(self.python),
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-index",
+        ]
+        subprocess.run([*command, "--disable-pip-version-check", str(wheel)], cwd="/", check=True, timeout=120)
+
+    def _link(self, found: Distribution) -> None:
+        base = Path(str(found.locate_file("")))
+        for top in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+            self._symlink(self.site_packages / top, base / top)
+        points = found.entry_points.select(group="console_scripts")
+        for point in points:
+            name = point.attr.partition(".")[0]
+            script = _SCRIPT.format(python=self.python, module=point.module, name=name, attribute=point.attr)
+            self._script(point.name, script)
+        for file in found.files or []:
+            if (
+                file.parts[-2:-1] == ("bin",)
+                and file.parts[0] == ".."
+                and file.name not in {point.name for point in points}
+            ):
+                self._symlink(self.bin / file.name, Path(str(file.locate())).resolve())
+
+    def _script(self, name: str, text: str) -> None:
+        path = self.bin / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    @staticmethod
+    def _symlink(link: Path, target: Path) -> None:
+        if not link.exists() and target.exists():
+            link.symlink_to(target)
+
+
+def _closure(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[tuple[str, Distribution]]:
+    """The distributions that a requirement stands for, each at least once."""
+    name = canonicalize_name(requirement.name)
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        raise LookupError(f"{requirement}: the tests' environment has no {name}; name it in the extra `test`") from None
+    if not requirement.specifier.contains(found.version, prereleases=True):
+        raise LookupError(f"{requirement}: the tests' environment has {found.version}")
+    for extra in ("", *sorted(requirement.extras)):
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        if not extra:
+            yield name, found
+        elif canonicalize_name(extra) not in map(canonicalize_name, found.metadata.get_all("Provides-Extra") or []):
+            raise LookupError(f"{name} has no extra {extra}")
+        for line in found.requires or []:
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                yield from _closure(needed, seen)
+
+
+def pip(environment: str, arguments: list[str]) -> int:
+    """The command `pip` of a page's environment: `pip install [-q] REQUIREMENT...`; returns the exit code."""
+    command, *rest = [argument for argument in arguments if argument not in ("-q", "--quiet")] or [""]
+    if command != "install" or not rest or any(word.startswith("-") for word in rest):
+        print(
+            f"pip {' '.join(arguments)}: pages are tested with `pip install [-q] REQUIREMENT...` only", file=sys.stderr
+        )
+        return 2
+    for word in rest:
+        try:
+            requirement = _requirement(word)
+            PageEnvironment(Path(environment)).install(requirement, build_wheel(Path(os.environ[WHEEL_DIR])))
+        except (InvalidRequirement, LookupError) as error:
+            print(f"pip install {word}: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _requirement(word: str) -> Requirement:
+    """A requirement as it is written; `.`, `.[extra]` and `./DIRECTORY` are clones."""
+    if not word.startswith("."):
+        requirement = Requirement(word)
+        if canonicalize_name(requirement.name) == "barnabas":
+            raise LookupError(
+                "no release of barnabas is on an index yet: install it from a clone, with `pip install .`"
+            )
+        return requirement
+    directory, bracket, extras = word.partition("[")
+    if not Path(directory, "pyproject.toml").exists():
+        raise LookupError(f"the directory {directory} is no clone")
+    return Requirement(f"barnabas{bracket}{extras}")

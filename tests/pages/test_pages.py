@@ -1,0 +1,90 @@
+"""Every code block of the pages does what the page says: they are followed in fresh environments.
+
+The exceptions, blocks that are not run, have their reasons in the pages, and their numbers here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from compat.jars import fetch
+from tests.packaging.trees import copy_tree
+from tests.pages.blocks import parse_blocks
+from tests.pages.environment import ROOT, PageEnvironment, build_wheel
+from tests.pages.running import NOT_RUN, Follower
+
+pytestmark = pytest.mark.timeout(900)
+
+CLONES = {"README.md": ".", "CONTRIBUTING.md": ".", "docs/pipeline.md": ".", "docs/ci.md": "barnabas"}
+"""Pages that begin with nothing installed, and where their clone is. The others begin with Barnabas installed."""
+EXCEPTIONS: dict[str, dict[str, int]] = {
+    "README.md": {"targets": 1, "slow": 2},
+    "CONTRIBUTING.md": {"skip": 1},
+    "docs/ci.md": {"skip": 1},
+    "docs/docker.md": {"skip": 2},
+    "docs/operations.md": {"skip": 2},
+    "docs/pipeline.md": {"targets": 1, "slow": 2, "skip": 3},
+    "docs/platforms.md": {"skip": 1},
+    "docs/testing.md": {"skip": 1},
+}
+"""The number of blocks of each page that have a marker with a reason why they are not run by `make test`."""
+
+
+def _pages() -> dict[str, str]:
+    """The text of each page that has blocks."""
+    paths = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(paths)}
+    return {name: text for name, text in texts.items() if "```" in text}
+
+
+PAGES = _pages()
+WITH_SLOW = [name for name, text in PAGES.items() if "<!-- test: slow " in text]
+
+
+def _shared(factory: pytest.TempPathFactory) -> Path:
+    """A directory of all processes of this test run."""
+    base = factory.getbasetemp()
+    return (base.parent if base.name.startswith("popen-") else base) / "pages"
+
+
+def _follow(page: str, root: Path, shared: Path, *, with_slow: bool) -> None:
+    blocks = parse_blocks(PAGES[page], page)
+    environment = PageEnvironment(root / "environment")
+    if all(block.how in NOT_RUN for block in blocks):
+        (root / "page").mkdir()
+        Follower(page, root, environment, shared).follow(blocks)
+        return
+    wheel = build_wheel(shared)
+    environment.create()
+    if page in CLONES:
+        copy_tree(root / "page" / CLONES[page])
+    else:
+        (root / "page").mkdir()
+        environment.install(Requirement("barnabas"), wheel)
+    with_spark = any("barnabas pipeline run" in block.text for block in blocks)
+    spark = {"BARNABAS_SPARK_JARS": str(fetch(ROOT / "barnabas/pipeline/pom.xml"))} if with_spark else {}
+    Follower(page, root, environment, shared, spark, with_slow).follow(blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_page_does_what_the_page_says(
+    page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_SLOW)
+def test_every_slow_block_of_a_page_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=True)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_exceptions_are_few_and_counted(page: str) -> None:
+    blocks = [block for block in parse_blocks(PAGES[page], page) if block.how in ("skip", "slow", "targets")]
+    found = Counter(block.how for block in blocks)
+    assert found == EXCEPTIONS.get(page, {}), [f"{block.place}: {block.how} {block.argument}" for block in blocks]
