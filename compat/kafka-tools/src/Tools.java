@@ -36,8 +36,8 @@ public final class Tools {
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
-        Exit.setExitProcedure((code, message) -> exit(code, message));
-        Exit.setHaltProcedure((code, message) -> exit(code, message));
+        Exit.setExitProcedure((code, message) -> exit(code));
+        Exit.setHaltProcedure((code, message) -> exit(code));
         Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -59,14 +59,11 @@ public final class Tools {
             errors.writeTo(answers);
             answers.flush();
         }
-        System.exit(0);
+        Runtime.getRuntime().halt(0);
     }
 
     /** The first call decides: some tools catch the exception, print it and exit once more. */
-    private static void exit(int code, String message) {
-        if (message != null) {
-            System.err.println(message);
-        }
+    private static void exit(int code) {
         if (exited == null) {
             exited = new Exited(code);
             System.setOut(new PrintStream(OutputStream.nullOutputStream()));
@@ -84,7 +81,7 @@ public final class Tools {
             Class<?> tool = Class.forName(name);
             resetCounters(tool);
             tool.getMethod("main", String[].class).invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
-            return 0;
+            return exited != null ? exited.code : 0;
         } catch (InvocationTargetException error) {
             return exited != null ? exited.code : code(error.getCause());
         } catch (ReflectiveOperationException error) {

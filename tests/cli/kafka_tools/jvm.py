@@ -52,7 +52,9 @@ class KafkaTools:
         fields += [CLASSES[words[0]], *words[1:]]
         self.process.stdin.write("\t".join(fields).encode() + b"\n")
         self.process.stdin.flush()
-        code, *lengths = map(int, self.process.stdout.readline().split())
+        answer = self.process.stdout.readline()
+        assert answer, f"the tool has ended the JVM: {' '.join(words)}"
+        code, *lengths = map(int, answer.split())
         out, errors = (self.process.stdout.read(length).decode() for length in lengths)
         return Output(out.splitlines(), errors.splitlines(), code)
 

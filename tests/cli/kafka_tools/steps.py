@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,10 +69,10 @@ class Preparation:
             settings["group.protocol"] = "consumer"
         self.members[group] = _Member(Consumer(settings), topic)
 
-    def share_member(self, group: str, topic: str) -> None:
-        """Start a member of a share group that accepts what it reads."""
+    def share_member(self, group: str, topic: str, count: str) -> None:
+        """Start a member of a share group, and wait until it has read `count` records."""
         settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "client.id": "worker"}
-        self.members[group] = _ShareMember(ShareConsumer(settings), topic)
+        self.members[group] = _ShareMember(ShareConsumer(settings), topic, int(count))
 
     def leave(self, group: str) -> None:
         """End the member of a group."""
@@ -100,20 +99,20 @@ class Preparation:
 class _Member:
     """A consumer in a thread of its own, which polls until it is closed."""
 
-    def __init__(self, consumer: Consumer, topic: str) -> None:
+    def __init__(self, consumer: Consumer | ShareConsumer, topic: str) -> None:
         self.consumer = consumer
         self.is_closing = threading.Event()
-        self.is_assigned = threading.Event()
+        self.is_ready = threading.Event()
         consumer.subscribe([topic])
         self.thread = threading.Thread(target=self._poll, daemon=True)
         self.thread.start()
-        assert self.is_assigned.wait(DEADLINE_S)
+        assert self.is_ready.wait(DEADLINE_S)
 
     def _poll(self) -> None:
         while not self.is_closing.is_set():
             self.consumer.poll(0.05)
             if self.consumer.assignment():
-                self.is_assigned.set()
+                self.is_ready.set()
         self.consumer.close()
 
     def close(self) -> None:
@@ -122,11 +121,16 @@ class _Member:
 
 
 class _ShareMember(_Member):
-    """A share consumer; it has partitions some time after it joined, which its records show."""
+    """A share consumer, ready when it has read some records; it accepts them with the next poll."""
+
+    def __init__(self, consumer: ShareConsumer, topic: str, count: int) -> None:
+        self.missing = count
+        super().__init__(consumer, topic)
 
     def _poll(self) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.is_closing.is_set() and time.monotonic() < deadline:
-            self.consumer.poll(0.05)
-            self.is_assigned.set()
+        while not self.is_closing.is_set():
+            self.missing -= len(self.consumer.poll(0.05))
+            if self.missing <= 0:
+                self.consumer.commit_sync()
+                self.is_ready.set()
         self.consumer.close()

@@ -20,14 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "kafka-tools"
-USAGE = re.compile(r"^(Option\s+Description|usage: |'barnabas .* --help')")
-NOISE = re.compile(
-    r"^((java|joptsimple|org\.apache\.kafka)\.[\w.$]+(: .*)?$|\s+at |Caused by: |\s+\.\.\. |\[.*\] (WARN|ERROR) )"
-)
+USAGE = re.compile(r"^(Option( \(.*\))?\s+Description|usage: |'barnabas .* --help')")
+EXCEPTION = re.compile(r"^(?:java|joptsimple|org\.apache\.kafka|com\.fasterxml)\.[\w.$]+(?:: (.*))?$")
+NOISE = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. |The consumer rebalance protocol \(KIP-848\) is)")
+"""Stack traces, and an advertisement."""
+QUOTED = re.compile(r"(?<=\()'[^']*'(?:, '[^']*')+(?=\))")
+"""A set of names, in no order."""
 JAVA_SET = re.compile(r"\[\[[\w-]+\](, \[[\w-]+\])+\]")
 """A set of options, in no order."""
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-BASE64_ID = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])")
+BASE64_ID = re.compile(r"(?<![\w.-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w:.-])")
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 
 
@@ -110,14 +112,18 @@ def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
 
 
 def _messages(lines: list[str]) -> list[str]:
-    """The lines of stderr before the usage, without log lines and stack traces."""
+    """The lines of stderr before the usage, without stack traces; the message of an exception if there is no other."""
     kept: list[str] = []
+    exceptions: list[str] = []
     for line in lines:
         if USAGE.match(line):
             break
-        if not NOISE.match(line) and line.strip():
+        exception = EXCEPTION.match(line)
+        if exception is not None:
+            exceptions.append(exception[1] or "")
+        elif not NOISE.match(line) and line.strip():
             kept.append(line)
-    return kept
+    return kept or exceptions[:1]
 
 
 def _normal_line(line: str, values: Mapping[str, str]) -> str:
@@ -126,6 +132,7 @@ def _normal_line(line: str, values: Mapping[str, str]) -> str:
     port = values["BROKER"].rpartition(":")[2]
     line = re.sub(rf"(?<!\d){port}(?!\d)", "PORT_", line)
     line = JAVA_SET.sub(lambda found: f"[{', '.join(sorted(found[0][1:-1].split(', ')))}]", line)
+    line = QUOTED.sub(lambda found: ", ".join(sorted(found[0].split(", "))), line)
     line = UUID.sub(lambda found: "u" * len(found[0]), line)
     line = BASE64_ID.sub(lambda found: "i" * len(found[0]), line)
     return MILLISECONDS.sub("TIME_MILLISEC", line).rstrip()
