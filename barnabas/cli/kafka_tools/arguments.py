@@ -94,9 +94,10 @@ class Options:
 class Parser:
     """The options of one tool."""
 
-    def __init__(self, name: str, purpose: str, options: Sequence[Option]) -> None:
+    def __init__(self, name: str, purpose: str, options: Sequence[Option], notes: str = "") -> None:
         self.name = name
         self.purpose = purpose
+        self.notes = notes
         self.options = {option.name: option for option in (*options, HELP, VERSION)}
 
     def parse(self, arguments: Sequence[str]) -> Options:
@@ -153,6 +154,8 @@ class Parser:
     def _print_help(self) -> None:
         print(f"barnabas {self.name} [OPTIONS]\n\n{self.purpose}\n\nOptions:")
         print("\n".join(help_lines(self.options.values())))
+        if self.notes:
+            print(f"\n{self.notes}")
 
 
 def help_lines(options: Iterable[Option]) -> list[str]:

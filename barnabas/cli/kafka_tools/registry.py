@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 
 TOOLS: dict[str, tuple[str, str]] = {
+    "kafka-console-producer": ("console_producer", "Send the lines of stdin."),
+    "kafka-console-consumer": ("console_consumer", "Print records."),
+    "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
     "kafka-topics": ("topics", "Create, delete, describe, list and change topics."),
 }
 """The tool's module in this package, and one line about it."""

@@ -24,10 +24,12 @@ USAGE = re.compile(r"^(Option( \(.*\))?\s+Description|usage: |'barnabas .* --hel
 EXCEPTION = re.compile(r"^(?:java|joptsimple|org\.apache\.kafka|com\.fasterxml)\.[\w.$]+(?:: (.*))?$")
 NOISE = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. |The consumer rebalance protocol \(KIP-848\) is)")
 """Stack traces, and an advertisement."""
-QUOTED = re.compile(r"(?<=\()'[^']*'(?:, '[^']*')+(?=\))")
-"""A set of names, in no order."""
-JAVA_SET = re.compile(r"\[\[[\w-]+\](, \[[\w-]+\])+\]")
-"""A set of options, in no order."""
+JAVA_SETS = re.compile(
+    r"(?<=\()'[^']*'(?:, '[^']*')+(?=\))"  # ('b', 'a')
+    r"|\[[\w-]+\](?:, \[[\w-]+\])+"  # [b], [a]
+    r"|(?<= are: )[\w-]+(?:, [\w-]+)+"  # Valid states are: b, a
+)
+"""Sets, which are printed in no order."""
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 BASE64_ID = re.compile(r"(?<![\w.-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w:.-])")
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
@@ -107,15 +109,15 @@ def fill(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
 def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
     """The output without what differs from run to run."""
     out = [_normal_line(line, values) for line in output.out]
-    errors = [_normal_line(line, values) for line in _messages(output.errors)]
+    errors = [_normal_line(line, values) for line in _messages(output)]
     return Output(sorted(out) if step.is_unordered else out, errors, output.code)
 
 
-def _messages(lines: list[str]) -> list[str]:
-    """The lines of stderr before the usage, without stack traces; the message of an exception if there is no other."""
+def _messages(output: Output) -> list[str]:
+    """The lines of stderr before the usage, without stack traces; if nothing was printed, an exception's message."""
     kept: list[str] = []
     exceptions: list[str] = []
-    for line in lines:
+    for line in output.errors:
         if USAGE.match(line):
             break
         exception = EXCEPTION.match(line)
@@ -123,7 +125,7 @@ def _messages(lines: list[str]) -> list[str]:
             exceptions.append(exception[1] or "")
         elif not NOISE.match(line) and line.strip():
             kept.append(line)
-    return kept or exceptions[:1]
+    return kept or ([] if output.out else exceptions[:1])
 
 
 def _normal_line(line: str, values: Mapping[str, str]) -> str:
@@ -131,8 +133,7 @@ def _normal_line(line: str, values: Mapping[str, str]) -> str:
         line = line.replace(value, name)
     port = values["BROKER"].rpartition(":")[2]
     line = re.sub(rf"(?<!\d){port}(?!\d)", "PORT_", line)
-    line = JAVA_SET.sub(lambda found: f"[{', '.join(sorted(found[0][1:-1].split(', ')))}]", line)
-    line = QUOTED.sub(lambda found: ", ".join(sorted(found[0].split(", "))), line)
+    line = JAVA_SETS.sub(lambda found: ", ".join(sorted(found[0].split(", "))), line)
     line = UUID.sub(lambda found: "u" * len(found[0]), line)
     line = BASE64_ID.sub(lambda found: "i" * len(found[0]), line)
     return MILLISECONDS.sub("TIME_MILLISEC", line).rstrip()
