@@ -19,6 +19,10 @@ ACTED_ON = {"bootstrap.servers", "client.id", "default.api.timeout.ms", "securit
 INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 
 
+class Failed(Exception):  # noqa: N818 (a condition, named as such)
+    """The command failed, for a reason that its text says in the tool's own form."""
+
+
 def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
     """A client for `--bootstrap-server` with the configuration of `--command-config`; sends nothing yet."""
     file = options.get("command-config") if "command-config" in options.parser.options else None

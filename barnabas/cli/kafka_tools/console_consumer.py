@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from barnabas.client.offsets import TopicPartition
     from barnabas.wire.records import Record
 
-CONFIG = {"auto.offset.reset", "group.id", "isolation.level", "enable.auto.commit"}
-READ_ONLY = ("key.deserializer", "value.deserializer")
-MAX_LONG = 2**63 - 1
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+CONFIG = {"auto.offset.reset", "group.id", "group.instance.id", "isolation.level", "enable.auto.commit"}
+_TIMESTAMP_TYPES: dict[str, str] = {}
+"""`message.timestamp.type` of topics whose records are printed with their timestamps."""
 
 PARSER = Parser(
     "kafka-console-consumer",
@@ -181,7 +180,7 @@ class Printer:
         self.most = options.only("max-messages")
         timeout = options.only("timeout-ms")
         self.timeout_s = None if timeout is None or timeout < 0 else timeout / 1000
-        self.is_lenient = options.has("skip-message-on-error", "reject-message-on-error")
+        self.is_lenient = options.has("skip-message-on-error")
         self._last = monotonic()
 
     @property
@@ -190,7 +189,7 @@ class Printer:
         return self.most is not None and 0 <= self.most <= self.count
 
     def show(self, message: Message) -> bool:
-        """Print one message; False if it cannot be formatted and `--skip-message-on-error` says to go on."""
+        """Print one message; True if it was the last one of `--max-messages`."""
         self.count += 1
         self._last = monotonic()
         try:
@@ -199,8 +198,7 @@ class Printer:
             if not self.is_lenient:
                 raise
             print(f"Error: {error}", file=sys.stderr)
-            return False
-        return True
+        return self.is_done
 
     def idle(self) -> None:
         """Nothing has arrived: show what was printed. `Idle` after `--timeout-ms`."""
@@ -214,56 +212,104 @@ def _consume(cluster: Cluster, options: Options, config: dict[str, str], printer
         return
     topics = _topics(cluster, options)
     if "group.id" in config:
-        raise Usage("--group is not possible yet")
-    _read_alone(cluster, _starts(cluster, options, config, topics), config, printer)
+        _read_as_member(cluster, options, config, printer)
+        return
+    from barnabas.client.reader import Reader
+
+    reader = Reader(cluster, _starts(cluster, options, config, topics), committed_only=_committed_only(config))
+    for partition, record in reader.records(printer.idle):
+        if printer.show(message_of(cluster, partition, record)):
+            return
+
+
+def _committed_only(config: dict[str, str]) -> bool:
+    return config["isolation.level"] == "read_committed"
 
 
 def _topics(cluster: Cluster, options: Options) -> list[str]:
     if options.has("topic"):
         cluster.retry(lambda deadline: cluster.topic(options.only("topic"), deadline, create=True))
         return [options.only("topic")]
-    from barnabas.client.tools.topics import all_topics
-
-    try:
-        pattern = re.compile(options.only("include"))
-    except re.error as error:
-        raise Usage(f"--include {options.only('include')} is no regular expression: {error}") from None
-    names = [topic.name or "" for topic in all_topics(cluster) if not topic.is_internal]
-    found = [name for name in names if pattern.fullmatch(name)]
+    found = _matching(cluster, options.only("include"))
     if not found:
         raise Usage(f"--include {options.only('include')} matches no topic")
     return found
 
 
+def _matching(cluster: Cluster, text: str) -> list[str]:
+    """The topics that a regular expression matches, without internal ones."""
+    from barnabas.client.tools.topics import all_topics
+
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise Usage(f"--include {text} is no regular expression: {error}") from None
+    return [
+        topic.name or ""
+        for topic in all_topics(cluster)
+        if not topic.is_internal and pattern.fullmatch(topic.name or "")
+    ]
+
+
 def _starts(
     cluster: Cluster, options: Options, config: dict[str, str], topics: Sequence[str]
 ) -> dict[TopicPartition, int]:
+    partitions = [(name, index) for name in topics for index in range(len(cluster.find_topic(name).leaders))]
+    if not options.has("partition"):
+        return _reset(cluster, config["auto.offset.reset"], partitions)
+    partition = (topics[0], options.only("partition"))
+    if partition not in partitions:
+        raise Usage(f"topic '{topics[0]}' has no partition {partition[1]}")
+    offset = options.only("offset").lower() if options.has("offset") else config["auto.offset.reset"]
+    return {partition: int(offset)} if offset.isdigit() else _reset(cluster, offset, [partition])
+
+
+def _reset(cluster: Cluster, where: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    """The offsets of `earliest` or `latest`."""
     from barnabas.client.offsets import end_offsets, start_offsets
 
-    partitions = [(name, index) for name in topics for index in range(len(cluster.find_topic(name).leaders))]
-    where = "earliest" if config["auto.offset.reset"] == "earliest" else "latest"
-    if options.has("partition"):
-        partitions = [(topics[0], options.only("partition"))]
-        if partitions[0][1] >= len(cluster.find_topic(topics[0]).leaders):
-            raise Usage(f"topic '{topics[0]}' has no partition {partitions[0][1]}")
-        where = options.only("offset").lower() if options.has("offset") else where
-    if where.isdigit():
-        return dict.fromkeys(partitions, int(where))
-    return start_offsets(cluster, partitions) if where == "earliest" else end_offsets(cluster, partitions)
+    return (start_offsets if where == "earliest" else end_offsets)(cluster, list(partitions))
 
 
-def _read_alone(cluster: Cluster, starts: dict[TopicPartition, int], config: dict[str, str], printer: Printer) -> None:
-    from barnabas.client.tools.typed_reader import TypedReader
+def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], printer: Printer) -> None:
+    from barnabas.client.group_consumer import GroupConsumer
+    from barnabas.client.group_member import GroupMember
 
-    reader = TypedReader(cluster, starts, read_committed=config["isolation.level"] == "read_committed")
-    for partition, timestamp_type, record in reader.typed_records(printer.idle):
-        printer.show(message_of(partition, timestamp_type, record))
-        if printer.is_done:
-            return
+    if config.get("enable.auto.commit", "true").lower() == "false":
+        raise Usage("enable.auto.commit=false is not possible with a group: what was printed is committed")
+
+    def topics(given: Cluster) -> Sequence[str]:
+        return [options.only("topic")] if options.has("topic") else _matching(given, options.only("include"))
+
+    with connect_to(options.get("bootstrap-server"), config) as member_cluster:
+        consumer = GroupConsumer(
+            cluster,
+            GroupMember(member_cluster, config["group.id"], topics, config.get("group.instance.id")),
+            lambda given, partitions: _reset(given, config["auto.offset.reset"], partitions),
+            committed_only=_committed_only(config),
+            before_commit=sys.stdout.buffer.flush,
+        )
+        try:
+            for partition, record in consumer.records(printer.idle):
+                is_last = printer.show(message_of(cluster, partition, record))
+                consumer.processed(partition, record.offset + 1)
+                if is_last:
+                    return
+        finally:
+            consumer.close()
 
 
-def message_of(partition: TopicPartition, timestamp_type: int, record: Record) -> Message:
+def message_of(cluster: Cluster, partition: TopicPartition, record: Record) -> Message:
     """A record as formatters take it."""
-    kind = TIMESTAMP_TYPES[timestamp_type]
+
+    def timestamp_type() -> str:
+        from barnabas.client.tools.topics import topic_configs
+
+        if partition[0] not in _TIMESTAMP_TYPES:
+            configs = topic_configs(cluster, [partition[0]])[partition[0]]
+            (found,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]
+            _TIMESTAMP_TYPES[partition[0]] = found or "CreateTime"
+        return _TIMESTAMP_TYPES[partition[0]]
+
     headers = list(record.headers)
-    return Message(*partition, record.offset, record.timestamp, kind, record.key, record.value, headers)
+    return Message(*partition, record.offset, record.timestamp, timestamp_type, record.key, record.value, headers)

@@ -82,6 +82,9 @@ def main(arguments: Sequence[str]) -> int:
         )
         try:
             _send(producer, options, lines)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return 1
         finally:
             producer.flush()
     return 0

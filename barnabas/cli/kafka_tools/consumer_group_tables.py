@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import Options
-from barnabas.cli.kafka_tools.common import padded
+from barnabas.cli.kafka_tools.common import Failed, padded
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -20,7 +20,6 @@ Row = tuple[str, ...]
 
 def describe(cluster: Cluster, options: Options, groups: Sequence[str]) -> None:
     """Print one table per group, in the order of their names."""
-    from barnabas.cli.kafka_tools.consumer_groups import Failed
     from barnabas.cli.kafka_tools.errors import exception_of
     from barnabas.client.tools import groups as client
     from barnabas.wire.errors import KafkaError
@@ -79,7 +78,7 @@ def _rows(
     ends: Mapping[TopicPartition, int],
     whose: tuple[str, str, str],
 ) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for topic, index in partitions:
         place = committed.get((topic, index))
         end = ends[topic, index]

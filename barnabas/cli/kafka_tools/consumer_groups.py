@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools import offset_resets
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
-from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.cli.kafka_tools.common import Failed, connect, padded
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -73,10 +73,6 @@ PARSER = Parser(
         Option("to-current", "To the committed offset."),
     ],
 )
-
-
-class Failed(Exception):  # noqa: N818 (a condition, named as such)
-    """The command failed; Kafka's tool says so on stdout and its exit code is 0."""
 
 
 def main(arguments: Sequence[str]) -> int:

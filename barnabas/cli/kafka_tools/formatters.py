@@ -20,7 +20,8 @@ class Message(NamedTuple):
     partition: int
     offset: int
     timestamp: int
-    timestamp_type: str
+    timestamp_type: Callable[[], str]
+    """CreateTime or LogAppendTime; asked for only when it is printed."""
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
@@ -103,7 +104,7 @@ class DefaultFormatter:
         return given if how is None else how(given)
 
     def _timestamp(self, message: Message) -> bytes:
-        return f"{message.timestamp_type}:{message.timestamp}".encode()
+        return f"{message.timestamp_type()}:{message.timestamp}".encode()
 
     def _partition(self, message: Message) -> bytes:
         return b"Partition:%d" % message.partition

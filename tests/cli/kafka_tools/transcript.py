@@ -31,7 +31,7 @@ JAVA_SETS = re.compile(
 )
 """Sets, which are printed in no order."""
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-BASE64_ID = re.compile(r"(?<![\w.-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w:.-])")
+BASE64_ID = re.compile(r"(?<![\w.+/-])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])[\w+/-]{22}(?![\w:.+/-])")
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 
 
