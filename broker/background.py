@@ -22,7 +22,6 @@ from barnabas.broker.config.keys.log import (
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
-from barnabas.broker.replicas.log_starts import write_checkpoint
 from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
@@ -106,8 +105,7 @@ class BackgroundJobs:
 
     async def _checkpoint(self, name: str) -> None:
         """Write the checkpoint files of this name in a thread: their sync takes long when much data is dirty."""
-        broker = self._broker
-        await _run(write_checkpoint(broker.log_dirs, broker.log_dir_failures, name))
+        await _run(self._broker.log_dir_failures.write_checkpoint(name))
         self._end_turn()
 
     async def _remove_deleted(self) -> None:

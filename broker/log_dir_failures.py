@@ -20,6 +20,7 @@ from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
+    from barnabas.broker.steps import Steps
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
 
@@ -94,6 +95,17 @@ class LogDirFailures:
             self._halt("no log directory is left")
         elif self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0) is log_dir:
             self._halt(f"the cluster's metadata is in the failed log directory {log_dir.path}")
+
+    def write_checkpoint(self, name: str) -> Steps[bool]:
+        """Write the current offsets to the checkpoint files of this name; False when a disk has refused one."""
+        is_written = True
+        for log_dir, write in (yield from self._log_dirs.plan_checkpoint_in_steps(name)):
+            try:
+                yield write
+            except OSError as error:
+                is_written = False
+                self.report(log_dir, f"checkpoint {name}", error)
+        return is_written
 
     def check(self) -> None:
         """Find directories that have disappeared, and full ones that have space again. To be called every second."""

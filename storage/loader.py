@@ -17,8 +17,8 @@ from barnabas.storage.log_state import Checkpointed, LogState
 from barnabas.storage.new_directories import make_directory
 from barnabas.storage.segment import Segment
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.types import ZERO_UUID
 
-_ZERO_UUID = bytes(16)
 _INDEX_SUFFIXES = (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX)
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX)
 
@@ -90,11 +90,11 @@ def _check_topic_id(state: LogState, present: bool) -> None:
     """Compare the topic id in the directory with the log's; adopt or write it where one of the two is unknown (R22)."""
     path = f"{state.directory}/{layout.PARTITION_METADATA}"
     stored = read_partition_metadata(state.files, path) if present else None
-    if stored is None or stored == _ZERO_UUID:
-        if state.topic_id != _ZERO_UUID:
+    if stored is None or stored == ZERO_UUID:
+        if state.topic_id != ZERO_UUID:
             write_partition_metadata(state.files, path, state.topic_id)
             state.is_changed = True
-    elif state.topic_id == _ZERO_UUID:
+    elif state.topic_id == ZERO_UUID:
         state.topic_id = stored
     elif stored != state.topic_id:
         raise KafkaError(
@@ -138,7 +138,7 @@ def _is_log(name: str) -> bool:
 
 def _check_log_start(state: LogState, checkpointed: Checkpointed) -> None:
     """DamagedLog for a log start above the log end, which no clean stop leaves: everything would be removed."""
-    if checkpointed.clean_shutdown and checkpointed.log_start_offset > checkpointed.recovery_point:
+    if checkpointed.begins_above_its_end:
         raise DamagedLog(
             f"{state.directory} begins at offset {checkpointed.log_start_offset} and ends at offset "
             f"{checkpointed.recovery_point} by the checkpoints of a clean stop"

@@ -17,10 +17,11 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_dir import DataDirLocked, DataDirMismatch, LogDir
 from barnabas.storage.new_directories import NewDirectories
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.steps import result_of
+from barnabas.wire.types import ZERO_UUID
 
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
-ZERO_UUID = bytes(16)
 _DESCRIPTORS_FOR_A_LOG = 8
 """The files and directories that are open at the same time while logs are made, with some to spare."""
 
@@ -382,12 +383,7 @@ class LogDirs:
 
     def plan_checkpoint(self, name: str) -> list[tuple[LogDir, Callable[[], None]]]:
         """For each directory a function that writes the current offsets to its checkpoint file; may run in a thread."""
-        steps = self.plan_checkpoint_in_steps(name)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+        return result_of(self.plan_checkpoint_in_steps(name))
 
     def plan_checkpoint_in_steps(
         self, name: str, only: LogDir | None = None
@@ -413,14 +409,8 @@ class LogDirs:
         return list(plans.items())
 
     def _write_in(self, log_dir: LogDir, name: str) -> None:
-        steps = self.plan_checkpoint_in_steps(name, log_dir)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                for _, write in end.value:
-                    write()
-                return
+        for _, write in result_of(self.plan_checkpoint_in_steps(name, log_dir)):
+            write()
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
         return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]

@@ -20,6 +20,11 @@ class Checkpointed(NamedTuple):
     recovery_point: int = 0
     log_start_offset: int = 0
 
+    @property
+    def begins_above_its_end(self) -> bool:
+        """Whether the log starts above its end, which no clean stop leaves."""
+        return self.clean_shutdown and self.log_start_offset > self.recovery_point
+
     def must_exist(self, offset: int) -> bool:
         """Whether records at or above `offset` were synced and are not deleted (rule L2)."""
         return offset < self.recovery_point and self.log_start_offset < self.recovery_point

@@ -8,13 +8,12 @@ v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
-from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, Attempt, FetchPlan, failed
+from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import complete_with, respond_in_steps
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -111,7 +110,7 @@ def _read_when_cached(ctx: RequestContext, request: FetchRequest, plan: FetchPla
         plan.read_again(attempt, cold)
         return _outcome(ctx, request, plan, attempt)
 
-    ctx.broker.runner.start(steps(), delayed.guard(partial(complete_with, delayed)), delayed.complete)
+    ctx.broker.runner.start(steps(), delayed.follow, delayed.complete)
     return delayed
 
 

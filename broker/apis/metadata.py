@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import complete_with, respond_in_steps
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.topic_names import INTERNAL_TOPICS
@@ -72,7 +72,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
             logger.warning("Auto topic creation failed for %d more topics", len(errors) - ERRORS_LOGGED)
         if ctx.broker.config.profile == "kafka":
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        complete_with(delayed, respond_in_steps(ctx, _steps(ctx, request, errors)))
+        delayed.follow(respond_in_steps(ctx, _steps(ctx, request, errors)))
 
     ctx.broker.controller.auto_create(to_create, delayed.guard(created))
     return delayed

@@ -24,6 +24,7 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -142,13 +143,13 @@ def _with_name_and_id(topic: OffsetFetchRequestTopics, found: TopicImage | None)
 def _set_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
     """Set the topic id of an answer; False if the topic that was committed to does not exist any more."""
     found = image.topic(topic.name)
-    if found is None or topic.topic_id not in (bytes(16), found.topic_id):
+    if found is None or topic.topic_id not in (ZERO_UUID, found.topic_id):
         return False
     topic.topic_id = found.topic_id
     return True
 
 
-def _no_offsets(name: str, partitions: list[int], error: int, topic_id: bytes = bytes(16)) -> OffsetFetchResponseTopics:
+def _no_offsets(name: str, partitions: list[int], error: int, topic_id: bytes = ZERO_UUID) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
         name=name,
         topic_id=topic_id,

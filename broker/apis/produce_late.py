@@ -77,11 +77,7 @@ def _verified(
 
     def append(errors: Errors) -> None:
         _append_validated(ctx, request, valid, appends, errors)
-        outcome = respond(ctx, request, response, appends)
-        if isinstance(outcome, DelayedResponse):
-            outcome.attach(delayed.complete)
-        else:
-            delayed.resolve(outcome)
+        delayed.follow(respond(ctx, request, response, appends))
 
     verify(valid, append, delayed)
     return delayed

@@ -59,21 +59,13 @@ def respond_in_steps(
     delayed = DelayedResponse(send_before_close=send_before_close)
     slices = ctx.broker.loop.slices
 
-    def made(outcome: R | DelayedResponse) -> None:
-        if isinstance(outcome, DelayedResponse):
-            delayed.on_cancel = outcome.cancel
-            delayed.send_before_close = outcome.send_before_close
-            outcome.attach(delayed.guard(encode))
-        else:
-            encode(outcome)
-
     def encode(outcome: Message | Exception | None) -> None:
         if outcome is None or isinstance(outcome, Exception):
             delayed.complete(outcome)
         else:
             complete_encoded(ctx, delayed, outcome)
 
-    work = slices.start(steps, delayed.guard(made), delayed.complete)
+    work = slices.start(steps, lambda outcome: delayed.follow(outcome, encode), delayed.complete)
     delayed.on_cancel = work.cancel
     return delayed
 
@@ -82,12 +74,3 @@ def complete_encoded(ctx: RequestContext, delayed: DelayedResponse, response: Me
     """Answer `delayed` with a long response, which is encoded in steps."""
     work = ctx.broker.loop.slices.start(_encode(ctx, response), delayed.complete, delayed.complete)
     delayed.on_cancel = work.cancel
-
-
-def complete_with(delayed: DelayedResponse, outcome: Message | DelayedResponse) -> None:
-    """Answer `delayed` with a response, or with that of another delayed response."""
-    if isinstance(outcome, DelayedResponse):
-        delayed.on_cancel = outcome.cancel
-        outcome.attach(delayed.complete)
-    else:
-        delayed.resolve(outcome)

@@ -51,11 +51,7 @@ def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outc
     def verified(rejected: CoordinatorErrors) -> None:
         outcome = append_all(ctx, request, _produce_errors(rejected, ctx.api_version), verify)
         outcomes.append(outcome)
-        if isinstance(outcome, DelayedResponse):
-            delayed.on_cancel = outcome.cancel
-            outcome.attach(delayed.complete)
-        else:
-            delayed.resolve(outcome)
+        delayed.follow(outcome)
 
     add_or_verify(
         ctx.broker, request.transactional_id or "", producers.pop(), list(unverified), verified, delayed, adds=adds

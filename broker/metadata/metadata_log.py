@@ -259,11 +259,7 @@ class MetadataLog:
         yield snapshot.write
         log.roll(loop.now())
         log.advance_log_start_offset(image.offset + 1)
-        for log_dir, write in (yield from self._log_dirs.plan_checkpoint_in_steps(layout.LOG_START_CHECKPOINT)):
-            try:
-                yield write
-            except OSError as error:
-                self._failures.report(log_dir, f"checkpoint {layout.LOG_START_CHECKPOINT}", error)
+        yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
         deleted = log.delete_segments_below(image.offset + 1)
         self._log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
         logger.info("Wrote snapshot %s of the metadata", snapshot.name)

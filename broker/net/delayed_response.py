@@ -63,6 +63,21 @@ class DelayedResponse:
         else:
             self._outcome = outcome
 
+    def follow(self, outcome: DelayedResponse | Outcome, then: Callable[[Outcome], None] | None = None) -> None:
+        """Answer with `outcome`: a response, or that of another delayed response, as soon as it has one.
+
+        Instead `then` is called with it, if given; an exception of it is the answer. The other is cancelled with this.
+        """
+        deliver = self.complete if then is None else self.guard(then)
+        if not isinstance(outcome, DelayedResponse):
+            deliver(outcome)
+        elif self.is_done:
+            outcome.cancel()
+        else:
+            self.on_cancel = outcome.cancel
+            self.send_before_close |= outcome.send_before_close
+            outcome.attach(deliver)
+
     def guard(self, function: Callable[P, object]) -> Callable[P, None]:
         """`function`, to be called later. If it raises, the response is the error for the exception.
 

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dirs import LogDirs
 
 
-def write_checkpoint(log_dirs: LogDirs, failures: LogDirFailures, name: str) -> Steps[bool]:
-    """Write the current offsets to the checkpoint files of this name; False when a disk has refused one."""
-    is_written = True
-    for log_dir, write in (yield from log_dirs.plan_checkpoint_in_steps(name)):
-        try:
-            yield write
-        except OSError as error:
-            is_written = False
-            failures.report(log_dir, f"checkpoint {name}", error)
-    return is_written
-
-
 class LogStarts:
     """Persists the log starts of a broker's partitions."""
 
@@ -81,7 +69,7 @@ class LogStarts:
     def _steps(self) -> Steps[bool]:
         starts = [(partition, partition.log.log_start_offset) for partition in self._partitions()]
         yield None
-        is_written = yield from write_checkpoint(self._log_dirs, self._failures, layout.LOG_START_CHECKPOINT)
+        is_written = yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
         for partition, start in starts:
             if partition.is_closed or len(partition.log.segments) == 1:
                 continue

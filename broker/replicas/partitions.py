@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
-from barnabas.broker.replicas.log_starts import LogStarts, write_checkpoint
+from barnabas.broker.replicas.log_starts import LogStarts
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
@@ -358,7 +358,7 @@ class Partitions:
             except OSError as error:
                 self._failures.take_offline(log_dir, "sync", error)
         for name in CHECKPOINT_NAMES:  # so that new partitions of the same names need not write them
-            yield from write_checkpoint(self._log_dirs, self._failures, name)
+            yield from self._failures.write_checkpoint(name)
 
     def _delete(self, partition: Partition, changed: dict[LogDir, None]) -> None:
         """Delete a partition's log, and add its log directory to those whose names have changed."""

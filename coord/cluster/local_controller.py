@@ -44,6 +44,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.wire.schema import Message
+from barnabas.wire.steps import result_of
 from barnabas.wire.types import Uuid
 
 R_co = TypeVar("R_co", covariant=True)
@@ -82,7 +83,7 @@ class LocalController:
 
     def create_topics(self, request: CreateTopicsRequest, defaults: TopicDefaults) -> Outcome[CreateTopicsResponse]:
         """CreateTopics (19). KafkaError POLICY_VIOLATION for too many partitions in all."""
-        return _finished(self.create_topics_in_steps(request, defaults))
+        return result_of(self.create_topics_in_steps(request, defaults))
 
     def create_topics_in_steps(
         self, request: CreateTopicsRequest, defaults: TopicDefaults
@@ -107,7 +108,7 @@ class LocalController:
 
     def delete_topics(self, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
         """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
-        return _finished(self.delete_topics_in_steps(request))
+        return result_of(self.delete_topics_in_steps(request))
 
     def delete_topics_in_steps(
         self, request: DeleteTopicsRequest
@@ -132,7 +133,7 @@ class LocalController:
 
     def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
         """CreatePartitions (37)."""
-        return _finished(self.create_partitions_in_steps(request))
+        return result_of(self.create_partitions_in_steps(request))
 
     def create_partitions_in_steps(
         self, request: CreatePartitionsRequest
@@ -162,7 +163,7 @@ class LocalController:
 
     def alter_configs(self, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
         """AlterConfigs (33): keys that are not in the request are reset to their default."""
-        return _finished(self.alter_configs_in_steps(request))
+        return result_of(self.alter_configs_in_steps(request))
 
     def alter_configs_in_steps(
         self, request: AlterConfigsRequest
@@ -179,7 +180,7 @@ class LocalController:
         self, request: IncrementalAlterConfigsRequest
     ) -> Outcome[IncrementalAlterConfigsResponse]:
         """IncrementalAlterConfigs (44)."""
-        return _finished(self.incremental_alter_configs_in_steps(request))
+        return result_of(self.incremental_alter_configs_in_steps(request))
 
     def incremental_alter_configs_in_steps(
         self, request: IncrementalAlterConfigsRequest
@@ -255,15 +256,6 @@ class LocalController:
         if kind in {BROKER, BROKER_LOGGER}:
             return map(str, sorted(self.image.brokers))
         return sorted(name for other, name in self.image.configs if other == kind)
-
-
-def _finished(steps: Generator[None, None, R_co]) -> R_co:
-    """Do all steps now."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def _message(error: KafkaError) -> str:

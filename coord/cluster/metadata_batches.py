@@ -26,6 +26,7 @@ from barnabas.wire.records import (
     iter_records,
 )
 from barnabas.wire.schema import Message
+from barnabas.wire.steps import result_of
 
 if TYPE_CHECKING:
     from barnabas.wire.decompression import Buffer
@@ -44,17 +45,18 @@ def build_metadata_batch(
     metadata_version: int = LATEST_METADATA_VERSION,
 ) -> bytes:
     """One batch of metadata records."""
-    builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
-    for record in records:
-        builder.append(now_ms, None, encode_record(record, metadata_version))
-    return builder.build()
+    return result_of(
+        build_metadata_batch_in_steps(
+            records, epoch=epoch, now_ms=now_ms, base_offset=base_offset, metadata_version=metadata_version
+        )
+    )
 
 
 def build_metadata_batch_in_steps(
-    records: Sequence[Message], *, epoch: int, now_ms: int, metadata_version: int
+    records: Sequence[Message], *, epoch: int, now_ms: int, base_offset: int = 0, metadata_version: int
 ) -> Generator[None, None, bytes]:
     """`build_metadata_batch`; yields after each `RECORDS_PER_STEP` records."""
-    builder = BatchBuilder(partition_leader_epoch=epoch)
+    builder = BatchBuilder(base_offset, partition_leader_epoch=epoch)
     for record in records:
         builder.append(now_ms, None, encode_record(record, metadata_version))
         if builder.count % RECORDS_PER_STEP == 0:

@@ -28,9 +28,9 @@ from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.salvage import DamagedBytes, offset_limit, walk
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.wire.types import ZERO_UUID
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
-_ZERO_UUID = bytes(16)
 _FILES = frozenset({layout.META_PROPERTIES, layout.CLEAN_SHUTDOWN, layout.LOCK, layout.CLEANER_CHECKPOINT})
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 
@@ -129,7 +129,7 @@ def _check_topic_id(files: Files, report: PartitionReport, topic_id: bytes | Non
     stored = read_partition_metadata(files, f"{report.directory}/{layout.PARTITION_METADATA}")
     if stored is None:
         report.notice(layout.PARTITION_METADATA, "it contains no topic id; the next start writes it")
-    elif topic_id is not None and stored not in (topic_id, _ZERO_UUID):
+    elif topic_id is not None and stored not in (topic_id, ZERO_UUID):
         report.damage(
             layout.PARTITION_METADATA,
             f"it has the topic id {topic_id_text(stored)}, but the metadata has {topic_id_text(topic_id)}",
@@ -190,7 +190,7 @@ class _LogCheck:
         self._check_snapshot(self._end)
         report, checkpointed = self._report, self._checkpointed
         report.end_offset = self._end
-        if checkpointed.clean_shutdown and checkpointed.log_start_offset > checkpointed.recovery_point:
+        if checkpointed.begins_above_its_end:
             report.damage("", f"its checkpointed log start {checkpointed.log_start_offset} is above its end")
         if checkpointed.must_exist(self._end):
             report.damage(

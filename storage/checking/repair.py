@@ -27,9 +27,9 @@ from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
 from barnabas.storage.salvage import DamagedBytes, free_damaged_path, offset_limit, walk
 from barnabas.storage.segment import Segment
 from barnabas.wire.records import NO_TIMESTAMP, encode_batch
+from barnabas.wire.types import ZERO_UUID
 
 _CHUNK = 4 << 20
-_ZERO_UUID = bytes(16)
 _NEVER_MS = 2**63 - 1  # producers are expired by the broker
 
 
@@ -222,7 +222,7 @@ class Repair:
             self._directory,
             *self._key,
             LogConfig(),
-            topic_id=_ZERO_UUID,
+            topic_id=ZERO_UUID,
             now_ms=0,
             clean_shutdown=False,
             log_start_offset=self._log_start,

@@ -72,7 +72,7 @@ BROKER = (
     Mutant(
         "log-start-not-persisted-before-deletion",
         "broker/replicas/log_starts.py",
-        "yield from write_checkpoint(self._log_dirs, self._failures, layout.LOG_START_CHECKPOINT)\n",
+        "yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)\n",
         "True\n",
         _B,
         _ENV,

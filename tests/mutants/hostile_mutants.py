@@ -308,4 +308,11 @@ HOSTILE = (
         "        if False and log.log_start_offset",
         "tests/broker/test_cold_reads.py::test_the_lookups_of_a_cold_fetch_wait_in_a_thread",
     ),
+    Mutant(
+        "followed-response-lives-on-after-a-disconnect",
+        "broker/net/delayed_response.py",
+        "            self.on_cancel = outcome.cancel\n            self.send_before_close |=",
+        "            self.send_before_close |=",
+        "tests/broker/test_delayed_response.py::test_the_other_is_cancelled_with_it",
+    ),
 )

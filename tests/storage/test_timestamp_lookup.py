@@ -16,8 +16,9 @@ from barnabas.wire.decompression import Source, decompressed_steps
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.record_search import SearchedRecords
 from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
+from barnabas.wire.steps import result_of
 from tests.raw_batches import BASE_MS, bomb, raw_batch, record
-from tests.steps import counted, result_of
+from tests.steps import counted
 from tests.storage.log_driver import append, batch_of, open_log, small_config
 
 MANY = 4 * IN_PLACE_UNITS

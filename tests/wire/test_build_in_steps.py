@@ -5,19 +5,14 @@ from __future__ import annotations
 from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
+from tests.steps import counted
 from tests.wire.recorded import vectors
 
 
 def _built(message: Message, version: int) -> tuple[bytes, int]:
     """The bytes, and the number of steps."""
-    building = type(message).codec(version).build_in_steps(message)
-    steps = 0
-    while True:
-        try:
-            next(building)
-        except StopIteration as end:
-            return b"".join(map(chunk_bytes, end.value)), steps
-        steps += 1
+    chunks, steps = counted(type(message).codec(version).build_in_steps(message))
+    return b"".join(map(chunk_bytes, chunks)), steps
 
 
 def test_every_message_has_the_same_bytes() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -28,6 +27,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from tests.coord.cluster.worlds import World
+from tests.steps import counted
 
 
 @pytest.fixture
@@ -369,24 +369,14 @@ class _CountingTopics(dict[str, TopicImage]):
         return super().__iter__()
 
 
-def steps_of(steps: Generator[None, None, Any]) -> tuple[int, Any]:
-    """The number of steps, and what the last one returns."""
-    count = 1
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return count, end.value
-        count += 1
-
-
 def test_changes_of_many_topics_are_validated_in_steps(world: World) -> None:
     names = [f"t.{index}" for index in range(400)]
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
     controller = world.controller
-    created = steps_of(controller.create_topics_in_steps(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)))
-    assert created[0] > 400 / ITEMS_PER_STEP
-    world.commit(created[1])
+    request = CreateTopicsRequest(topics=topics)
+    outcome, yields = counted(controller.create_topics_in_steps(request, TopicDefaults(1, 1)))
+    assert yields + 1 > 400 / ITEMS_PER_STEP
+    world.commit(outcome)
     resources = [
         IncrementalAlterConfigsRequestAlterConfigsResource(
             resource_type=2,
@@ -401,8 +391,8 @@ def test_changes_of_many_topics_are_validated_in_steps(world: World) -> None:
         controller.create_partitions_in_steps(CreatePartitionsRequest(topics=more)),
         controller.delete_topics_in_steps(DeleteTopicsRequest(topic_names=names)),
     ):
-        count, outcome = steps_of(steps)
-        assert count > 400 / ITEMS_PER_STEP
+        outcome, yields = counted(steps)
+        assert yields + 1 > 400 / ITEMS_PER_STEP
         world.commit(outcome)
     assert not world.image.topics
 
