@@ -56,6 +56,14 @@ def group_type(cluster: Cluster, group: str) -> str:
     raise NotFound(f"there is no group {group!r}")
 
 
+def is_share_group(cluster: Cluster, group: str) -> bool:
+    """True for a share group that exists."""
+    try:
+        return group_type(cluster, group) == "share"
+    except NotFound:
+        return False
+
+
 def view_group(cluster: Cluster, group: str) -> GroupView:
     """One group of any type, with its members."""
     kind = group_type(cluster, group)

@@ -51,15 +51,15 @@ def consumer(broker, topic_with_records):
     member.close()
 
 
-def _lags(run, group: str) -> dict[int, dict]:
-    (described,) = run("group", "describe", group, "-o", "json").ok().json
+def _lags(call, group: str) -> dict[int, dict]:
+    (described,) = call("group", "describe", group, "-o", "json").ok().json
     return {row["partition"]: row for row in described["partitions"]}
 
 
-def test_lag_of_each_partition_and_who_reads_it(run, consumer, topic_with_records) -> None:
+def test_lag_of_each_partition_and_who_reads_it(call, consumer, topic_with_records) -> None:
     group = f"group-of-{topic_with_records}"
-    run("produce", topic_with_records, "-p", "1", stdin="x\nx\n").ok()
-    lags = _lags(run, group)
+    call("produce", topic_with_records, "-p", "1", stdin="x\nx\n").ok()
+    lags = _lags(call, group)
     assert {index: (row["committed"], row["end"], row["lag"]) for index, row in lags.items()} == {
         0: (10, 10, 0),
         1: (5, 7, 2),
@@ -67,28 +67,28 @@ def test_lag_of_each_partition_and_who_reads_it(run, consumer, topic_with_record
     assert {row["client"] for row in lags.values()} == {"the-reader"}
     assert all(row["member"].startswith("the-reader") for row in lags.values())
 
-    first, header, *rows = run("group", "describe", group).ok().lines
+    first, header, *rows = call("group", "describe", group).ok().lines
     assert first == f"group {group}: Stable, 1 member, assignor range, total lag 2"
     assert header.split()[:5] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
     assert len(rows) == 2
 
 
-def test_group_is_listed_with_its_state(run, consumer, topic_with_records) -> None:
-    groups = {row["group"]: row for row in run("group", "list", "-o", "json").ok().json}
+def test_group_is_listed_with_its_state(call, consumer, topic_with_records) -> None:
+    groups = {row["group"]: row for row in call("group", "list", "-o", "json").ok().json}
     assert groups[f"group-of-{topic_with_records}"]["state"] == "Stable"
     consumer.close()
-    groups = {row["group"]: row for row in run("group", "list", "-o", "json").ok().json}
+    groups = {row["group"]: row for row in call("group", "list", "-o", "json").ok().json}
     assert groups[f"group-of-{topic_with_records}"]["state"] == "Empty"
 
 
-def test_group_with_members_is_neither_moved_nor_deleted(run, consumer, topic_with_records) -> None:
+def test_group_with_members_is_neither_moved_nor_deleted(call, consumer, topic_with_records) -> None:
     group = f"group-of-{topic_with_records}"
-    moved = run("group", "seek", group, "--to", "earliest")
+    moved = call("group", "seek", group, "--to", "earliest")
     assert (moved.code, moved.stderr) == (
         1,
         f"barnabas: group '{group}' has members; stop them before changing its offsets\n",
     )
-    deleted = run("group", "delete", group)
+    deleted = call("group", "delete", group)
     assert deleted.code == 1
     assert "NON_EMPTY_GROUP" in deleted.stderr
 
@@ -97,29 +97,29 @@ def test_group_with_members_is_neither_moved_nor_deleted(run, consumer, topic_wi
     ("where", "offsets"),
     [("earliest", [0, 0]), ("latest", [10, 5]), ("7", [7, 5]), ("-3", [7, 2]), ("@0", [0, 0])],
 )
-def test_seek(run, topic_with_records, where: str, offsets: list[int]) -> None:
+def test_seek(call, topic_with_records, where: str, offsets: list[int]) -> None:
     group = f"new-group-of-{topic_with_records}"
-    rows = run("group", "seek", group, "--to", where, "-t", topic_with_records, "-o", "json").ok().json
+    rows = call("group", "seek", group, "--to", where, "-t", topic_with_records, "-o", "json").ok().json
     assert [(row["partition"], row["before"], row["after"]) for row in rows] == [
         (0, None, offsets[0]),
         (1, None, offsets[1]),
     ]
-    assert [row["committed"] for _, row in sorted(_lags(run, group).items())] == offsets
+    assert [row["committed"] for _, row in sorted(_lags(call, group).items())] == offsets
 
 
-def test_seek_of_one_partition_and_without_effect(run, topic_with_records) -> None:
+def test_seek_of_one_partition_and_without_effect(call, topic_with_records) -> None:
     group = f"new-group-of-{topic_with_records}"
-    run("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
-    run("group", "seek", group, "--to", "2", "-t", f"{topic_with_records}:1").ok()
-    assert {index: row["committed"] for index, row in _lags(run, group).items()} == {0: 10, 1: 2}
-    run("group", "seek", group, "--to", "earliest", "--dry-run").ok()
-    assert {index: row["committed"] for index, row in _lags(run, group).items()} == {0: 10, 1: 2}
+    call("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
+    call("group", "seek", group, "--to", "2", "-t", f"{topic_with_records}:1").ok()
+    assert {index: row["committed"] for index, row in _lags(call, group).items()} == {0: 10, 1: 2}
+    call("group", "seek", group, "--to", "earliest", "--dry-run").ok()
+    assert {index: row["committed"] for index, row in _lags(call, group).items()} == {0: 10, 1: 2}
 
 
-def test_moved_group_reads_from_there(run, broker, consumer, topic_with_records) -> None:
+def test_moved_group_reads_from_there(call, broker, consumer, topic_with_records) -> None:
     consumer.close()
     group = f"group-of-{topic_with_records}"
-    run("group", "seek", group, "--to", "8").ok()
+    call("group", "seek", group, "--to", "8").ok()
     again = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     again.subscribe([topic_with_records])
     read = [again.poll(30) for _ in range(2)]
@@ -127,21 +127,21 @@ def test_moved_group_reads_from_there(run, broker, consumer, topic_with_records)
     assert sorted((message.partition(), message.offset()) for message in read) == [(0, 8), (0, 9)]
 
 
-def test_deleted_group_is_gone(run, topic_with_records) -> None:
+def test_deleted_group_is_gone(call, topic_with_records) -> None:
     group = f"new-group-of-{topic_with_records}"
-    run("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
-    assert run("group", "delete", group).ok().stdout == f"deleted group {group}\n"
-    assert run("group", "describe", group).code == 3
-    ran = run("group", "delete", group)
+    call("group", "seek", group, "--to", "latest", "-t", topic_with_records).ok()
+    assert call("group", "delete", group).ok().stdout == f"deleted group {group}\n"
+    assert call("group", "describe", group).code == 3
+    ran = call("group", "delete", group)
     assert (ran.code, ran.stderr) == (3, f"barnabas: there is no group '{group}'\n")
 
 
-def test_mistakes_of_seek(run, topic) -> None:
-    assert run("group", "seek", "g", "--to", "earliest", "-t", topic).code == 3
-    run("topic", "create", topic).ok()
-    assert run("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:x").code == 2
-    assert run("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:5").code == 3
-    nothing = run("group", "seek", f"fresh-{topic}", "--to", "earliest")
+def test_mistakes_of_seek(call, topic) -> None:
+    assert call("group", "seek", "g", "--to", "earliest", "-t", topic).code == 3
+    call("topic", "create", topic).ok()
+    assert call("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:x").code == 2
+    assert call("group", "seek", "g", "--to", "earliest", "-t", f"{topic}:5").code == 3
+    nothing = call("group", "seek", f"fresh-{topic}", "--to", "earliest")
     assert nothing.code == 2
     assert "has no committed offsets" in nothing.stderr
 
@@ -166,53 +166,56 @@ def new_consumer(broker, topic_with_records):
     member.close()
 
 
-def test_a_group_of_the_consumer_protocol(run, new_consumer, topic_with_records) -> None:
+def test_a_group_of_the_consumer_protocol(call, new_consumer, topic_with_records) -> None:
     group = f"new-group-of-{topic_with_records}"
     new_consumer.commit(offsets=[TopicPartition(topic_with_records, 0, 4)], asynchronous=False)
-    first = run("group", "describe", group).ok().lines[0]
+    first = call("group", "describe", group).ok().lines[0]
     assert first == f"consumer group {group}: Stable, 1 member, assignor uniform, total lag 6"
-    rows = run("group", "offsets", group, "-o", "json").ok().json
+    rows = call("group", "offsets", group, "-o", "json").ok().json
     assert [(row["partition"], row["committed"], row["lag"]) for row in rows] == [(0, 4, 6), (1, None, None)]
-    listed = run("group", "list", "--type", "consumer", "-o", "json").ok().json
+    listed = call("group", "list", "--type", "consumer", "-o", "json").ok().json
     assert group in {row["group"] for row in listed}
     assert {row["type"] for row in listed} == {"consumer"}
-    assert run("group", "list", "--type", "consumer", "--state", "dead", "-o", "json").ok().json == []
-    assert "has members" in run("group", "seek", group, "--to", "earliest").stderr
-    refused = run("group", "forget", group, "-t", topic_with_records)
+    assert call("group", "list", "--type", "consumer", "--state", "dead", "-o", "json").ok().json == []
+    assert "has members" in call("group", "seek", group, "--to", "earliest").stderr
+    refused = call("group", "forget", group, "-t", topic_with_records)
     assert (refused.code, "GROUP_SUBSCRIBED_TO_TOPIC" in refused.stderr) == (1, True)
     new_consumer.close()
-    run("group", "seek", group, "--to", "2", "-t", topic_with_records).ok()
-    assert {row["committed"] for row in _lags(run, group).values()} == {2}
-    run("group", "forget", group, "-t", f"{topic_with_records}:0").ok()
-    assert list(_lags(run, group)) == [1]
-    run("group", "delete", group).ok()
-    assert run("group", "describe", group).code == 3
+    call("group", "seek", group, "--to", "2", "-t", topic_with_records).ok()
+    assert {row["committed"] for row in _lags(call, group).values()} == {2}
+    call("group", "forget", group, "-t", f"{topic_with_records}:0").ok()
+    assert list(_lags(call, group)) == [1]
+    call("group", "delete", group).ok()
+    assert call("group", "describe", group).code == 3
 
 
-def test_a_share_group(run, broker, topic_with_records) -> None:
+def test_a_share_group(call, broker, topic_with_records) -> None:
     """KIP-932: the committed offset is the group's start offset, the first record that is not finished."""
     group = f"share-group-of-{topic_with_records}"
-    run("config", "set", "group", group, "share.auto.offset.reset=earliest").ok()
+    call("config", "set", "group", group, "share.auto.offset.reset=earliest").ok()
     member = ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "client.id": "the-sharer"})
     member.subscribe([topic_with_records])
     taken = 0
     while taken < 15:
         taken += len(member.poll(0.5))
-    first, _, *rows = run("group", "describe", group).ok().lines
+    first, _, *rows = call("group", "describe", group).ok().lines
     assert first.startswith(f"share group {group}: Stable, 1 member, assignor simple, total lag ")
     assert all("the-sharer" in row for row in rows)
-    assert "has members" in run("group", "seek", group, "--to", "earliest").stderr
+    assert "has members" in call("group", "seek", group, "--to", "earliest").stderr
     member.close()
-    run("group", "seek", group, "--to", "3").ok()
-    assert {index: (row["committed"], row["lag"]) for index, row in _lags(run, group).items()} == {0: (3, 7), 1: (3, 2)}
-    assert run("group", "forget", group, "-t", f"{topic_with_records}:1").code == 2
-    run("group", "forget", group, "-t", topic_with_records).ok()
-    assert _lags(run, group) == {}
-    assert run("group", "delete", group).ok().stdout == f"deleted group {group}\n"
-    assert run("group", "describe", group).code == 3
+    call("group", "seek", group, "--to", "3").ok()
+    assert {index: (row["committed"], row["lag"]) for index, row in _lags(call, group).items()} == {
+        0: (3, 7),
+        1: (3, 2),
+    }
+    assert call("group", "forget", group, "-t", f"{topic_with_records}:1").code == 2
+    call("group", "forget", group, "-t", topic_with_records).ok()
+    assert _lags(call, group) == {}
+    assert call("group", "delete", group).ok().stdout == f"deleted group {group}\n"
+    assert call("group", "describe", group).code == 3
 
 
-def test_a_streams_group(run, broker, topic_with_records) -> None:
+def test_a_streams_group(call, broker, topic_with_records) -> None:
     """KIP-1071: a member consumes the source topics of its tasks."""
     group = f"streams-group-of-{topic_with_records}"
     client = RawClient(broker.bootstrap)
@@ -230,14 +233,14 @@ def test_a_streams_group(run, broker, topic_with_records) -> None:
         warmup_tasks=[],
     )
     assert client(joins, 1).error_code == 0
-    first = run("group", "describe", group).ok().lines[0]
+    first = call("group", "describe", group).ok().lines[0]
     assert first.startswith(f"streams group {group}: ")
     assert "1 member, assignor sticky" in first
-    assert {row["member"] for row in _lags(run, group).values()} == {"the-member"}
+    assert {row["member"] for row in _lags(call, group).values()} == {"the-member"}
     assert client(StreamsGroupHeartbeatRequest(**fields, member_epoch=-1), 1).error_code == 0
     client.close()
-    run("group", "seek", group, "--to", "4", "-t", topic_with_records).ok()
-    assert {row["committed"] for row in _lags(run, group).values()} == {4}
-    assert group in {row["group"] for row in run("group", "list", "--type", "streams", "-o", "json").ok().json}
-    run("group", "delete", group).ok()
-    assert run("group", "describe", group).code == 3
+    call("group", "seek", group, "--to", "4", "-t", topic_with_records).ok()
+    assert {row["committed"] for row in _lags(call, group).values()} == {4}
+    assert group in {row["group"] for row in call("group", "list", "--type", "streams", "-o", "json").ok().json}
+    call("group", "delete", group).ok()
+    assert call("group", "describe", group).code == 3

@@ -56,4 +56,18 @@ CLI = (
         "    return False\n",
         "tests/cli/test_cluster_commands.py::test_problems_are_listed_and_exit_code_1",
     ),
+    Mutant(
+        "an-export-of-offsets-changes-them",
+        "barnabas/cli/group/seek.py",
+        "        if not (dry_run or export):\n",
+        "        if not dry_run:\n",
+        "tests/cli/test_group_seek.py::test_export_and_import",
+    ),
+    Mutant(
+        "shift-counts-from-the-start-of-the-partition",
+        "barnabas/cli/group/targets.py",
+        'OffsetSpec("offset", committed[name, index] + goal.shift)',
+        'OffsetSpec("offset", goal.shift)',
+        "tests/cli/test_group_seek.py::test_ways_to_say_where_to",
+    ),
 )

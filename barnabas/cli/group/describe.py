@@ -1,0 +1,195 @@
+"""`barnabas group describe`: lag by partition, members, or state; once, or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
+from barnabas.cli.group.listing import existing_groups
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.patterns import regex_option
+from barnabas.terminal.tables import is_document, show, show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.group_views import GroupView
+
+Row = dict[str, object]
+Described = tuple["GroupView", list[Lag]]
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.option("--offsets", "view", flag_value="offsets", default=True, help="Show the lag of each partition (default).")
+@click.option("--members", "view", flag_value="members", help="Show the members and their partitions.")
+@click.option("--state", "view", flag_value="state", help="Show a line for each group: state, coordinator, assignor.")
+@click.option("--lag-over", type=click.IntRange(min=0), metavar="N", help="Only partitions with a lag of more than N.")
+@click.option("-w", "--watch", "watches", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="Time between two rounds of --watch.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End --watch after N rounds.")
+@regex_option
+@bootstrap_option
+@timeout_option
+@output_option
+def describe(
+    names: tuple[str, ...],
+    view: str,
+    lag_over: int | None,
+    watches: bool,
+    interval: float,
+    count: int | None,
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """Show the lag and the members of each partition.
+
+    \b
+    barnabas group describe readers --watch
+    barnabas group describe 'app-*' --lag-over 1000
+    """
+    from barnabas.cli.group.watch import watch
+
+    if lag_over is not None and view != "offsets":
+        raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
+    with connect(bootstrap, timeout_s) as cluster:
+
+        def prepare() -> Callable[[], None]:
+            found = existing_groups(cluster, names, regex=regex)
+            if view == "state":
+                return partial(show_rows, _states(cluster, found), output, columns=STATE_COLUMNS)
+            described = [_described(cluster, name, with_lags=view == "offsets") for name in found]
+            if view == "members":
+                return partial(_show_members, [group for group, _ in described], output)
+            return partial(_show_lags, described, output, lag_over)
+
+        if watches or count is not None:
+            watch(prepare, interval, count, output)
+        else:
+            prepare()()
+
+
+def _described(cluster: Cluster, name: str, *, with_lags: bool) -> Described:
+    from barnabas.client.group_views import view_group
+
+    group = view_group(cluster, name)
+    return group, lags_of(cluster, group) if with_lags else []
+
+
+def _show_lags(described: list[Described], output: str, lag_over: int | None) -> None:
+    if is_document(output):
+        show([_as_document(group, _over(lags, lag_over)) for group, lags in described], output)
+        return
+    for number, (group, lags) in enumerate(described):
+        if number:
+            click.echo()
+        click.echo(headline(group, lags))
+        rows = [row._asdict() for row in _over(lags, lag_over)]
+        if rows:
+            show_rows(rows, output, columns=("topic", "partition", "committed", "end", "lag", "client"))
+        elif lags and lag_over is not None:
+            click.echo(f"no partition has a lag of more than {lag_over}", err=True)
+
+
+def _over(lags: list[Lag], lag_over: int | None) -> list[Lag]:
+    return [row for row in lags if lag_over is None or (row.lag or 0) > lag_over]
+
+
+def _as_document(view: GroupView, lags: list[Lag]) -> Row:
+    return {
+        "group": view.group_id,
+        "type": view.group_type,
+        "state": view.state,
+        "protocol_type": view.protocol_type,
+        "assignor": view.assignor,
+        "total_lag": total_lag(lags),
+        "members": [
+            {
+                "member": member.member_id,
+                "instance": member.instance_id,
+                "client": member.client_id,
+                "host": member.client_host,
+            }
+            for member in view.members
+        ],
+        "partitions": [row._asdict() for row in lags],
+    }
+
+
+def _show_members(groups: list[GroupView], output: str) -> None:
+    rows: list[Row] = [
+        {
+            "group": group.group_id,
+            "client": member.client_id,
+            "host": member.client_host,
+            "partitions": len(member.partitions),
+            "assigned": _assigned(member.partitions),
+            "member": member.member_id,
+            "instance": member.instance_id,
+        }
+        for group in groups
+        for member in group.members
+    ]
+    columns = ("client", "host", "partitions", "assigned")
+    if is_document(output) or output == "wide":
+        show_rows(rows, output, empty="no members")
+        return
+    for number, group in enumerate(groups):
+        if number:
+            click.echo()
+        own = [row for row in rows if row["group"] == group.group_id]
+        title = f"group {group.group_id}: {group.state}, {len(own)} member{'s'[: len(own) != 1]}"
+        if own:
+            show_rows(own, output, columns=columns, title=title)
+        else:
+            click.echo(title)
+
+
+def _assigned(partitions: list[tuple[str, int]]) -> list[str]:
+    """`orders:0-3`, `orders:5` for the partitions of a member."""
+    texts: list[str] = []
+    for topic in sorted({name for name, _ in partitions}):
+        indexes = sorted(index for name, index in partitions if name == topic)
+        first = last = indexes[0]
+        for index in [*indexes[1:], -1]:
+            if index == last + 1:
+                last = index
+                continue
+            texts.append(f"{topic}:{first}" if first == last else f"{topic}:{first}-{last}")
+            first = last = index
+    return texts
+
+
+STATE_COLUMNS = ("group", "type", "state", "coordinator", "assignor", "members")
+
+
+def _states(cluster: Cluster, names: list[str]) -> list[Row]:
+    from barnabas.client.group_views import view_group
+
+    rows: list[Row] = []
+    for name in names:
+        group = view_group(cluster, name)
+        rows.append(
+            {
+                "group": group.group_id,
+                "type": group.group_type,
+                "state": group.state,
+                "coordinator": cluster.retry(partial(cluster.coordinator_id, name)),
+                "assignor": group.assignor or None,
+                "members": len(group.members),
+                "protocol": group.protocol_type or None,
+            }
+        )
+    return rows

@@ -1,0 +1,98 @@
+"""The lag of a group in each partition, and in all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.group_views import GroupView, MemberView
+
+TopicPartition = tuple[str, int]
+SHARE = "share"
+
+
+class Lag(NamedTuple):
+    """A partition with a committed offset (of a share group: a start offset) or a member of the group."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    end: int | None
+    lag: int | None
+    member: str | None
+    client: str | None
+    host: str | None
+
+
+def lags_of(cluster: Cluster, view: GroupView) -> list[Lag]:
+    """A row for each partition with a committed offset or a member."""
+    readers: dict[TopicPartition, list[MemberView]] = {}
+    for member in view.members:
+        for partition in member.partitions:
+            readers.setdefault(partition, []).append(member)
+    committed, known = _committed(cluster, view)
+    partitions = sorted(committed.keys() | readers.keys())
+    ends = _ends(cluster, partitions)
+    return [
+        Lag(
+            *partition,
+            committed.get(partition),
+            ends.get(partition),
+            known.get(partition, _difference(committed.get(partition), ends.get(partition))),
+            _together([one.member_id for one in readers.get(partition, [])]),
+            _together([one.client_id for one in readers.get(partition, [])]),
+            _together([one.client_host for one in readers.get(partition, [])]),
+        )
+        for partition in partitions
+    ]
+
+
+def total_lag(lags: list[Lag]) -> int:
+    """The sum over the partitions whose lag is known."""
+    return sum(row.lag for row in lags if row.lag is not None)
+
+
+def headline(view: GroupView, lags: list[Lag]) -> str:
+    """A group in one line: state, members, assignor, total lag."""
+    members = len(view.members)
+    kind = "" if view.group_type == "classic" else f"{view.group_type} "
+    return (
+        f"{kind}group {view.group_id}: {view.state}, {members} member{'s'[: members != 1]}, "
+        f"assignor {view.assignor or '-'}, total lag {total_lag(lags)}"
+    )
+
+
+def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, int]]:
+    """The committed or start offset of each partition, and the lags that the broker itself knows (share groups)."""
+    from barnabas.client.groups import committed_offsets
+    from barnabas.client.share_groups import share_offsets
+
+    if view.group_type != SHARE:
+        return {**committed_offsets(cluster, view.group_id)}, {}
+    found = share_offsets(cluster, view.group_id)
+    starts = {partition: one.start_offset if one.start_offset >= 0 else None for partition, one in found.items()}
+    return starts, {partition: one.lag for partition, one in found.items() if one.lag >= 0}
+
+
+def _difference(committed: int | None, end: int | None) -> int | None:
+    return None if committed is None or end is None else max(0, end - committed)
+
+
+def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end offset of each existing partition."""
+    from barnabas.client.errors import NotFound
+    from barnabas.client.offsets import end_offsets
+
+    ends: dict[TopicPartition, int] = {}
+    for name in sorted({name for name, _ in partitions}):
+        try:
+            ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == name])
+        except (NotFound, IndexError):
+            continue  # the topic was deleted, or created again with fewer partitions
+    return ends
+
+
+def _together(texts: list[str]) -> str | None:
+    """The distinct texts of a partition's members, joined; share groups have several."""
+    return ",".join(dict.fromkeys(texts)) or None

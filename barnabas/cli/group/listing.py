@@ -1,0 +1,129 @@
+"""`barnabas group list|lag|offsets`."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.group.lags import lags_of, total_lag
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.patterns import matching, regex_option, select
+from barnabas.terminal.tables import show_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.client.cluster import Cluster
+
+TYPES = ("classic", "consumer", "share", "streams")
+
+
+@click.command("list")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this type.")
+@click.option(
+    "--state", "states", multiple=True, metavar="STATE", help="Only groups in this state (Stable, Empty ...)."
+)
+@regex_option
+@bootstrap_option
+@timeout_option
+@output_option
+def list_(
+    patterns: tuple[str, ...],
+    types: tuple[str, ...],
+    states: tuple[str, ...],
+    regex: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """List groups with their state."""
+    from barnabas.client.groups import list_groups
+
+    with connect(bootstrap, timeout_s) as cluster:
+        groups = {one.group_id: one for one in list_groups(cluster, states, types)}
+    rows = [
+        {
+            "group": name,
+            "state": groups[name].group_state or None,
+            "type": groups[name].group_type or None,
+            "protocol": groups[name].protocol_type or None,
+        }
+        for name in matching(patterns, groups, regex=regex)
+    ]
+    show_rows(rows, output, empty=f"no group matches {' '.join(patterns)}" if patterns else "no groups")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.option("--lag-over", type=click.IntRange(min=0), metavar="N", help="Only groups with a lag of more than N.")
+@regex_option
+@bootstrap_option
+@timeout_option
+@output_option
+def lag(
+    names: tuple[str, ...], lag_over: int | None, regex: bool, bootstrap: str, timeout_s: float, output: str
+) -> None:
+    """Show a line for each group: its state, members, and the lag of all its partitions together.
+
+    \b
+    barnabas group lag                        # all groups
+    barnabas group lag readers -o json
+    barnabas group lag --lag-over 1000
+    """
+    from barnabas.client.group_views import view_group
+    from barnabas.client.groups import list_groups
+
+    with connect(bootstrap, timeout_s) as cluster:
+        found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
+        rows = []
+        for name in found:
+            view = view_group(cluster, name)
+            lags = lags_of(cluster, view)
+            rows.append(
+                {
+                    "group": name,
+                    "state": view.state,
+                    "members": len(view.members),
+                    "topics": len({row.topic for row in lags}),
+                    "partitions": len(lags),
+                    "lag": total_lag(lags),
+                }
+            )
+    over = [row for row in rows if lag_over is None or int(str(row["lag"])) > lag_over]
+    empty = f"no group has a lag of more than {lag_over}" if rows else "no groups"
+    show_rows(over, output, columns=("group", "state", "members", "partitions", "lag"), empty=empty)
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--export", is_flag=True, help="Print CSV that 'group seek --from-file' and Kafka's tool read.")
+@bootstrap_option
+@timeout_option
+@output_option
+def offsets(name: str, export: bool, bootstrap: str, timeout_s: float, output: str) -> None:
+    """Show a group's committed offset in each partition."""
+    from barnabas.client.group_views import view_group
+
+    with connect(bootstrap, timeout_s) as cluster:
+        lags = lags_of(cluster, view_group(cluster, name))
+    if export:
+        export_offsets((row.topic, row.partition, row.committed) for row in lags if row.committed is not None)
+        return
+    columns = ("topic", "partition", "committed", "end", "lag")
+    show_rows([{key: getattr(row, key) for key in columns} for row in lags], output, empty=f"{name} has no offsets")
+
+
+def export_offsets(lines: Iterable[tuple[str, int, int]]) -> None:
+    """Print `TOPIC,PARTITION,OFFSET` lines, as kafka-consumer-groups.sh --export."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+
+
+def existing_groups(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
+    """The groups that are named or match."""
+    from barnabas.client.groups import list_groups
+
+    return select(names, lambda: [one.group_id for one in list_groups(cluster)], regex=regex, kind="group")

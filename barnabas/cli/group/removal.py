@@ -1,0 +1,56 @@
+"""`barnabas group delete|forget`."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.cli.group.listing import existing_groups
+from barnabas.cli.parameters import bootstrap_option, connect, timeout_option, yes_option
+from barnabas.cli.partitions import named_partitions
+from barnabas.cli.patterns import confirm, have_patterns, regex_option
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@regex_option
+@yes_option
+@bootstrap_option
+@timeout_option
+def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
+    """Delete groups without members, with their offsets.
+
+    On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
+    """
+    from barnabas.client.group_views import group_type
+    from barnabas.client.groups import delete_group
+
+    with connect(bootstrap, timeout_s) as cluster:
+        found = existing_groups(cluster, names, regex=regex)
+        for name in found:
+            group_type(cluster, name)  # a name that is wrong is reported before anything is deleted
+        guessed = have_patterns(names, regex=regex)
+        confirm("Delete", "group", found, yes=yes, guessed=guessed, rest=" with all offsets")
+        for name in found:
+            delete_group(cluster, name)
+            click.echo(f"deleted group {name}")
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITION,...]")
+@bootstrap_option
+@timeout_option
+def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
+    """Delete a group's offsets of topics that no member reads; a share group must have no members."""
+    from barnabas.client.group_views import is_share_group
+    from barnabas.client.groups import delete_offsets
+    from barnabas.client.share_groups import forget_share_topics
+
+    with connect(bootstrap, timeout_s) as cluster:
+        if is_share_group(cluster, name):
+            if any(":" in text for text in topics):
+                raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
+            forget_share_topics(cluster, name, topics)
+        else:
+            delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
+        click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")

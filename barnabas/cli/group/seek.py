@@ -1,0 +1,146 @@
+"""`barnabas group seek`: set the committed offsets of a group without members, or a share group's start offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.group.listing import export_offsets
+from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.times import duration
+from barnabas.terminal.tables import show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+
+TopicPartition = tuple[str, int]
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--to", metavar="WHERE", help="earliest, latest, current, @TIME, an offset, or -N for the last N.")
+@click.option("--shift-by", type=int, metavar="N", help="Move by +N or -N offsets.")
+@click.option("--to-datetime", metavar="TIME", help="To the first record since a time: 2026-11-21T09:00 (UTC).")
+@click.option(
+    "--by-duration", type=duration, metavar="TIME", help="To the first record since that long ago: 2h, PT30M."
+)
+@click.option("--to-current", is_flag=True, help="Leave the offsets as they are; for --export.")
+@click.option("--to-group", metavar="GROUP", help="To the committed offsets of another group.")
+@click.option(
+    "--from-file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="To the offsets of a file with lines TOPIC,PARTITION,OFFSET; '-' is stdin.",
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:PARTITION,...][=WHERE]",
+    help="Only these partitions; may be repeated, each with a WHERE of its own.",
+)
+@click.option("--all-topics", is_flag=True, help="All topics with a committed offset (default).")
+@click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
+@click.option("--export", is_flag=True, help="Print the result as CSV for --from-file, and change nothing.")
+@bootstrap_option
+@timeout_option
+@output_option
+def seek(
+    name: str,
+    to: str | None,
+    shift_by: int | None,
+    to_datetime: str | None,
+    by_duration: int | None,
+    to_current: bool,
+    to_group: str | None,
+    path: str | None,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    dry_run: bool,
+    export: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """Set the offsets of a group without members; of a share group, its start offsets.
+
+    \b
+    barnabas group seek readers --to earliest --dry-run
+    barnabas group seek readers --shift-by -100 -t orders:0
+    barnabas group seek readers -t orders:0=42 -t orders:1=@-1h
+    barnabas group seek readers --to current --export > offsets.csv
+    barnabas group seek readers --from-file offsets.csv
+
+    An offset outside a partition is moved to its nearest end, which is noted.
+    """
+    goal = Goal.from_options(to, shift_by, to_datetime, by_duration, to_current=to_current)
+    _check_usage(goal, to_group, path, topics, all_topics=all_topics)
+    with connect(bootstrap, timeout_s) as cluster:
+        before, is_share = _current(cluster, name)
+        goals = goals_from(cluster, name, before, goal, topics, path, to_group)
+        after = resolve_goals(cluster, goals, before)
+        if not (dry_run or export):
+            _move(cluster, name, after, is_share=is_share)
+    if export:
+        export_offsets((topic, index, offset) for (topic, index), offset in sorted(after.items()))
+        return
+    rows = [
+        {
+            "topic": topic,
+            "partition": index,
+            "before": before.get((topic, index)),
+            "after": offset,
+            "change": offset - before[topic, index] if (topic, index) in before else None,
+        }
+        for (topic, index), offset in sorted(after.items())
+    ]
+    show_rows(rows, output)
+    if dry_run:
+        click.echo("dry run: nothing was changed; without --dry-run these offsets are set", err=True)
+
+
+def _check_usage(
+    goal: Goal | None, to_group: str | None, path: str | None, topics: tuple[str, ...], *, all_topics: bool
+) -> None:
+    """One way to say where to; a usage error otherwise."""
+    own = bool(topics) and all("=" in text for text in topics)
+    ways = [goal, to_group, path]
+    if sum(way is not None for way in ways) > 1 or (own and goal is None and (to_group or path)):
+        raise click.UsageError("say where to in one way: --to, --shift-by, --from-file, ...")
+    if all(way is None for way in ways) and not own:
+        raise click.UsageError("say where to: --to WHERE, --shift-by N, --from-file FILE, or -t TOPIC:PARTITION=WHERE")
+    if topics and (all_topics or path):
+        raise click.UsageError(f"-t selects partitions, {'--all-topics' if all_topics else '--from-file'} does so too")
+
+
+def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bool]:
+    """The committed offsets, or the start offsets of a share group; and whether it is one."""
+    from barnabas.client.group_views import is_share_group
+    from barnabas.client.groups import committed_offsets
+    from barnabas.client.share_groups import share_offsets
+
+    if not is_share_group(cluster, name):
+        return committed_offsets(cluster, name), False  # also of a group that seek creates
+    return {partition: one.start_offset for partition, one in share_offsets(cluster, name).items()}, True
+
+
+def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
+    from barnabas.client.errors import ClientError
+    from barnabas.client.groups import commit_offsets
+    from barnabas.client.share_groups import move_share_group
+    from barnabas.wire.errors import ErrorCode, KafkaError
+
+    try:
+        (move_share_group if is_share else commit_offsets)(cluster, name, offsets)
+    except KafkaError as error:
+        if error.code in (
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.NON_EMPTY_GROUP,
+        ):
+            raise ClientError(f"group {name!r} has members; stop them before changing its offsets") from None
+        raise
