@@ -65,7 +65,7 @@ def test_every_command_of_the_table_exists(name: str) -> None:
         (["consume"], "missing argument"),
         (["config", "get", "topics", "t"], "'topics' is not one of"),
         (["config", "set", "topic", "t", "x"], "must be KEY=VALUE"),
-        (["group", "seek", "g"], "missing option '--to'"),
+        (["group", "seek", "g"], "say where to: --to WHERE"),
         (["--nonsense"], "no such option"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
