@@ -1,55 +1,57 @@
-"""`barnabas produce`: sends records from a file or stdin, one per line.
-
-A batch is sent when it is full or when the input pauses, so that it works for typing and for large files.
-"""
+"""`barnabas produce`: sends lines, JSON lines or whole files as records."""
 
 from __future__ import annotations
 
-import os
-import select
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from pathlib import Path
 from random import randrange
-from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from barnabas.cli.escapes import unescape
+from barnabas.cli.offset_spec import parse_offset_spec
 from barnabas.cli.parameters import bootstrap_option, connect, timeout_option
-from barnabas.terminal.progress import progress
+from barnabas.cli.produce_input import (
+    Fields,
+    FilesInput,
+    Input,
+    JsonInput,
+    StreamInput,
+    parse_delimiter,
+    parse_headers,
+)
 
 if TYPE_CHECKING:
-    from barnabas.client.producer import MakePartitioner, Producer
+    from barnabas.client.producer import MakePartitioner
 
-CHUNK_BYTES = 1 << 18
-IDLE_WAIT_S = 0.05
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 PARTITIONERS = ("murmur2", "round-robin", "sticky", "load-aware")
 BATCH_BYTES = 128 * 1024
 
-Header = tuple[str, bytes | None]
-Show = Callable[[], None]
-
 
 @click.command()
 @click.argument("topic")
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-f", "--file", "source", type=click.File("rb"), default="-", metavar="FILE", help="[default: stdin]")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per line, as `consume --json` prints them.")
+@click.option("--file-per-record", is_flag=True, help="Each FILE is one record.")
+@click.option("-D", "--delimiter", metavar="TEXT", help="Delimiter between records, as in '\\0'. [default: line end]")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Delimiter between key and value of a line, as in 'k:v'.")
 @click.option("-k", "--key", metavar="TEXT", help="The key of every record.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be repeated.")
-@click.option("-Z", "--empty-is-null", is_flag=True, help="An empty key or value is null (a tombstone).")
+@click.option("-Z", "--empty-is-null", is_flag=True, help="An empty key, value or header is null (a tombstone).")
+@click.option("--timestamp", metavar="TIME", help="The timestamp of every record: ms, seconds or a date and time.")
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="Send all records to this partition.")
 @click.option(
     "--partitioner",
     type=click.Choice(PARTITIONERS),
-    default="load-aware",
-    show_default=True,
     help="murmur2: by key, random without a key; round-robin; sticky: by key, one batch per partition without a key; "
-    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default).",
+    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default). [default: load-aware; with "
+    "--json the partition of the object, if it has one]",
 )
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option("--compression-level", type=int, metavar="N", help="Level of gzip, lz4 or zstd. [default: the codec's]")
 @click.option("-a", "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
 @click.option(
     "--idempotent/--no-idempotent",
@@ -57,92 +59,123 @@ Show = Callable[[], None]
     show_default=True,
     help="Retries append no record twice (with acks=all).",
 )
+@click.option("--transactional-id", metavar="ID", help="One transaction: all records or, after a failure, none.")
+@click.option(
+    "--transaction-timeout",
+    "transaction_timeout_s",
+    type=click.IntRange(min=1),
+    default=60,
+    metavar="SECONDS",
+    show_default=True,
+    help="The broker aborts a transaction after this time.",
+)
 @click.option("--batch-size", type=click.IntRange(min=1), default=BATCH_BYTES, metavar="BYTES", show_default=True)
+@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Do not send the first N records.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress bar.")
 @bootstrap_option
 @timeout_option
 def produce(
     topic: str,
+    files: tuple[Path, ...],
     source: BinaryIO,
+    as_json: bool,
+    file_per_record: bool,
+    delimiter: str | None,
     key_delimiter: str | None,
     key: str | None,
     headers: tuple[str, ...],
     empty_is_null: bool,
+    timestamp: str | None,
     partition: int | None,
-    partitioner: str,
+    partitioner: str | None,
     compression: str,
+    compression_level: int | None,
     acks: str,
     idempotent: bool,
+    transactional_id: str | None,
+    transaction_timeout_s: int,
     batch_size: int,
+    skip: int,
     quiet: bool,
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Send the lines of FILE or stdin as records to TOPIC."""
+    """Send the lines of stdin, or of another input, as records to TOPIC. --timeout is for each batch."""
+    from barnabas.cli.produce_run import Run
     from barnabas.client.producer import Producer
 
-    if key is not None and key_delimiter is not None:
-        raise click.UsageError("-k and -K exclude each other; give one of them")
-    parse = LineParser(key_delimiter, key, empty_is_null)
-    fixed_headers = parse_headers(headers)
-    started = monotonic()
+    fields = Fields(
+        None if key is None else key.encode(),
+        None if key_delimiter is None else parse_delimiter(key_delimiter, "-K"),
+        parse_headers(headers, empty_is_null),
+        empty_is_null,
+        None if timestamp is None else _timestamp(timestamp),
+    )
+    _check(fields, files, as_json, file_per_record, delimiter)
+    if transactional_id is not None and (ACKS[acks] != -1 or not idempotent):
+        raise click.UsageError("a transaction needs --acks all and --idempotent")
+    records: Input
+    if file_per_record:
+        records = FilesInput(files, fields)
+    elif as_json:
+        records = JsonInput(source, fields)
+    else:
+        records = StreamInput(source, b"\n" if delimiter is None else parse_delimiter(delimiter, "-D"), fields)
+    if not file_per_record and not quiet and source.isatty() and sys.stderr.isatty():
+        what = "JSON objects" if as_json else "records"
+        click.echo(f"barnabas: reading {what} from the terminal, one a line; Ctrl-D ends", err=True)
     with connect(bootstrap, timeout_s) as cluster:
         producer = Producer(
             cluster,
-            partitioner_maker(partitioner, batch_size),
+            partitioner_maker(partitioner or "load-aware", batch_size),
             acks=ACKS[acks],
             codec=CODECS.index(compression),
+            level=compression_level,
             batch_bytes=batch_size,
             idempotent=idempotent,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_s * 1000,
         )
-        with _progress(source, producer, quiet) as show:
-            try:
-                for lines in read_lines(source):
-                    for line in lines:
-                        record_key, value = parse(line)
-                        producer.send(topic, value, record_key, fixed_headers, partition=partition)
-                    show()
-                    _send_while_idle(source, producer)
-            finally:
-                producer.flush()  # also after Ctrl-C or an invalid line: send the records taken so far
-            show()
-    if not quiet:
-        _summary(producer, topic, monotonic() - started)
+        Run(
+            producer,
+            topic,
+            records,
+            None if file_per_record else source,
+            partition=partition,
+            keeps_partitions=partitioner is None,
+            skip=skip,
+            quiet=quiet,
+        ).run()
 
 
-class LineParser:
-    """Splits a line into key and value. A line without the delimiter is a usage error with its number."""
-
-    def __init__(self, key_delimiter: str | None, key: str | None, empty_is_null: bool) -> None:
-        self.delimiter = None if key_delimiter is None else unescape(key_delimiter, "-K")
-        self.key = None if key is None else key.encode()
-        self.empty_is_null = empty_is_null
-        self.number = 0
-
-    def __call__(self, line: bytes) -> tuple[bytes | None, bytes | None]:
-        """Key and value of the next line."""
-        self.number += 1
-        key, value = self.key, line
-        if self.delimiter is not None:
-            key, found, value = line.partition(self.delimiter)
-            if not found:
-                raise click.UsageError(
-                    f"line {self.number} has no {self.delimiter.decode(errors='replace')!r} between key and value (-K)"
-                )
-        if self.empty_is_null:
-            return key or None, value or None
-        return key, value
+def _check(
+    fields: Fields, files: tuple[Path, ...], as_json: bool, file_per_record: bool, delimiter: str | None
+) -> None:
+    """Refuse options that exclude each other."""
+    if fields.key is not None and fields.key_delimiter is not None:
+        raise click.UsageError("-k and -K exclude each other; give one of them")
+    if file_per_record and not files:
+        raise click.UsageError("--file-per-record needs the names of files after TOPIC")
+    if files and not file_per_record:
+        raise click.UsageError(
+            f"{str(files[0])!r} after TOPIC: '-f {files[0]}' sends its lines, --file-per-record each file as one record"
+        )
+    if as_json and (fields.key_delimiter is not None or delimiter is not None):
+        raise click.UsageError("--json has keys and ends of records of its own; leave out -K and -D")
+    if file_per_record and (as_json or fields.key_delimiter is not None or delimiter is not None):
+        raise click.UsageError("--file-per-record sends files as they are; leave out --json, -K and -D")
 
 
-def parse_headers(texts: Sequence[str]) -> list[Header]:
-    """Parse `NAME=VALUE` headers in order; other texts are a usage error. A name without a value has a null value."""
-    headers: list[Header] = []
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name:
-            raise click.BadParameter(f"must be NAME=VALUE, not {text!r}", param_hint="-H")
-        headers.append((name, value.encode() if equals else None))
-    return headers
+def _timestamp(text: str) -> int:
+    """Milliseconds since 1970 of a time as in `@TIME`."""
+    try:
+        spec = parse_offset_spec(f"@{text.removeprefix('@')}", "--timestamp")
+    except click.BadParameter:
+        raise click.BadParameter(
+            f"{text!r} is not a time: ms (13 digits), seconds (10 digits), 2026-11-21T09:00 (UTC), or -1h",
+            param_hint="--timestamp",
+        ) from None
+    return spec.value
 
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
@@ -156,49 +189,3 @@ def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
         "load-aware": lambda count: LoadAware(count, randrange, batch_bytes),
     }
     return makers[name]
-
-
-def read_lines(source: BinaryIO) -> Iterator[list[bytes]]:
-    """Read lines in blocks as they become available, without line ends (\\n or \\r\\n)."""
-    rest = b""
-    while chunk := os.read(source.fileno(), CHUNK_BYTES):
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()
-        yield [line.removesuffix(b"\r") for line in lines]
-    if rest:
-        yield [rest.removesuffix(b"\r")]
-
-
-def _send_while_idle(source: BinaryIO, producer: Producer) -> None:
-    """While the input pauses, send the collected records and process answers."""
-    if _is_readable(source):
-        return
-    producer.seal()
-    while producer.is_busy and not _is_readable(source):
-        producer.pump(IDLE_WAIT_S)
-
-
-def _is_readable(source: BinaryIO) -> bool:
-    """True if more input (or its end) is available now."""
-    return bool(select.select([source], [], [], 0)[0])
-
-
-@contextmanager
-def _progress(source: BinaryIO, producer: Producer, quiet: bool) -> Iterator[Show]:
-    """A progress bar for input of known size; yields a function that updates it."""
-    size = 0 if source.isatty() else os.fstat(source.fileno()).st_size
-    with progress("bytes", size, is_shown=bool(size) and not quiet) as show:
-        yield lambda: show(
-            os.lseek(source.fileno(), 0, os.SEEK_CUR) if size else 0, f"{producer.acknowledged_records:,} records"
-        )
-
-
-def _summary(producer: Producer, topic: str, seconds: float) -> None:
-    count = producer.acknowledged_records
-    rate = count / seconds if seconds else 0
-    verb = "sent" if producer.acks == 0 else "acknowledged"
-    click.echo(
-        f"{count} record{'s'[: count != 1]} {verb} by {topic} in {seconds:.2f} s "
-        f"({rate:,.0f}/s, {producer.acknowledged_bytes:,} bytes in batches)",
-        err=True,
-    )

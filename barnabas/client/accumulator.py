@@ -13,15 +13,22 @@ from barnabas.wire.records import BatchBuilder, Header, increment_sequence
 
 
 class Batch:
-    """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed."""
+    """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed.
 
-    __slots__ = ("builder", "deadline", "order", "payload")
+    `order` is the number of its first record among those of the producer. `is_refused`: the broker has not appended
+    it. `may_be_appended`: it was sent once without an answer that says whether it was.
+    """
+
+    __slots__ = ("builder", "deadline", "is_refused", "may_be_appended", "order", "payload", "sent_at")
 
     def __init__(self, order: int, builder: BatchBuilder) -> None:
         self.order = order
         self.builder = builder
         self.payload = b""
         self.deadline = 0.0
+        self.sent_at = 0.0
+        self.is_refused = False
+        self.may_be_appended = False
 
     @property
     def size(self) -> int:
@@ -35,13 +42,14 @@ class Batch:
 
 
 class Identity:
-    """Producer id and epoch of an idempotent producer (KIP-98); (-1, -1) is none."""
+    """Producer id and epoch of an idempotent or transactional producer (KIP-98); (-1, -1) is none."""
 
-    __slots__ = ("producer_epoch", "producer_id")
+    __slots__ = ("is_transactional", "producer_epoch", "producer_id")
 
-    def __init__(self, producer_id: int = -1, producer_epoch: int = -1) -> None:
+    def __init__(self, producer_id: int = -1, producer_epoch: int = -1, is_transactional: bool = False) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+        self.is_transactional = is_transactional
 
 
 class PartitionQueue:
@@ -79,6 +87,12 @@ class PartitionQueue:
         return opened + sum(batch.size for batch in self.sealed) + sum(batch.size for batch in self.in_flight)
 
     @property
+    def unacknowledged(self) -> list[Batch]:
+        """All its batches: open, queued and in flight."""
+        opened = [self.open] if self.open is not None else []
+        return [*opened, *self.sealed, *self.in_flight]
+
+    @property
     def is_empty(self) -> bool:
         """True when everything has been acknowledged."""
         return self.open is None and not self.sealed and not self.in_flight
@@ -94,6 +108,7 @@ class PartitionQueue:
                 producer_id=self.identity.producer_id,
                 producer_epoch=self.identity.producer_epoch,
                 base_sequence=self.next_sequence,
+                transactional=self.identity.is_transactional,
             )
             self.open = Batch(order, builder)
         builder = self.open.builder

@@ -154,9 +154,11 @@ class NodeConnection:
         assert isinstance(answer, reply)
         return answer
 
-    def send(self, request: Message, on_reply: OnReply, timeout_s: float = 30.0) -> None:
+    def send(
+        self, request: Message, on_reply: OnReply, timeout_s: float = 30.0, max_version: int | None = None
+    ) -> None:
         """Send a request without waiting; `on_reply` is called by `receive` or `close`, or now after an error."""
-        version = self.version_for(request, None)
+        version = self.version_for(request, max_version)
         try:
             self._send(request, version, timeout_s)
         except ClientError as error:

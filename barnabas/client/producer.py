@@ -1,7 +1,9 @@
 """A producer: partitions records, collects them in batches, keeps several requests in flight, retries in order.
 
 Single-threaded: `send` and `pump` do the work, `flush` waits for it. Idempotent by default, so a retry after
-a lost answer appends nothing twice (I1-I3). An error that is not retriable is raised by the next call.
+a lost answer appends nothing twice (I1-I3). An error that is not retriable is raised by the next call. What has become
+of the records is then in `outcome`. With a transactional id all records between `begin` and `commit` are in one
+transaction (`client/transaction.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from barnabas.client.accumulator import Batch, Identity, PartitionQueue
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.client.transaction import LAST_PRODUCE_VERSION, Transaction
 from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -35,8 +38,25 @@ RETRY_PAUSE_S = 0.05
 
 RECORD_OVERHEAD_BYTES = 10
 
+_MAYBE_APPENDED = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
+
 MakePartitioner = Callable[[int], Partitioner]
 """Makes a partitioner from a topic's number of partitions."""
+
+
+class Outcome:
+    """How many records are in the topics for sure, how many may be, and how many are not.
+
+    `complete` is the number of records, from the first on, that are all acknowledged; others may be acknowledged too.
+    """
+
+    __slots__ = ("acknowledged", "complete", "missing", "unknown")
+
+    def __init__(self, acknowledged: int, unknown: int, missing: int, complete: int) -> None:
+        self.acknowledged = acknowledged
+        self.unknown = unknown
+        self.missing = missing
+        self.complete = complete
 
 
 class TopicQueues:
@@ -69,6 +89,9 @@ class Producer:
         batch_bytes: int = 128 * 1024,
         buffer_bytes: int = 32 * 1024 * 1024,
         idempotent: bool = True,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
+        on_acknowledged: Callable[[int, float], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.make_partitioner = make_partitioner
@@ -81,10 +104,15 @@ class Producer:
         self.acknowledged_records = 0
         self.acknowledged_bytes = 0
         self._identity = Identity()
+        self.transaction: Transaction | None = None
+        if transactional_id is not None:
+            self.transaction = Transaction(cluster, transactional_id, transaction_timeout_ms)
+        self.on_acknowledged = on_acknowledged
+        """Called with the number of records of an acknowledged batch and the time it was first sent at (monotonic)."""
         self._topics: dict[str, TopicQueues] = {}
-        self._order = 0
+        self._count = 0
         self._bytes_waiting = 0
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._in_flight_limit = MAX_IN_FLIGHT if self.idempotent or acks == 0 else 1
 
     def send(
@@ -112,10 +140,10 @@ class Producer:
                 f"topic {topic!r} has {len(queues)} partitions, and {partition} is not one of them",
             )
         queue = queues[partition]
-        if queue.open is None:
-            self._order += 1
+        order = self._count
+        self._count = order + 1
         now_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-        if queue.append(self._order, now_ms, key, value, headers) >= self.batch_bytes:
+        if queue.append(order, now_ms, key, value, headers) >= self.batch_bytes:
             self._seal(queue)
             self.pump(0)
             while self._bytes_waiting > self.buffer_bytes:
@@ -140,6 +168,41 @@ class Producer:
             self.pump(0.1)
         self._raise_failure()
 
+    def open(self, topic: str) -> int:
+        """Make the producer and a topic ready, so that `send` does not wait for that; its number of partitions."""
+        return len((self._topics.get(topic) or self._open_topic(topic)).queues)
+
+    def stop(self, error: BaseException) -> None:
+        """Let the call that runs now, or the next one, raise `error`. May be called by a signal handler."""
+        self._failure = self._failure or error
+
+    def resume(self) -> None:
+        """Forget the error of `stop`, so that what was collected can be sent."""
+        self._failure = None
+
+    def settle(self, timeout_s: float) -> None:
+        """Send nothing more, and wait at most `timeout_s` for the answers to what was sent. Raises nothing of it."""
+        deadline = monotonic() + timeout_s
+        while waiting := [connection for connection in self.cluster.open_connections if connection.in_flight]:
+            left = deadline - monotonic()
+            if left <= 0:
+                return
+            for connection in select(waiting, [], [], left)[0]:
+                connection.receive()
+
+    def outcome(self) -> Outcome:
+        """What has become of the records so far."""
+        unknown = missing = 0
+        complete = self._count
+        for topic in self._topics.values():
+            for queue in topic.queues:
+                for batch in queue.unacknowledged:
+                    complete = min(complete, batch.order)
+                    in_doubt = batch.may_be_appended or (batch in queue.in_flight and not batch.is_refused)
+                    unknown += batch.count if in_doubt else 0
+                    missing += 0 if in_doubt else batch.count
+        return Outcome(self.acknowledged_records, unknown, missing, complete)
+
     def _seal(self, queue: PartitionQueue) -> None:
         if queue.open is not None:
             queue.seal(monotonic() + self.cluster.timeout_s)
@@ -156,6 +219,8 @@ class Producer:
         return opened
 
     def _init_producer_id(self) -> Identity:
+        if self.transaction is not None:
+            return self.transaction.initialize()
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
 
         def attempt(deadline: float) -> Identity:
@@ -172,6 +237,8 @@ class Producer:
         self._raise_failure()
         now = monotonic()
         for node_id, queues in self._ready_by_leader(now).items():
+            if self.transaction is not None:
+                self.transaction.add((queue.topic, queue.index) for queue in queues)
             self._send_to(node_id, queues, now)
         waiting = [connection for connection in self.cluster.open_connections if connection.in_flight]
         if not waiting:
@@ -229,7 +296,9 @@ class Producer:
                 if sent and size + queue.sealed[0].size > MAX_REQUEST_BYTES:
                     break
                 size += queue.sealed[0].size
-                sent.append((queue, queue.take()))
+                batch = queue.take()
+                batch.sent_at = batch.sent_at or now
+                sent.append((queue, batch))
             self._produce(node, sent)
             queues = [queue for queue in queues if queue.is_ready(now, self._in_flight_limit)]
 
@@ -241,8 +310,12 @@ class Producer:
                 topic_id = self.cluster.topic(queue.topic, batch.deadline).topic_id
                 data = topics[queue.topic] = TopicProduceData(name=queue.topic, topic_id=topic_id)
             data.partition_data.append(PartitionProduceData(index=queue.index, records=batch.payload))
+        transaction = self.transaction
         request = ProduceRequest(
-            acks=self.acks, timeout_ms=int(self.cluster.timeout_s * 1000), topic_data=list(topics.values())
+            transactional_id=None if transaction is None else transaction.transactional_id,
+            acks=self.acks,
+            timeout_ms=int(self.cluster.timeout_s * 1000),
+            topic_data=list(topics.values()),
         )
         names = {data.topic_id: name for name, data in topics.items()}
 
@@ -251,6 +324,7 @@ class Producer:
                 self._answered(sent, reply, names)
                 return
             for queue, batch in sent:
+                batch.may_be_appended = True
                 self._retry(queue, batch, error or Unreachable("the connection was lost"))
 
         if self.acks == 0:
@@ -260,7 +334,7 @@ class Producer:
             else:
                 answered(None, None)
             return
-        node.send(request, answered)
+        node.send(request, answered, max_version=None if transaction is None else LAST_PRODUCE_VERSION)
 
     # --- answers
 
@@ -274,6 +348,7 @@ class Producer:
         for queue, batch in sent:
             answer = answers.get((queue.topic, queue.index))
             if answer is None:
+                batch.may_be_appended = True
                 self._retry(queue, batch, Unreachable(f"no answer for {queue.topic}-{queue.index}"))
             elif answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._acknowledge(queue, batch)
@@ -285,9 +360,12 @@ class Producer:
         try:
             raise_for(answer.error_code, f"{queue.topic}-{queue.index} refused a batch", answer.error_message)
         except KafkaError as error:
+            if error.code in _MAYBE_APPENDED:
+                batch.may_be_appended = True
             if echo or error.code in RETRIABLE:
                 self._retry(queue, batch, error)
             else:
+                batch.is_refused = True
                 self._failure = self._failure or error
 
     def _acknowledge(self, queue: PartitionQueue, batch: Batch) -> None:
@@ -295,6 +373,8 @@ class Producer:
         self._bytes_waiting -= batch.size
         self.acknowledged_records += batch.count
         self.acknowledged_bytes += batch.size
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(batch.count, batch.sent_at)
 
     def _retry(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
         now = monotonic()

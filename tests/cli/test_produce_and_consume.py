@@ -56,7 +56,7 @@ def test_without_idempotence(run, topic) -> None:
 
 
 def test_keys_headers_and_tombstones(run, topic) -> None:
-    run("produce", topic, "-K", r"\t", "-Z", "-H", "trace=7", "-H", "flag", stdin="k1\tv1\nk2\t\n\tv3\n").ok()
+    run("produce", topic, "-K", r"\t", "-Z", "-H", "trace=7", "-H", "flag=", stdin="k1\tv1\nk2\t\n\tv3\n").ok()
     read = run("consume", topic, "-e", "-f", r"%k|%v|%K|%S|%h\n").ok()
     assert read.lines == [
         "k1|v1|2|2|trace=7,flag=NULL",
@@ -73,7 +73,8 @@ def test_one_key_for_all(run, topic) -> None:
 def test_line_without_its_delimiter_is_named(run, topic) -> None:
     ran = run("produce", topic, "-K", ":", stdin="a:1\nb\n")
     assert ran.code == 2
-    assert "line 2 has no ':' between key and value" in ran.stderr
+    assert "line 2 has no ':' between key and value (-K); 1 record is in" in ran.stderr
+    assert "go on with --skip 1" in ran.stderr
     assert _read(run, topic) == ["1"], "the lines before it have been sent"
 
 

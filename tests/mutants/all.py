@@ -6,6 +6,7 @@ from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.cli_mutants import CLI
 from tests.mutants.compaction_mutants import COMPACTION
+from tests.mutants.data_command_mutants import DATA_COMMANDS
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.file_mutants import FILES
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *FUZZ,
     *TURNS,
     *LIMITS,
+    *DATA_COMMANDS,
     *CLI,
     *PIPELINE,
 )
