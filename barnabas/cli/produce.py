@@ -121,9 +121,8 @@ def produce(
         records = JsonInput(source, fields)
     else:
         records = StreamInput(source, b"\n" if delimiter is None else parse_delimiter(delimiter, "-D"), fields)
-    if not file_per_record and not quiet and source.isatty() and sys.stderr.isatty():
-        what = "JSON objects" if as_json else "records"
-        click.echo(f"barnabas: reading {what} from the terminal, one a line; Ctrl-D ends", err=True)
+    if not file_per_record and not quiet:
+        _say_how_to_end(source)
     with connect(bootstrap, timeout_s) as cluster:
         producer = Producer(
             cluster,
@@ -146,6 +145,11 @@ def produce(
             skip=skip,
             quiet=quiet,
         ).run()
+
+
+def _say_how_to_end(source: BinaryIO) -> None:
+    if source.isatty() and sys.stderr.isatty():
+        click.echo("barnabas: reading records from the terminal, one a line; Ctrl-D ends", err=True)
 
 
 def _check(
