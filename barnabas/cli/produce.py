@@ -114,13 +114,7 @@ def produce(
     _check(fields, files, as_json, file_per_record, delimiter)
     if transactional_id is not None and (ACKS[acks] != -1 or not idempotent):
         raise click.UsageError("a transaction needs --acks all and --idempotent")
-    records: Input
-    if file_per_record:
-        records = FilesInput(files, fields)
-    elif as_json:
-        records = JsonInput(source, fields)
-    else:
-        records = StreamInput(source, b"\n" if delimiter is None else parse_delimiter(delimiter, "-D"), fields)
+    records = _input(source, files if file_per_record else (), as_json, delimiter, fields)
     if not file_per_record and not quiet:
         _say_how_to_end(source)
     with connect(bootstrap, timeout_s) as cluster:
@@ -145,6 +139,14 @@ def produce(
             skip=skip,
             quiet=quiet,
         ).run()
+
+
+def _input(source: BinaryIO, files: tuple[Path, ...], as_json: bool, delimiter: str | None, fields: Fields) -> Input:
+    if files:
+        return FilesInput(files, fields)
+    if as_json:
+        return JsonInput(source, fields)
+    return StreamInput(source, b"\n" if delimiter is None else parse_delimiter(delimiter, "-D"), fields)
 
 
 def _say_how_to_end(source: BinaryIO) -> None:
