@@ -50,7 +50,7 @@ def _write_file(files: Files, path: str, data: bytes, *, sync: bool) -> None:
         file.close()
 
 
-def _number(text: str, greatest: int) -> int:
+def number(text: str, greatest: int) -> int:
     """A number from 0 to `greatest`, in decimal digits. ValueError for anything else."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(greatest))) or int(text) > greatest:
         raise ValueError(f"{text[:30]!r} is not a number from 0 to {greatest}")
@@ -108,7 +108,7 @@ class CheckpointFile:
         for line in self.read_lines():
             try:
                 first, second = line.split()
-                pairs.append((_number(first, _MAX_INT), _number(second, _MAX_OFFSET)))
+                pairs.append((number(first, _MAX_INT), number(second, _MAX_OFFSET)))
             except ValueError as error:
                 raise CorruptCheckpoint(f"{self.path}: {line[:100]!r} is not a pair of numbers") from error
         return pairs
@@ -128,7 +128,7 @@ class OffsetCheckpoint:
         for line in self._file.read_lines():
             try:
                 topic, partition, offset = line.split()
-                offsets[topic, _number(partition, _MAX_INT)] = _number(offset, _MAX_OFFSET)
+                offsets[topic, number(partition, _MAX_INT)] = number(offset, _MAX_OFFSET)
             except ValueError as error:
                 raise CorruptCheckpoint(
                     f"{self._file.path}: {line[:300]!r} is not a topic, a partition and an offset"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.storage.checkpoints import CorruptCheckpoint, read_properties, write_properties
+from barnabas.storage.checkpoints import CorruptCheckpoint, number, read_properties, write_properties
 from barnabas.storage.files import Files
 from barnabas.wire.types import uuid_from_text
 
@@ -46,10 +46,10 @@ def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
 
 
 def _node_id(properties: dict[str, str], path: str) -> int:
-    text = properties.get("node.id", "")
-    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= _MAX_NODE_ID):
-        raise CorruptCheckpoint(f"{path} has the node.id {text!r}, which is not a number from 0 to {_MAX_NODE_ID}")
-    return int(text)
+    try:
+        return number(properties.get("node.id", ""), _MAX_NODE_ID)
+    except ValueError as error:
+        raise CorruptCheckpoint(f"{path}: the node.id {error}") from error
 
 
 def _cluster_id(properties: dict[str, str], path: str) -> str:
