@@ -234,7 +234,8 @@ class Server:
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
             self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
             dirs = self.broker.log_dirs
-            dirs.ignores_case = any(self._files.ignores_case(f"{one.path}/{LOCK}") for one in dirs.working)
+            # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
+            dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
@@ -298,7 +299,8 @@ def _data_errors(paths: str) -> Iterator[None]:
     except (OSError, KafkaError) as error:
         cause = error.__cause__ if isinstance(error, KafkaError) else error
         if isinstance(cause, OSError):
-            raise StartError(f"Cannot use the data directory {paths}: {cause.strerror or cause}") from error
+            where = f"{cause.filename}: " if isinstance(cause.filename, str) and cause.filename != paths else ""
+            raise StartError(f"Cannot use the data directory {paths}: {where}{cause.strerror or cause}") from error
         if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             raise StartError(f"Cannot use the data directory {paths}: {error}") from error
         raise

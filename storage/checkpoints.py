@@ -140,21 +140,6 @@ class OffsetCheckpoint:
         self._file.write_lines([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
 
 
-def read_properties(files: Files, path: str) -> dict[str, str]:
-    """The `key=value` lines of a file without comments and blank lines; empty when the file is missing.
-
-    CorruptCheckpoint when it is not text.
-    """
-    try:
-        text = files.read_file(path).decode()
-    except FileNotFoundError:
-        return {}
-    except UnicodeDecodeError as error:
-        raise CorruptCheckpoint(f"{path} is not text: byte {error.start} is not UTF-8") from error
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith(("#", "!")))
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
 def write_properties(files: Files, path: str, properties: Mapping[str, str]) -> None:
     """Replace a properties file; durable on return."""
     replace_file(files, path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode())

@@ -252,11 +252,6 @@ class Files:
         """Whether two existing paths are on the same file system."""
         return os.stat(path).st_dev == os.stat(other).st_dev
 
-    def ignores_case(self, existing: str) -> bool:
-        """Whether the file system of this file finds it by its name in capitals too, as on macOS by default."""
-        folder, slash, name = existing.rpartition("/")
-        return name != name.upper() and self.exists(f"{folder}{slash}{name.upper()}")
-
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory with this path. OSError when the disk cannot tell."""
         try:

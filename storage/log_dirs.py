@@ -89,8 +89,8 @@ class LogDirs:
         try:
             for log_dir in self.dirs:
                 log_dir.open()
-            known = next((log_dir.cluster_id for log_dir in self.dirs if log_dir.cluster_id), "")
-            cluster_id = cluster_id or known or topic_id_text(self.new_id())
+            self._check_directory_ids()
+            cluster_id = cluster_id or self._known_cluster_id() or topic_id_text(self.new_id())
             for log_dir in self.dirs:
                 log_dir.identify(node_id, cluster_id, topic_id_text(self.new_id()))
                 self._find(log_dir)
@@ -99,6 +99,38 @@ class LogDirs:
             self.release()
             raise
         return cluster_id
+
+    def _known_cluster_id(self) -> str:
+        """The cluster id of the directories, empty if all are new.
+
+        DataDirMismatch when they belong to different clusters, or when a directory with partitions has lost its own:
+        it must not be given to another cluster, nor to a new one.
+        """
+        known = [log_dir for log_dir in self.dirs if log_dir.cluster_id]
+        for log_dir in known[1:]:
+            if log_dir.cluster_id != known[0].cluster_id:
+                raise DataDirMismatch(
+                    f"The log directories {known[0].path} (cluster {known[0].cluster_id}) and {log_dir.path} (cluster "
+                    f"{log_dir.cluster_id}) belong to different clusters: remove one of them from log.dirs"
+                )
+        for log_dir in self.dirs:
+            if not log_dir.cluster_id and any(map(layout.parse_partition_dir, self._files.list_dirs(log_dir.path))):
+                raise DataDirMismatch(
+                    f"{log_dir.path} has partitions but no {layout.META_PROPERTIES}, which says whose they are: "
+                    "restore the file from a copy, or start once with their cluster id in the environment (CLUSTER_ID)"
+                )
+        return known[0].cluster_id if known else ""
+
+    def _check_directory_ids(self) -> None:
+        """DataDirMismatch when two directories have the same id: one is a copy. As in Kafka."""
+        seen: dict[str, LogDir] = {}
+        for log_dir in self.dirs:
+            first = seen.setdefault(log_dir.directory_id, log_dir) if log_dir.directory_id else log_dir
+            if first is not log_dir:
+                raise DataDirMismatch(
+                    f"The log directories {first.path} and {log_dir.path} have the same directory.id "
+                    f"{log_dir.directory_id} in {layout.META_PROPERTIES}: one is a copy; remove it from log.dirs"
+                )
 
     def _find(self, log_dir: LogDir) -> None:
         for name in self._files.list_dirs(log_dir.path):

@@ -31,6 +31,7 @@ from barnabas.storage.txn_index import AbortedTransaction
 from barnabas.wire.types import ZERO_UUID
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
+_METADATA = layout.partition_dir_name("__cluster_metadata", 0)
 _FILES = frozenset({layout.META_PROPERTIES, layout.CLEAN_SHUTDOWN, layout.LOCK, layout.CLEANER_CHECKPOINT})
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 
@@ -42,8 +43,8 @@ def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | No
     """
     report = DirectoryReport(path)
     report.is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
-    _check_identity(files, report)
     directories = list(files.list_dirs(path))
+    _check_identity(files, report, has_metadata=_METADATA in directories)
     for name in sorted(_FILES.intersection(directories)):
         report.damage(name, "it is a directory, but has to be a file")
     offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
@@ -62,9 +63,11 @@ def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | No
     return report
 
 
-def _check_identity(files: Files, report: DirectoryReport) -> None:
+def _check_identity(files: Files, report: DirectoryReport, *, has_metadata: bool) -> None:
     try:
-        read_meta_properties(files, f"{report.path}/{layout.META_PROPERTIES}")
+        identity = read_meta_properties(files, f"{report.path}/{layout.META_PROPERTIES}")
+        if identity is None and has_metadata:
+            report.damage(layout.META_PROPERTIES, "no broker starts without it: it says whose partitions these are")
     except (CorruptCheckpoint, DataDirMismatch, OSError) as error:
         report.damage(layout.META_PROPERTIES, f"no broker starts with it: {error}")
 

@@ -18,6 +18,7 @@ from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
 from tests.mutants.pipeline_mutants import PIPELINE
+from tests.mutants.platform_mutants import PLATFORMS
 from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
@@ -47,4 +48,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *DATA_COMMANDS,
     *CLI,
     *PIPELINE,
+    *PLATFORMS,
 )

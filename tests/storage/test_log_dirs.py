@@ -160,8 +160,53 @@ def test_partition_metadata_is_kafkas_text(tmp_path: Path) -> None:
 
 def test_an_identity_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=one\n")
-    with pytest.raises(CorruptCheckpoint, match=r"node\.id 'one'"):
+    with pytest.raises(CorruptCheckpoint, match=r"meta\.properties, line 2: node\.id is 'one'.*restore the file"):
         log_dirs(tmp_path).open(1)
+
+
+def test_partitions_without_an_identity_get_no_new_one(tmp_path: Path) -> None:
+    """Only the user can say whose they are: clients know the cluster by its id."""
+    dirs = opened_dirs(tmp_path)
+    open_log(dirs)
+    dirs.close()
+    (tmp_path / "meta.properties").unlink()
+    with pytest.raises(DataDirMismatch, match=r"has partitions but no meta\.properties"):
+        log_dirs(tmp_path).open(1)
+    assert not (tmp_path / "meta.properties").exists()
+    again = log_dirs(tmp_path)
+    assert again.open(1, "given") == "given"
+    again.close()
+
+
+def test_a_new_directory_joins_the_cluster_of_the_others(tmp_path: Path) -> None:
+    dirs = opened_dirs(tmp_path / "a")
+    cluster_id = dirs.dirs[0].cluster_id
+    dirs.close()
+    both = log_dirs(tmp_path / "b", tmp_path / "a", ids=itertools.count(500))
+    assert both.open(1) == cluster_id
+    assert f"cluster.id={cluster_id}" in (tmp_path / "b" / "meta.properties").read_text()
+
+
+def test_a_lost_directory_id_is_replaced_as_in_kafka(tmp_path: Path) -> None:
+    dirs = opened_dirs(tmp_path)
+    cluster_id = dirs.dirs[0].cluster_id
+    dirs.close()
+    (tmp_path / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster_id}\n")
+    again = log_dirs(tmp_path, ids=itertools.count(500))
+    assert again.open(1) == cluster_id
+    assert f"directory.id={again.dirs[0].directory_id}" in (tmp_path / "meta.properties").read_text()
+
+
+def test_directories_that_disagree_are_refused(tmp_path: Path) -> None:
+    opened_dirs(tmp_path / "a").close()
+    identity = (tmp_path / "a" / "meta.properties").read_text()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "meta.properties").write_text(identity)
+    with pytest.raises(DataDirMismatch, match=r"a and .*b have the same directory\.id"):
+        log_dirs(tmp_path / "a", tmp_path / "b").open(1)
+    (tmp_path / "b" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=other\n")
+    with pytest.raises(DataDirMismatch, match=r"a \(cluster .*b \(cluster other\) belong to different clusters"):
+        log_dirs(tmp_path / "a", tmp_path / "b").open(1)
 
 
 def test_a_partition_on_another_file_system_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

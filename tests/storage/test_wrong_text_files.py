@@ -89,7 +89,8 @@ def test_an_incomplete_identity_is_not_replaced_by_another_one(tmp_path: Path, c
 def test_a_partition_that_is_in_two_directories_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         stopped_cleanly(tmp_path / name)
-    (tmp_path / "b" / layout.META_PROPERTIES).unlink()
+    meta = (tmp_path / "a" / layout.META_PROPERTIES).read_text()
+    (tmp_path / "b" / layout.META_PROPERTIES).write_text(meta.partition("directory.id")[0])
     with pytest.raises(DataDirMismatch, match="t-0 is in both"):
         log_dirs(tmp_path / "a", tmp_path / "b").open(1)
 
